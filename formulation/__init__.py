@@ -1,0 +1,3 @@
+"""What may be chosen, as a small integer model that every solver understands. Imports no solver."""
+
+__all__: list[str] = []
