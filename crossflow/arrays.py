@@ -1,0 +1,45 @@
+"""The one number type of the model, and how equal inputs are found so that nothing is computed twice."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Index: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+Real: TypeAlias = float | Array
+"""A float, or an array of them over many designs: every formula of the model takes both and gives the same digits."""
+
+_DENSE = 1 << 22
+
+
+def distinct(*columns: Index) -> tuple[Index, Index]:
+    """Rows at which each different combination of the columns first appears, and for every row its combination's number.
+
+    Costs are then computed once a combination and gathered. Columns hold non-negative integers.
+    """
+    key = np.zeros(columns[0].shape, np.int64)
+    for column in columns:
+        values, codes = _codes(column)
+        key = key * len(values) + codes
+        if len(values) and key.max(initial=0) >= _DENSE:
+            key = _codes(key)[1]
+    _, number = _codes(key)
+    first = np.zeros(number.max(initial=-1) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(key) - 1, -1, -1)  # of several writes to one place the last stays: the first row
+    return first, number
+
+
+def _codes(column: Index) -> tuple[Index, Index]:
+    """The different values of a column, ascending, and each row's place among them; without sorting where values are small."""
+    top = int(column.max(initial=0))
+    if top >= _DENSE:
+        values, codes = np.unique(column, return_inverse=True)
+        return values, codes.reshape(column.shape)
+    present = np.zeros(top + 1, bool)
+    present[column] = True
+    values = np.flatnonzero(present)
+    place = np.zeros(top + 1, np.int64)
+    place[values] = np.arange(len(values))
+    return values, place[column]

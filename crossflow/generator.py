@@ -1,0 +1,277 @@
+"""From technology and a split of area, power and die edge to an architecture: counts, clocks, capacities and bandwidths.
+
+The formulas are those of DeepFlow (arXiv 2211.03309; repository nanocad-lab/DeepFlow); its published case study is reproduced. Every
+field of a `Split` may be a float or an array over many designs; arrays broadcast against each other, and a field of the architecture has
+the shape of the inputs it depends on. Only + - * / sqrt, floor, min and max are used, so that a design costs the same bits alone or
+among many. Sums of areas and powers are not checked here: whether a split keeps its budgets is a limit of the design, not an error.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossflow.voltage import nominal_frequency_power, operating_point
+
+_SLACK = 1.0 + 1.0e-9
+"""A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2
+in square metres holds 2,400,000 wires of 2.5e-5 mm^2, but the quotient computes to 2399999.9999999995. Without slack the unit of measure
+would decide such counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One figure for each part of a chip: its die area, its power, or a fraction of either."""
+
+    core: Real
+    registers: Real
+    l1: Real
+    l2: Real
+    dram: Real
+    """Of areas: the memory controllers on the die. Of powers: controllers, wires and stacks together."""
+    intra: Real
+    inter: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Shares of the die's perimeter whose wires go to each kind of neighbour."""
+
+    dram: Real
+    intra: Real
+    inter: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a chip's resources are dealt to its parts: square metres, watts, shares of the perimeter."""
+
+    die_area: Real
+    package_area: Real
+    areas: Parts
+    powers: Parts
+    edges: Edges
+
+    def __post_init__(self) -> None:
+        """Refuse figures that no chip can have."""
+        totals = (("die_area", self.die_area), ("package_area", self.package_area))
+        groups = (("areas", self.areas), ("powers", self.powers), ("edges", self.edges))
+        for name, value in (*totals, *((f"{group}.{name}", value) for group, record in groups for name, value in _figures(record))):
+            if not np.all(np.isfinite(value) & (np.asarray(value) >= 0.0)):
+                raise ValueError(f"{name} must be finite and not negative (0 for an absent part), it is {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    cores: Real
+    bundles: Real
+    voltage: Real
+    frequency: Real
+    peak: Real
+    """FLOP/s of the chip before utilisation."""
+    area: Real
+    power: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Sram:
+    banks: Real
+    capacity: Real
+    """Bytes of the chip."""
+    bandwidth: Real
+    """Bytes per second of the chip before utilisation."""
+    area: Real
+    power: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Dram:
+    stacks: Real
+    links: Real
+    voltage: Real
+    frequency: Real
+    capacity: Real
+    """Bytes."""
+    bandwidth: Real
+    """Bytes per second before utilisation."""
+    area: Real
+    """Square metres of the die, for the controllers."""
+    package_area: Real
+    """Square metres of the package, for the stacks."""
+    power: Real
+    """Watts used; above the budget where static power alone exceeds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    links: Real
+    voltage: Real
+    frequency: Real
+    bandwidth: Real
+    """Bytes per second to one neighbour after utilisation."""
+    area: Real
+    power: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What a split yields; voltages and frequencies of an absent part are zero. Areas and powers are what is used, not what was given."""
+
+    core: Compute
+    registers: Sram
+    l1: Sram
+    l2: Sram
+    dram: Dram
+    intra: Network
+    inter: Network
+    package_area: Real
+    """Square metres of the package under die and stacks."""
+
+    @property
+    def area(self) -> Real:
+        """Square metres of the die that the parts occupy."""
+        return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
+
+    @property
+    def power(self) -> Real:
+        """Watts that the parts draw at full activity."""
+        return (
+            self.core.power + self.registers.power + self.l1.power + self.l2.power + self.dram.power + self.intra.power + self.inter.power
+        )
+
+
+def split_from_fractions(die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges) -> Split:
+    """The split whose areas are fractions of the die and whose powers are fractions of the total power."""
+    return Split(die_area, package_area, _times(areas, die_area), _times(powers, power), edges)
+
+
+def split_for_stacks(technology: Technology, split: Split, stacks: Real) -> Split:
+    """The split with controller area and power for exactly `stacks` stacks at nominal frequency, as far as the package holds them."""
+    power = dram_power_at_nominal(technology, stacks, split.die_area, split.edges.dram)
+    areas = replace(split.areas, dram=stacks * technology.dram.controller_area)
+    return replace(split, areas=areas, powers=replace(split.powers, dram=power))
+
+
+def dram_power_at_nominal(technology: Technology, stacks: Real, die_area: Real, dram_edge: Real) -> Real:
+    """Watts that run `stacks` stacks at nominal frequency: energy per bit * wires * frequency + static power of the capacity."""
+    dram = technology.dram
+    links = _dram_links(dram, stacks, dram_edge * _perimeter(die_area))
+    return nominal_frequency_power(dram, dram.energy_per_bit * dram.nominal_frequency * links) + _dram_static_power(dram, stacks)
+
+
+def generate(technology: Technology, split: Split) -> Architecture:
+    """The architecture that the split buys; what does not fit is zero."""
+    areas, powers, perimeter = split.areas, split.powers, _perimeter(split.die_area)
+    core = _compute(technology.core, areas.core, powers.core)
+    dram = _dram(technology.dram, split, perimeter)
+    return Architecture(
+        core=core,
+        registers=_sram(technology.registers, areas.registers, powers.registers, core.bundles),
+        l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
+        l2=_sram(technology.l2, areas.l2, powers.l2, core.bundles),
+        dram=dram,
+        intra=_network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
+        inter=_network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
+        package_area=split.die_area + dram.package_area,
+    )
+
+
+def _compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
+    """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
+    cores = _count(area, core.area)
+    bundles = np.floor(cores / core.cores_per_bundle)
+    present = np.minimum(cores, 1.0)
+    point = operating_point(core, power, core.nominal_power * np.maximum(cores, 1.0))
+    return Compute(
+        cores=cores,
+        bundles=bundles,
+        voltage=point.voltage * present,
+        frequency=point.frequency * present,
+        peak=core.flop_per_cycle * point.frequency * cores,
+        area=cores * core.area,
+        power=point.power * present,
+    )
+
+
+def _sram(sram: SramTechnology, area: Real, power: Real, bundles: Real) -> Sram:
+    """Banks = floor(area / (cells / (1 - overhead) + bundles * controller)); bandwidth = (power - static power) / energy per byte.
+
+    Bandwidth does not depend on the number of banks. Banks that the power cannot keep alive count as absent.
+    """
+    bank_area = 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
+    banks = _count(area, bank_area)
+    dynamic = power - 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
+    present = np.where((banks > 0.0) & (dynamic > 0.0), 1.0, 0.0)[()]
+    return Sram(
+        banks=banks * present,
+        capacity=banks * sram.bank_capacity * present,
+        bandwidth=np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit) * present,
+        area=banks * bank_area * present,
+        power=power * present,
+    )
+
+
+def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
+    """Stacks by package room and controllers, wires by die edge and stacks, frequency by the power left after static power."""
+    room = _count(np.maximum(split.package_area - split.die_area, 0.0), dram.stack_area)
+    stacks = np.minimum(room, _count(split.areas.dram, dram.controller_area))
+    links = _dram_links(dram, stacks, split.edges.dram * perimeter)
+    static = _dram_static_power(dram, stacks)
+    present = np.minimum(links, 1.0)
+    nominal_power = dram.energy_per_bit * dram.nominal_frequency * np.maximum(links, 1.0)
+    point = operating_point(dram, np.maximum(split.powers.dram - static, 0.0), nominal_power)
+    return Dram(
+        stacks=stacks,
+        links=links,
+        voltage=point.voltage * present,
+        frequency=point.frequency * present,
+        capacity=stacks * dram.stack_capacity,
+        bandwidth=links * point.frequency / 8.0,
+        area=stacks * dram.controller_area,
+        package_area=stacks * dram.stack_area,
+        power=np.maximum(static, np.minimum(static + point.power * present, split.powers.dram)),
+    )
+
+
+def _network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
+    """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
+    links = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
+    present = np.minimum(links, 1.0)
+    point = operating_point(link, power, link.energy_per_bit * link.nominal_frequency * np.maximum(links, 1.0))
+    return Network(
+        links=links,
+        voltage=point.voltage * present,
+        frequency=point.frequency * present,
+        bandwidth=links * point.frequency * link.utilisation / (8.0 * link.degree),
+        area=links * link.area,
+        power=point.power * present,
+    )
+
+
+def _dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
+    """Wires = min(floor(edge * wires per metre), wires per stack * stacks)."""
+    return np.minimum(_count(edge * dram.links_per_metre, 1.0), dram.links_per_stack * stacks)
+
+
+def _dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
+    return 8.0 * dram.static_power_per_bit * (stacks * dram.stack_capacity)
+
+
+def _perimeter(die_area: Real) -> Real:
+    """Edge length of a square die."""
+    return 4.0 * np.sqrt(die_area)
+
+
+def _count(budget: Real, unit: Real) -> Real:
+    """Units that a budget holds: floor(budget / unit), forgiving a shortfall of one part in 1e9."""
+    return np.floor(budget / unit * _SLACK)
+
+
+def _times(parts: Parts, total: Real) -> Parts:
+    return Parts(*(value * total for _, value in _figures(parts)))
+
+
+def _figures(record: Parts | Edges) -> Iterator[tuple[str, Real]]:
+    return ((field.name, getattr(record, field.name)) for field in fields(record))

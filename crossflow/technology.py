@@ -1,0 +1,188 @@
+"""What one process, memory and package generation offers, per core, bit, stack and wire; and how a generation scales to the next.
+
+All figures are SI: square metres, watts, hertz, volts, joules and watts per bit, bytes, wires per metre of die edge. The quantities are
+those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-lab/DeepFlow).
+"""
+
+from dataclasses import dataclass, fields, replace
+from math import isfinite
+
+UNLIMITED_VOLTAGE = 1.0e3
+"""Volts: far above any circuit, far below where its cube would overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTechnology:
+    """The matrix cores of a logic process, in bundles (streaming multiprocessors)."""
+
+    area: float
+    """Square metres of one core."""
+    nominal_power: float
+    """Watts of one core at nominal voltage and frequency."""
+    flop_per_cycle: float
+    cores_per_bundle: float
+    nominal_frequency: float
+    nominal_voltage: float
+    threshold_voltage: float
+    margin_voltage: float
+    """Volts that the supply stays above the threshold: below, the clock is throttled at constant voltage."""
+    maximum_voltage: float = UNLIMITED_VOLTAGE
+    utilisation: float = 1.0
+    """Share of the peak that is usable."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SramTechnology:
+    """One on-chip memory level: banks behind a crossbar with one controller per bank and bundle."""
+
+    area_per_bit: float
+    energy_per_bit: float
+    static_power_per_bit: float
+    bank_capacity: float
+    """Bytes."""
+    controller_area: float
+    """Square metres of the crossbar per bank and bundle; zero where the level needs none."""
+    overhead: float
+    """Share of the bank area that is not cells."""
+    utilisation: float = 1.0
+    latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency"))
+        if self.overhead >= 1:
+            raise ValueError(f"overhead is {self.overhead}, a share of the area below 1 is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class DramTechnology:
+    """A generation of stacked memory beside the die."""
+
+    stack_capacity: float
+    """Bytes."""
+    stack_area: float
+    """Square metres of the package under one stack."""
+    controller_area: float
+    """Square metres of the die for the controller of one stack."""
+    links_per_stack: float
+    links_per_metre: float
+    """Wires that leave one metre of die edge."""
+    energy_per_bit: float
+    """Joules per bit moved at nominal voltage."""
+    static_power_per_bit: float
+    """Watts per bit stored."""
+    nominal_frequency: float
+    """Bits per second on one wire."""
+    nominal_voltage: float
+    threshold_voltage: float
+    margin_voltage: float
+    maximum_voltage: float = UNLIMITED_VOLTAGE
+    utilisation: float = 1.0
+    latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self, may_be_zero=("static_power_per_bit", "latency"))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTechnology:
+    """The wires between devices: on a wafer or interposer, on a board, or in cables."""
+
+    area: float
+    """Square metres of the die for one wire."""
+    links_per_metre: float
+    energy_per_bit: float
+    nominal_frequency: float
+    """Bits per second on one wire."""
+    nominal_voltage: float
+    threshold_voltage: float
+    margin_voltage: float
+    degree: float
+    """Neighbours that share the wires: 4 on a two-dimensional mesh, 1 on a board."""
+    maximum_voltage: float = UNLIMITED_VOLTAGE
+    utilisation: float = 1.0
+    latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self, may_be_zero=("latency",))
+
+
+@dataclass(frozen=True, slots=True)
+class Technology:
+    """Everything a chip can be made of."""
+
+    name: str
+    core: CoreTechnology
+    registers: SramTechnology
+    l1: SramTechnology
+    l2: SramTechnology
+    dram: DramTechnology
+    intra: LinkTechnology
+    """Links inside a package group: a wafer or an interposer."""
+    inter: LinkTechnology
+    """Links between package groups."""
+
+
+def scale_logic(technology: Technology, steps: int) -> Technology:
+    """The technology `steps` logic generations on (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
+
+    Each step: core voltage x 0.9; core, SRAM cell and SRAM controller area x 0.67; core power and SRAM energy x 0.54; DRAM controller
+    area x 0.9. Frequencies, threshold voltages, leakage and wires stay (case study of arXiv 2211.03309).
+    """
+    voltage, area, energy, controller = 0.9**steps, 0.67**steps, 0.54**steps, 0.9**steps
+    core, dram = technology.core, technology.dram
+    return replace(
+        technology,
+        core=replace(
+            core,
+            nominal_voltage=core.nominal_voltage * voltage,
+            area=core.area * area,
+            nominal_power=core.nominal_power * energy,
+        ),
+        registers=_scaled_sram(technology.registers, area, energy),
+        l1=_scaled_sram(technology.l1, area, energy),
+        l2=_scaled_sram(technology.l2, area, energy),
+        dram=replace(dram, controller_area=dram.controller_area * controller),
+    )
+
+
+def scale_network(technology: Technology, steps: int) -> Technology:
+    """The technology with links between package groups `steps` generations on: wire area x 0.75, energy x 0.5 a step (same source)."""
+    link = technology.inter
+    return replace(technology, inter=replace(link, area=link.area * 0.75**steps, energy_per_bit=link.energy_per_bit * 0.5**steps))
+
+
+def _scaled_sram(sram: SramTechnology, area: float, energy: float) -> SramTechnology:
+    return replace(
+        sram,
+        area_per_bit=sram.area_per_bit * area,
+        controller_area=sram.controller_area * area,
+        energy_per_bit=sram.energy_per_bit * energy,
+    )
+
+
+def _check(part: CoreTechnology | SramTechnology | DramTechnology | LinkTechnology, may_be_zero: tuple[str, ...] = ()) -> None:
+    """Refuse figures with which no circuit can be built or clocked."""
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if not isfinite(value) or value < 0 or (value == 0 and field.name not in may_be_zero):
+            raise ValueError(f"{field.name} is {value}, a finite positive number is needed")
+    if part.utilisation > 1:
+        raise ValueError(f"utilisation is {part.utilisation}, a share of at most 1 is needed")
+    if not isinstance(part, SramTechnology):
+        _check_voltages(part)
+
+
+def _check_voltages(part: CoreTechnology | DramTechnology | LinkTechnology) -> None:
+    """Refuse voltages out of the order threshold < nominal <= maximum and threshold + margin <= maximum <= `UNLIMITED_VOLTAGE`."""
+    lowest = part.threshold_voltage + part.margin_voltage
+    if not part.threshold_voltage < part.nominal_voltage <= part.maximum_voltage:
+        raise ValueError(
+            f"nominal voltage {part.nominal_voltage} must lie above the threshold {part.threshold_voltage} and within the maximum"
+        )
+    if not lowest <= part.maximum_voltage <= UNLIMITED_VOLTAGE:
+        raise ValueError(
+            f"maximum voltage {part.maximum_voltage} must lie between threshold plus margin ({lowest}) and {UNLIMITED_VOLTAGE}"
+        )

@@ -1,0 +1,100 @@
+"""The clock that a power budget buys: the alpha-power law of a transistor with alpha = 2.
+
+    frequency ~ (V - Vt)^2 / V,      power ~ frequency V^2 ~ V (V - Vt)^2
+
+with supply V and threshold Vt (Sakurai and Newton 1990; the form used by DeepFlow, arXiv 2211.03309). The supply is not lowered below
+threshold + margin: with less power the clock is throttled at that voltage, where power is linear in frequency.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from crossflow.arrays import Array, Real
+
+
+class Clocked(Protocol):
+    """A circuit whose clock follows its supply voltage."""
+
+    @property
+    def nominal_frequency(self) -> float: ...
+    @property
+    def nominal_voltage(self) -> float: ...
+    @property
+    def threshold_voltage(self) -> float: ...
+    @property
+    def margin_voltage(self) -> float: ...
+    @property
+    def maximum_voltage(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """Where a power budget puts a circuit."""
+
+    voltage: Real
+    frequency: Real
+    power: Real
+    """Watts used: the budget, or what the circuit draws at its maximum voltage if that is less."""
+
+
+def operating_point(circuit: Clocked, power: Real, nominal_power: Real) -> OperatingPoint:
+    """Voltage and frequency at which a circuit that draws `nominal_power` (> 0) at nominal voltage and frequency draws `power` (>= 0).
+
+    V solves V (V - Vt)^2 = power / nominal_power * Vn (Vn - Vt)^2 between threshold + margin and the maximum voltage; then
+    f = fn [(V - Vt)^2 / V] / [(Vn - Vt)^2 / Vn]. Below, f falls from f(lowest V) in proportion to power, to zero at zero power. (That
+    equals f(V) (V / lowest V)^2 with the unclamped root V, DeepFlow's rule for links: f(V) V^2 is the power.)
+
+    Non-decreasing in `power` as computed, not only in theory, and the same bits for floats and arrays.
+    """
+    threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
+    nominal = _drawn(nominal_drive, threshold)
+    lowest = _drawn(circuit.margin_voltage, threshold)
+    highest = _drawn(circuit.maximum_voltage - threshold, threshold)
+    used = np.minimum(power, nominal_power * (highest / nominal))
+    drawn = used / nominal_power * nominal
+    drive = _drive(np.minimum(np.maximum(drawn, lowest), highest), threshold)
+    throttle = np.minimum(drawn / lowest, 1.0)
+    frequency = circuit.nominal_frequency * (_speed(drive, threshold) / _speed(nominal_drive, threshold)) * throttle
+    return OperatingPoint(drive + threshold, frequency, used)
+
+
+def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
+    """Power that runs a circuit at its nominal frequency: nominal, times (lowest V / nominal V)^2 where that voltage is out of reach."""
+    raised = max(1.0, (circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
+    return nominal_power * (raised * raised)
+
+
+def _drawn(drive: Real, threshold: float) -> Real:
+    """V (V - Vt)^2 of the overdrive V - Vt; a product of non-decreasing factors stays so when rounded."""
+    return (drive + threshold) * drive * drive
+
+
+def _speed(drive: Real, threshold: float) -> Real:
+    """(V - Vt)^2 / V of the overdrive, written so that rounding cannot make it fall when the overdrive grows."""
+    return drive / (1.0 + threshold / drive)
+
+
+def _drive(drawn: Real, threshold: float) -> Array:
+    """The largest floating-point overdrive with `_drawn(overdrive) <= drawn`, for `drawn` > 0.
+
+    A root that Newton merely approaches may land a bit high for one budget and a bit low for a larger one. The largest float that the
+    computed, monotone `_drawn` admits is one definite number: the same however it is found, and never smaller for a larger budget.
+    """
+    drive = _newton(drawn, threshold)
+    while np.any(above := _drawn(drive, threshold) > drawn):
+        drive = np.where(above, np.nextafter(drive, 0.0), drive)
+    while np.any(below := _drawn(following := np.nextafter(drive, np.inf), threshold) <= drawn):
+        drive = np.where(below, following, drive)
+    return drive[()]
+
+
+def _newton(drawn: Real, threshold: float) -> Array:
+    """The overdrive within a few units in the last place; from sqrt(drawn / Vt), above the root of a convex function, steps only fall."""
+    drive = np.sqrt(drawn / threshold)
+    while True:
+        step = (drive * drive * (2.0 * drive + threshold) + drawn) / (drive * (3.0 * drive + 2.0 * threshold))
+        if not np.any(step < drive):
+            return np.asarray(drive)
+        drive = np.minimum(step, drive)
