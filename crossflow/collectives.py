@@ -1,0 +1,135 @@
+"""Times of collectives between groups of devices on a network of levels: alpha-beta costs with ring, tree and hierarchical forms.
+
+A collective is first an `Exchange`: on each network level, how many operations it starts, how many steps they take and how many bytes
+each device sends. Its time is linear in these, so that plans and networks can be priced apart and multiplied out:
+
+    time = sum over levels of  starts * setup + steps * latency + bytes / bandwidth
+
+A group that spans levels always uses the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather inside
+(Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Index, Real
+from crossflow.hardware import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What an exchange asks of one network level, per device."""
+
+    starts: Real
+    steps: Real
+    bytes: Real
+
+
+Exchange = tuple[Traffic, ...]
+"""One `Traffic` a network level, innermost first."""
+
+Members = tuple[Real, ...]
+"""How many ranks a group has along each network level, innermost first; their product is the size of the group."""
+
+
+def members_on_levels(size: Index, stride: Index, level_sizes: tuple[int, ...]) -> tuple[Index, ...]:
+    """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
+
+    A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its
+    own unit there, which can only over-state the traffic on the slower links. The outermost level takes all that is left.
+    """
+    inside = np.ones_like(size)
+    members = []
+    for level_size in level_sizes[:-1]:
+        room = np.where(level_size % stride == 0, level_size // stride, 1)
+        reach = np.lcm(inside, np.gcd(size, np.maximum(room, 1)))
+        members.append(reach // inside)
+        inside = reach
+    members.append(size // inside)
+    return tuple(members)
+
+
+def all_gather(size: Real, members: Members) -> Exchange:
+    """Ring all-gather of `size` bytes in the end: n - 1 steps and (n - 1)/n of the bytes on each level; also ring reduce-scatter."""
+    traffic = []
+    for count in members:
+        busy = np.minimum(count - 1.0, 1.0)
+        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size))
+        size = size / count
+    return tuple(traffic)
+
+
+def ring_all_reduce(size: Real, members: Members) -> Exchange:
+    """Reduce-scatter then all-gather on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, on each outer level of the shard."""
+    return tuple(Traffic(part.starts, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
+
+
+def tree_all_reduce(size: Real, members: Members) -> Exchange:
+    """Pipelined tree on the outermost level that the group spans, rings inside: 2 ceil(log2 n) steps and twice the bytes there."""
+    ring = ring_all_reduce(size, members)
+    outer, shard = _outermost(members), size
+    traffic = []
+    for part, count, last in zip(ring, members, outer, strict=True):
+        steps = np.where(last, 2.0 * _ceil_log2(count), part.steps)
+        traffic.append(Traffic(part.starts, steps, np.where(last, 2.0 * shard, part.bytes)))
+        shard = shard / count
+    return tuple(traffic)
+
+
+def all_to_all(size: Real, members: Members) -> Exchange:
+    """Every rank sends 1/n of its `size` bytes to each other rank, straight over the level that joins the two."""
+    total: Real = 1.0
+    for count in members:
+        total = total * count
+    inside: Real = 1.0
+    traffic = []
+    for count in members:
+        reach = inside * count
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size))
+        inside = reach
+    return tuple(traffic)
+
+
+def send(size: Real, members: Members) -> Exchange:
+    """One message between neighbours of the group, over the outermost level that the group spans (its slowest pair)."""
+    return tuple(Traffic(0.0 * last, 1.0 * last, last * size) for last in (np.asarray(flag, np.float64) for flag in _outermost(members)))
+
+
+def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Seconds that the exchange takes; levels work one after the other."""
+    time: Real = 0.0
+    for part, link in zip(exchange, links, strict=True):
+        time = time + (part.starts * link.setup + part.steps * link.latency + part.bytes / link.bandwidth)
+    return time
+
+
+def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
+    """Seconds of the faster of ring and tree; a minimum of monotone times is monotone."""
+    ring = exchange_time(ring_all_reduce(size, members), links)
+    tree = exchange_time(tree_all_reduce(size, members), links)
+    return np.minimum(ring, tree)
+
+
+def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:
+    """Joules that one device spends on sending."""
+    energy: Real = 0.0
+    for part, link in zip(exchange, links, strict=True):
+        energy = energy + part.bytes * link.energy
+    return energy
+
+
+def _outermost(members: Members) -> tuple[Real, ...]:
+    """For each level whether it is the last one along which the group has more than one rank."""
+    flags: list[Real] = []
+    beyond: Real = 1.0
+    for count in reversed(members):
+        flags.append(np.where((count > np.float64(1)) & (beyond == np.float64(1)), 1.0, 0.0))
+        beyond = beyond * count
+    return tuple(reversed(flags))
+
+
+def _ceil_log2(count: Real) -> Real:
+    """The smallest k with 2^k >= count, exactly."""
+    mantissa, exponent = np.frexp(np.asarray(count, np.float64))
+    return exponent - 1.0 + (mantissa > 0.5)

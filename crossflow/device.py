@@ -1,0 +1,52 @@
+"""From a generated architecture to the device that the cost model prices."""
+
+from crossflow.arrays import Real
+from crossflow.generator import Architecture
+from crossflow.hardware import Efficiency, Hardware, Link, Memory
+from crossflow.technology import CoreTechnology, SramTechnology, Technology
+
+_VECTOR_SHARE = 1.0 / 8.0
+"""Vector FLOP/s of a generated device as a share of its matrix peak: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
+_REGISTER_TRAFFIC = 8.0 / 28.0
+"""Register values moved per matrix FLOP by a 4 x 4 engine: 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
+
+
+def device_from(technology: Technology, built: Architecture, value_bytes: float, idle_share: float, efficiency: Efficiency) -> Hardware:
+    """The device with these resources; what it draws when idle is a share of its power budget.
+
+    A core's energy per FLOP at voltage V is nominal power / (FLOP per cycle * nominal frequency) * (V / nominal voltage)^2.
+    """
+    core = technology.core
+    return Hardware(
+        name=technology.name,
+        throughput=built.core.peak * core.utilisation,
+        vector_throughput=built.core.peak * core.utilisation * _VECTOR_SHARE,
+        bundles=built.core.bundles,
+        dram=_memory(built.dram.capacity, built.dram.bandwidth * technology.dram.utilisation, technology.dram.energy_per_bit),
+        l2=_on_chip(technology.l2, built.l2.capacity, built.l2.bandwidth),
+        l1=_on_chip(technology.l1, built.l1.capacity, built.l1.bandwidth),
+        registers=_on_chip(technology.registers, built.registers.capacity, built.registers.bandwidth),
+        links=(
+            Link(built.intra.bandwidth, technology.intra.latency, energy=8.0 * technology.intra.energy_per_bit),
+            Link(built.inter.bandwidth, technology.inter.latency, energy=8.0 * technology.inter.energy_per_bit),
+        ),
+        register_traffic=value_bytes * _REGISTER_TRAFFIC,
+        energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
+        idle_power=idle_share * built.power,
+        power=built.power,
+        die_area=built.area,
+        package_area=built.package_area,
+        efficiency=efficiency,
+    )
+
+
+def _energy_per_flop(core: CoreTechnology) -> float:
+    return core.nominal_power / (core.flop_per_cycle * core.nominal_frequency)
+
+
+def _on_chip(sram: SramTechnology, capacity: Real, bandwidth: Real) -> Memory:
+    return _memory(capacity, bandwidth * sram.utilisation, sram.energy_per_bit)
+
+
+def _memory(capacity: Real, bandwidth: Real, energy_per_bit: float) -> Memory:
+    return Memory(capacity, bandwidth, 8.0 * energy_per_bit)

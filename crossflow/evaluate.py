@@ -1,0 +1,158 @@
+"""The full analytical model as one function: what a design costs, item by item, and which limits it keeps."""
+
+from dataclasses import dataclass
+
+from crossflow.arrays import Real
+from crossflow.bill import Bill
+from crossflow.cost import Prices, step_cost
+from crossflow.gemm import bill as gemm_bill
+from crossflow.hardware import Cluster, Hardware
+from crossflow.kernel_plan import KernelPlan
+from crossflow.kernel_plan import broken_rules as broken_kernel_rules
+from crossflow.lstm import bill as lstm_bill
+from crossflow.plan import Plan
+from crossflow.plan import broken_rules as broken_plan_rules
+from crossflow.transformer import bill as transformer_bill
+from crossflow.workload import Gemm, Lstm, Transformer, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something of which a design may use only so much."""
+
+    name: str
+    used: float
+    available: float
+    unit: str
+    """The dimension of both figures, as the instances name it."""
+
+    @property
+    def kept(self) -> bool:
+        return self.used <= self.available
+
+    @property
+    def share(self) -> float:
+        """Used over available; above 1 where broken."""
+        return self.used / self.available if self.available > 0.0 else float("inf") if self.used > 0.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one device may use at the most; infinite where nothing is said."""
+
+    die_area: float = float("inf")
+    package_area: float = float("inf")
+    power: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """One answer: a device, how many of them on which network, and how the workload is spread over them."""
+
+    hardware: Hardware
+    cluster: Cluster
+    plan: Plan | KernelPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Everything the model says of one design, in SI units."""
+
+    step_time: float
+    breakdown: tuple[tuple[str, float], ...]
+    """Seconds by use; they add up to the step time."""
+    memory: tuple[tuple[str, float], ...]
+    """Bytes by use on the fullest device."""
+    limits: tuple[Limit, ...]
+    energy: float
+    """Joules of one step, all devices together."""
+    average_power: float
+    """Watts of one device over the step."""
+    power: float
+    """Watts one device is built to draw."""
+    die_area: float
+    cost: float | None
+    """Dollars of one step, where prices are given."""
+    flops: float
+    """Useful FLOPs of one step."""
+    tokens: int
+    utilisation: float
+    """Useful FLOP/s over the peak of all devices."""
+
+    @property
+    def feasible(self) -> bool:
+        return all(limit.kept for limit in self.limits)
+
+    @property
+    def binding(self) -> tuple[str, ...]:
+        """Limits of which the design uses at least 95 %."""
+        return tuple(limit.name for limit in self.limits if limit.share >= 0.95)
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / self.step_time
+
+
+def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), prices: Prices | None = None) -> Evaluation:
+    """Price one design with the full model. A plan that is none, because its degrees do not divide, is a ValueError."""
+    hardware, cluster = design.hardware, design.cluster
+    broken = broken_rules(workload, design)
+    if broken:
+        raise ValueError(f"this is not a plan for {workload.name}: " + "; ".join(broken))
+    bill = bill_of(workload, design)
+    time, energy = float(bill.step_time), float(bill.energy)
+    return Evaluation(
+        step_time=time,
+        breakdown=_floats(bill.time),
+        memory=_floats((*bill.memory, ("reserved", hardware.reserved_memory))),
+        limits=limits(bill, hardware, budget),
+        energy=energy,
+        average_power=energy / time / cluster.devices,
+        power=float(hardware.power),
+        die_area=float(hardware.die_area),
+        cost=None if prices is None else float(step_cost(prices, hardware.price, cluster.devices, time, energy)),
+        flops=bill.flops,
+        tokens=workload.tokens,
+        utilisation=bill.flops / (time * float(hardware.throughput) * cluster.devices),
+    )
+
+
+def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
+    """Memory always; area and power where there is a budget."""
+    needed: Real = 0.0
+    for _, size in bill.memory:
+        needed = needed + size
+    needed = needed + hardware.reserved_memory
+    pairs = (
+        ("memory", needed, hardware.dram.capacity, "bytes"),
+        ("die area", hardware.die_area, budget.die_area, "area"),
+        ("package area", hardware.package_area, budget.package_area, "area"),
+        ("power", hardware.power, budget.power, "power"),
+    )
+    return tuple(Limit(name, float(used), float(available), unit) for name, used, available, unit in pairs if available != float("inf"))
+
+
+def broken_rules(workload: Workload, design: Design) -> tuple[str, ...]:
+    """Why the plan is none for this workload and number of devices, in words; empty if it is one."""
+    match workload, design.plan:
+        case Transformer(), Plan():
+            return broken_plan_rules(workload, design.plan, design.cluster.devices)
+        case Lstm() | Gemm(), KernelPlan():
+            return broken_kernel_rules(workload, design.plan, design.cluster.devices)
+    return (f"a {type(design.plan).__name__} cannot spread a {type(workload).__name__}",)
+
+
+def bill_of(workload: Workload, design: Design) -> Bill:
+    """The itemised price of the design's plan."""
+    match workload, design.plan:
+        case Transformer(), Plan():
+            return transformer_bill(workload, design.hardware, design.cluster, design.plan)
+        case Lstm(), KernelPlan():
+            return lstm_bill(workload, design.hardware, design.cluster, design.plan)
+        case Gemm(), KernelPlan():
+            return gemm_bill(workload, design.hardware, design.cluster, design.plan)
+    raise ValueError(f"a {type(design.plan).__name__} cannot spread a {type(workload).__name__}")
+
+
+def _floats(items: tuple[tuple[str, object], ...]) -> tuple[tuple[str, float], ...]:
+    return tuple((name, float(value)) for name, value in items)  # type: ignore[arg-type]

@@ -1,0 +1,115 @@
+"""What data-parallel ranks exchange (ZeRO, Rajbhandari et al. 2020) and what pipeline stages hand on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
+from crossflow.hardware import Hardware, Link
+from crossflow.layout import Layout
+from crossflow.memory import Sharding, Weights, layer_weights, stage_weights
+from crossflow.roofline import Cost, stream_cost
+from crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class DataExchange:
+    """Seconds (and joules per device) of the exchanges of one step; the gathers are those of one layer and one microbatch."""
+
+    synchronize: Real
+    publish: Real
+    gather_forward: Real
+    gather_backward: Real
+    optimizer: Real
+    energy: Real
+    gather_energy: Real
+
+
+def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardware: Hardware) -> DataExchange:
+    """The exchanges of the fullest stage.
+
+    stage 0: all-reduce of the gradients; 1 and 2: reduce-scatter of gradients, and a gather of weights after the update; 3: weights are
+    gathered a layer at a time forward and backward and gradients scattered, for every microbatch.
+    """
+    links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
+    sliced, sharded = sharding.zero > 0.5, sharding.zero > 2.5
+    edge = Weights(np.maximum(peak.shared - _layers(model, sharding) * one.shared, 0.0), 0.0 * peak.routed)
+    kept = Weights(np.where(sharded, edge.shared, peak.shared), np.where(sharded, edge.routed, peak.routed))
+    gather = _gather_time(one, model.weight_bytes, layout, links)
+    scatter = _gather_time(one, model.gradient_bytes, layout, links)
+    gradients = np.where(sliced, _gather_time(kept, model.gradient_bytes, layout, links), _reduce_time(kept, model, layout, links))
+    sent = _sent_energy(kept, model.gradient_bytes, layout, links) * np.where(sliced, 1.0, 2.0)
+    sent = sent + np.where(sliced, _sent_energy(kept, model.weight_bytes, layout, links), 0.0)
+    layer_sent = 2.0 * _sent_energy(one, model.weight_bytes, layout, links) + _sent_energy(one, model.gradient_bytes, layout, links)
+    optimizer = _optimizer(model, sharding, peak, hardware)
+    return DataExchange(
+        synchronize=gradients + _tied_time(model, sharding, layout, links),
+        publish=np.where(sliced, _gather_time(kept, model.weight_bytes, layout, links), 0.0),
+        gather_forward=np.where(sharded, gather, 0.0),
+        gather_backward=np.where(sharded, gather + scatter, 0.0),
+        optimizer=optimizer.time,
+        energy=sent + optimizer.energy,
+        gather_energy=np.where(sharded, layer_sent, 0.0),
+    )
+
+
+def transfer_time(model: Transformer, sharding: Sharding, members: Members, links: tuple[Link, ...]) -> Real:
+    """Seconds to hand one microbatch's activations to the next stage; nothing in a pipeline of one."""
+    return exchange_time(send(_message_bytes(model, sharding), members), links)
+
+
+def transfer_energy(model: Transformer, sharding: Sharding, members: Members, links: tuple[Link, ...]) -> Real:
+    return exchange_energy(send(_message_bytes(model, sharding), members), links)
+
+
+def _message_bytes(model: Transformer, sharding: Sharding) -> Real:
+    """b s h values over the context ranks, and over the tensor ranks where they hold different parts of the sequence."""
+    tokens = sharding.microbatch * model.sequence / sharding.context
+    return tokens * model.hidden * model.activation_bytes / np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
+
+
+def _layers(model: Transformer, sharding: Sharding) -> Real:
+    return np.ceil(model.layers / sharding.pipeline)
+
+
+def _fullest(model: Transformer, sharding: Sharding) -> Weights:
+    """The most parameters on any one stage: the first, the second or the last one."""
+    second = np.minimum(1.0, sharding.pipeline - 1.0)
+    stages = [stage_weights(model, sharding, stage) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]
+    shared = np.maximum(np.maximum(stages[0].shared, stages[1].shared), stages[2].shared)
+    routed = np.maximum(np.maximum(stages[0].routed, stages[1].routed), stages[2].routed)
+    return Weights(shared, routed)
+
+
+def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
+    shared = exchange_time(all_gather(size * weights.shared, layout.shared), links)
+    return shared + np.where(weights.routed > 0.0, exchange_time(all_gather(size * weights.routed, layout.routed), links), 0.0)
+
+
+def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
+    shared = all_reduce_time(model.gradient_bytes * weights.shared, layout.shared, links)
+    routed = all_reduce_time(model.gradient_bytes * weights.routed, layout.routed, links)
+    return shared + np.where(weights.routed > 0.0, routed, 0.0)
+
+
+def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
+    shared = exchange_energy(all_gather(size * weights.shared, layout.shared), links)
+    return shared + exchange_energy(all_gather(size * weights.routed, layout.routed), links)
+
+
+def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
+    """First and last stage add up their gradients of the shared embedding table."""
+    if not model.tied:
+        return 0.0
+    size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
+    return exchange_time(send(size, layout.pipeline), links)
+
+
+def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
+    """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight."""
+    ranks = sharding.data * sharding.context
+    share = peak.shared / ranks + peak.routed * sharding.expert / ranks
+    owned = np.where(sharding.zero > 0.5, share, peak.shared + peak.routed)
+    size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
+    return stream_cost(size, 11.0 * owned, hardware)

@@ -1,0 +1,149 @@
+"""What one device and its links offer: the derived resources through which hardware enters every cost.
+
+A field is a float, or an array over many devices (all arrays of one `Hardware` have one length). Units are SI throughout.
+"""
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from crossflow.arrays import Index, Real
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One level of the memory hierarchy, of the whole device."""
+
+    capacity: Real
+    """Bytes."""
+    bandwidth: Real
+    """Peak bytes per second."""
+    energy: Real = 0.0
+    """Joules per byte moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One level of the network, seen from one device."""
+
+    bandwidth: Real
+    """Bytes per second and direction that a collective sustains (the bus bandwidth a benchmark shows, which includes the reduction)."""
+    latency: Real
+    """Seconds per step of a collective."""
+    setup: Real = 0.0
+    """Seconds to start one collective."""
+    energy: Real = 0.0
+    """Joules per byte sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """How much of the peak a well-written training stack gets, as few physical constants; every curve is affine in the work.
+
+    `accumulation` and `half_stream` are half-saturation constants: a matrix tile costs (depth + accumulation) steps instead of depth,
+    a stream of bytes costs (bytes + half_stream) / bandwidth.
+    """
+
+    matrix: float = 0.82
+    """Share of the matrix peak that a large aligned product reaches."""
+    attention: float = 0.55
+    """Share of the matrix peak inside fused attention."""
+    accumulation: float = 192.0
+    """Steps of the inner dimension lost to filling and draining one output tile."""
+    stream: float = 0.85
+    """Share of the DRAM peak that a long stream reaches."""
+    half_stream: float = 4.0e6
+    """Bytes at which a stream reaches half of that."""
+    resident: float = 0.5
+    """Share of an on-chip memory that holds the resident tile; the rest double-buffers the streams."""
+    kernel: float = 3.0e-6
+    """Seconds that the device loses between two kernels."""
+    host: float = 6.0e-6
+    """Seconds that the host needs to launch one kernel; a layer cannot be faster than its launches."""
+    step: float = 20.0e-3
+    """Seconds per training step outside the model: data loading, clipping, logging."""
+    data_overlap: float = 0.9
+    """Share of the last backward pass behind which gradients can be exchanged."""
+    pipeline_overlap: float = 0.9
+    """Share of a stage's work behind which activations can be passed on."""
+    gather_overlap: float = 0.9
+    """Share of a layer's work behind which sharded weights can be gathered."""
+    loss_passes: float = 20.0
+    """Passes over the single-precision logits for softmax and cross entropy, forward and backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A device with its network, innermost level first."""
+
+    name: str
+    throughput: Real
+    """Peak matrix FLOP/s at the precision of the workload."""
+    vector_throughput: Real
+    bundles: Real
+    """Streaming multiprocessors; matrix tiles are dealt to them in waves."""
+    dram: Memory
+    l2: Memory
+    l1: Memory
+    registers: Memory
+    links: tuple[Link, ...]
+    register_traffic: Real = 0.57
+    """Register bytes per matrix FLOP after reuse inside the matrix engine."""
+    energy_per_flop: Real = 0.0
+    idle_power: Real = 0.0
+    power: Real = 0.0
+    """Watts the device may draw: its rating, or the sum of the parts' budgets."""
+    die_area: Real = 0.0
+    package_area: Real = 0.0
+    price: Real = 0.0
+    """Capital cost of one device with its share of the system, in dollars."""
+    reserved_memory: float = 4.0 * 2**30
+    """Bytes of DRAM that the framework, the runtime and fragmentation take."""
+    efficiency: Efficiency = Efficiency()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """How many devices there are, and how many of them each network level joins, innermost first; the last level joins all."""
+
+    devices: int
+    level_sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sizes = self.level_sizes
+        if not sizes or sizes[-1] != self.devices:
+            raise ValueError(f"the outermost network level must join all {self.devices} devices, not {sizes[-1] if sizes else 0}")
+        if any(outer % inner for inner, outer in pairwise(sizes)) or sizes[0] < 1:
+            raise ValueError(f"each network level must hold a whole number of the one inside it: {sizes}")
+
+
+Kind = TypeVar("Kind", Hardware, Memory, Link)
+
+
+def take(hardware: Kind, index: int | Index) -> Kind:
+    """The devices at `index` out of an array of devices; fields that all devices share stay as they are."""
+    changes: dict[str, object] = {}
+    for field in fields(hardware):
+        value = getattr(hardware, field.name)
+        if isinstance(value, np.ndarray):
+            changes[field.name] = float(value[index]) if isinstance(index, int) else value[index]
+        elif isinstance(value, tuple):
+            changes[field.name] = tuple(take(link, index) for link in value)
+        elif is_dataclass(value) and not isinstance(value, Efficiency):
+            changes[field.name] = take(value, index)  # type: ignore[type-var]
+    return replace(hardware, **changes)  # type: ignore[arg-type]
+
+
+def devices_in(hardware: Hardware) -> int:
+    """How many devices the arrays describe; 1 if every field is a single number."""
+    values = (getattr(part, field.name) for part in _parts(hardware) for field in fields(part))
+    sizes = {value.size for value in values if isinstance(value, np.ndarray)}
+    if len(sizes) > 1:
+        raise ValueError(f"hardware fields have different lengths: {sorted(sizes)}")
+    return sizes.pop() if sizes else 1
+
+
+def _parts(hardware: Hardware) -> tuple[Hardware | Memory | Link, ...]:
+    return (hardware, hardware.dram, hardware.l2, hardware.l1, hardware.registers, *hardware.links)

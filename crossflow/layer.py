@@ -1,0 +1,264 @@
+"""One transformer layer and one microbatch on one device: operators, exchanges, and their time forward and backward.
+
+b microbatch, s sequence, h hidden, a heads, d head width, f feed-forward width, E experts; t, c, x tensor, context and expert degree.
+T = b s / c tokens a rank. Tensor parallelism splits heads and widths (Shoeybi et al. 2019), sequence parallelism the rest (Korthikanti
+et al. 2022); context parallelism passes keys and values around a ring (Liu et al. 2023); experts are reached by all-to-all (Lepikhin et al.
+2020). A backward product is two products: by the weights and by the input.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_energy, exchange_time, ring_all_reduce, send
+from crossflow.hardware import Hardware
+from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, stream_cost
+from crossflow.workload import Transformer
+
+_HEAD_ALIGNMENT = 64.0
+"""Fused attention pads the head width to this many elements."""
+_VOCABULARY_ALIGNMENT = 128.0
+"""The vocabulary is padded to this many words a tensor-parallel rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The part of a plan on which a layer's time depends; numbers, or columns over many plans."""
+
+    tensor: Real
+    context: Real
+    expert: Real
+    microbatch: Real
+    sequence_parallel: Real
+    tensor_members: Members
+    context_members: Members
+    expert_members: Members
+
+    def tokens(self, model: Transformer) -> Real:
+        return self.microbatch * model.sequence / self.context
+
+    def norm_split(self) -> Real:
+        """Over how many ranks norms, dropouts and residuals are split."""
+        return np.where(self.sequence_parallel > 0.5, self.tensor, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One direction through a layer: arithmetic apart from attention's core, the core, and the exchanges."""
+
+    work: Cost
+    core: Cost
+    tensor: Real
+    context: Real
+    expert: Real
+    energy: Real
+    """Joules of the exchanges."""
+
+    def seconds(self) -> Real:
+        """Work + max(core, key-value ring) + exchanges that nothing hides."""
+        return self.work.time + np.maximum(self.core.time, self.context) + self.tensor + self.expert
+
+    def kernels(self) -> Real:
+        return self.work.kernels + self.core.kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Forward and backward seconds of one layer and one microbatch, recomputation included, and where they go."""
+
+    forward: Real
+    backward: Real
+    energy: Real
+    arithmetic: Real
+    recompute: Real
+    tensor: Real
+    context: Real
+    expert: Real
+    launch: Real
+    """Seconds by which launching the kernels takes longer than running them."""
+
+
+def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> Layer:
+    """A layer under a recompute mode: nothing again, attention's core again, or the whole forward pass again with its exchanges.
+
+    Each direction takes at least as long as the host needs to launch its kernels.
+    """
+    again = {"none": _IDLE, "selective": Pass(NOTHING, forward.core, 0.0, 0.0, 0.0, 0.0), "full": forward}[recompute]
+    host = hardware.efficiency.host
+    work_forward, work_backward = forward.seconds(), backward.seconds() + again.seconds()
+    time_forward = np.maximum(work_forward, host * forward.kernels())
+    time_backward = np.maximum(work_backward, host * (backward.kernels() + again.kernels()))
+    energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
+    return Layer(
+        forward=time_forward,
+        backward=time_backward,
+        energy=energy + (again.work.energy + again.core.energy + again.energy),
+        arithmetic=forward.work.time + forward.core.time + backward.work.time + backward.core.time,
+        recompute=again.seconds(),
+        tensor=forward.tensor + backward.tensor,
+        context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
+        expert=forward.expert + backward.expert,
+        launch=(time_forward - work_forward) + (time_backward - work_backward),
+    )
+
+
+_IDLE = Pass(NOTHING, NOTHING, 0.0, 0.0, 0.0, 0.0)
+
+
+def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
+    """All operators of a layer forward."""
+    work = NOTHING
+    for product in projections(model, ranks):
+        work = work + product_cost(product, model.value_bytes, hardware)
+    work = work + _element_wise(model, ranks, hardware, norm_passes=2.0, activation_passes=3.0 if model.gated else 2.0)
+    return _with_exchanges(work, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
+
+
+def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
+    """All operators of a layer backward: for each product the gradients of its input and of its weights."""
+    work = NOTHING
+    for product in projections(model, ranks):
+        work = work + backward_cost(product, model.value_bytes, hardware)
+    work = work + _element_wise(model, ranks, hardware, norm_passes=3.0, activation_passes=5.0 if model.gated else 3.0)
+    return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
+
+
+def backward_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
+    """Cost of the two products that give a product's gradients: dA = dC B^T and dB = A^T dC."""
+    rows, depth, columns, count = product.rows, product.depth, product.columns, product.count
+    by_input = product_cost(Product(rows, columns, depth, count), value_bytes, hardware)
+    return by_input + product_cost(Product(depth, rows, columns, count), value_bytes, hardware)
+
+
+def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
+    """Products with weights: queries-keys-values, output, and the feed-forward part of the rank's experts."""
+    tokens, split, width = ranks.tokens(model), ranks.tensor, float(model.head_width)
+    attention = (
+        Product(tokens, float(model.hidden), width * (model.heads / split + 2.0 * _local_groups(model, ranks))),
+        Product(tokens, width * model.heads / split, float(model.hidden)),
+    )
+    routed, local = _routed_tokens(model, ranks), model.experts / ranks.expert
+    feed_forward = (
+        Product(routed / local, float(model.hidden), (model.projections - 1) * model.ffn / split, local),
+        Product(routed / local, model.ffn / split, float(model.hidden), local),
+    )
+    router = (Product(tokens, float(model.hidden), float(model.experts)),) if model.experts > 1 else ()
+    return attention + router + feed_forward
+
+
+def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Scores, softmax and their product with the values."""
+    if model.attention == "flash":
+        return fused_attention_cost(_core_flops(model, ranks), _operand_bytes(model, ranks), hardware)
+    scores, values = _score_products(model, ranks)
+    size = model.activation_bytes
+    cost = product_cost(scores, size, hardware) + product_cost(values, size, hardware)
+    return cost + stream_cost(_score_count(model, ranks) * _softmax_bytes(model, 2.0), 5.0 * _score_count(model, ranks), hardware, 2.0)
+
+
+def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Gradients of the core; fused attention computes the scores again, 2.5 times the forward FLOPs (Dao 2023)."""
+    if model.attention == "flash":
+        return fused_attention_cost(2.5 * _core_flops(model, ranks), 2.0 * _operand_bytes(model, ranks), hardware)
+    scores, values = _score_products(model, ranks)
+    size = model.activation_bytes
+    cost = backward_cost(scores, size, hardware) + backward_cost(values, size, hardware)
+    return cost + stream_cost(_score_count(model, ranks) * _softmax_bytes(model, 3.0), 8.0 * _score_count(model, ranks), hardware, 2.0)
+
+
+def _core_flops(model: Transformer, ranks: Ranks) -> Real:
+    """4 b s^2 a d / (t c), half of it under the causal mask, with the head width padded."""
+    width = np.ceil(model.head_width / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT
+    return 2.0 * ranks.tokens(model) * (model.sequence * model.heads * float(width)) / ranks.tensor
+
+
+def _operand_bytes(model: Transformer, ranks: Ranks) -> Real:
+    """Queries and results of the rank's tokens, keys and values."""
+    heads = 2.0 * model.heads / ranks.tensor + 2.0 * _local_groups(model, ranks)
+    return ranks.tokens(model) * heads * model.head_width * model.activation_bytes
+
+
+def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]:
+    """One product a head and sample: scores = Q K^T over the whole sequence, and scores times V."""
+    rows, count = model.sequence / ranks.context, ranks.microbatch * model.heads / ranks.tensor
+    length, width = float(model.sequence), float(model.head_width)
+    return Product(rows, width, length, count), Product(rows, length, width, count)
+
+
+def _score_count(model: Transformer, ranks: Ranks) -> Real:
+    return ranks.tokens(model) * model.sequence * model.heads / ranks.tensor
+
+
+def _softmax_bytes(model: Transformer, passes: float) -> float:
+    """Bytes a score: the passes of the softmax, and two passes and a one-byte mask for dropout."""
+    return model.activation_bytes * (passes + 2.0) + 1.0 if model.dropout else model.activation_bytes * passes
+
+
+def _element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, norm_passes: float, activation_passes: float) -> Cost:
+    """Two norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
+    size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
+    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
+    norms = stream_cost(2.0 * norm_passes * size * elements, 16.0 * elements, hardware, 2.0)
+    residuals = stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0)
+    inner = _routed_tokens(model, ranks) * model.ffn / ranks.tensor
+    cost = norms + residuals + stream_cost(activation_passes * size * inner, 8.0 * inner, hardware)
+    if model.experts == 1:
+        return cost
+    moved = _routed_tokens(model, ranks) * model.hidden
+    return cost + stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0)
+
+
+def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
+    links, size = hardware.links, model.activation_bytes
+    tensor_bytes = ranks.tokens(model) * model.hidden * size
+    block = ranks.tokens(model) * 2.0 * _local_groups(model, ranks) * model.head_width * size
+    ring = send(block, ranks.context_members)
+    routed = all_to_all(_routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
+    sent = 2.0 * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
+    sent = sent + ring_passes * (ranks.context - 1.0) * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
+    return Pass(
+        work=work,
+        core=core,
+        tensor=2.0 * _tensor_exchange(tensor_bytes, ranks, hardware),
+        context=ring_passes * (ranks.context - 1.0) * exchange_time(ring, links),
+        expert=2.0 * exchange_time(routed, links),
+        energy=sent,
+    )
+
+
+def _tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
+    """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products."""
+    split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+    whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
+    return np.where(ranks.sequence_parallel > 0.5, split, whole)
+
+
+def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Gather forward and scatter-add backward of one microbatch on the first stage, with the sum over the split vocabulary."""
+    size = ranks.tokens(model) * model.hidden * model.activation_bytes
+    cost = stream_cost(2.0 * size, 0.0, hardware) + stream_cost(3.0 * size, 0.0, hardware)
+    return cost + Cost(_tensor_exchange(size, ranks, hardware), 0.0, 0.0)
+
+
+def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Logits, softmax and cross entropy of one microbatch on the last stage, forward and backward, vocabulary split over tensor ranks."""
+    tokens = ranks.tokens(model)
+    words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
+    product = Product(tokens, float(model.hidden), words)
+    cost = product_cost(product, model.activation_bytes, hardware) + backward_cost(product, model.activation_bytes, hardware)
+    passes = hardware.efficiency.loss_passes
+    cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
+    sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
+    inputs = _tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
+    return cost + Cost(sums + inputs, 0.0, 0.0)
+
+
+def _routed_tokens(model: Transformer, ranks: Ranks) -> Real:
+    """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace."""
+    return ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
+
+
+def _local_groups(model: Transformer, ranks: Ranks) -> Real:
+    """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
+    return np.maximum(model.attention_groups / ranks.tensor, 1.0)

@@ -1,0 +1,59 @@
+"""Where the groups of a plan lie on the network: how many ranks of each parallel dimension share a node, a pod, the whole."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Array, Index
+from crossflow.collectives import members_on_levels
+from crossflow.hardware import Cluster
+from crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
+
+_ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS] for name in PLACEMENTS], np.int64)
+"""For each placement, the position of each dimension, innermost 0."""
+
+Spread = tuple[Array, ...]
+"""Ranks of one group along each network level, innermost first; each a column over plans, to stand against rows over devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The spread of each kind of group. Gradients are reduced over data and context ranks together (`shared`); those of expert weights
+    over the ranks that hold the same experts (`routed`)."""
+
+    tensor: Spread
+    context: Spread
+    pipeline: Spread
+    expert: Spread
+    shared: Spread
+    routed: Spread
+
+
+def lay_out(plans: Plans, cluster: Cluster) -> Layout:
+    """Lay the dimensions on the devices in the order of each plan's placement."""
+    degrees = (plans.tensor, plans.context, plans.data, plans.pipeline)
+    position = _ORDER[plans.placement]
+    strides = [_stride(position, which, degrees) for which in range(len(DIMENSIONS))]
+    sizes = cluster.level_sizes
+    tensor, context, data, pipeline = (_spread(degree, stride, sizes) for degree, stride in zip(degrees, strides, strict=True))
+    replicas = _spread(plans.data // plans.expert, strides[2] * plans.expert, sizes)
+    return Layout(
+        tensor=tensor,
+        context=context,
+        pipeline=pipeline,
+        expert=_spread(plans.expert, strides[2], sizes),
+        shared=tuple(one * other for one, other in zip(context, data, strict=True)),
+        routed=tuple(one * other for one, other in zip(context, replicas, strict=True)),
+    )
+
+
+def _spread(degree: Index, stride: Index, sizes: tuple[int, ...]) -> Spread:
+    return tuple(part.astype(np.float64)[:, None] for part in members_on_levels(degree, stride, sizes))
+
+
+def _stride(position: Index, which: int, degrees: tuple[Index, ...]) -> Index:
+    """Distance between neighbours of one dimension: the product of the degrees laid inside it."""
+    stride = np.ones_like(degrees[0])
+    for other, degree in enumerate(degrees):
+        stride = stride * np.where(position[:, other] < position[:, which], degree, 1)
+    return stride

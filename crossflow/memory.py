@@ -1,0 +1,171 @@
+"""Bytes a device of each pipeline stage needs: weights, gradients, optimizer state, activations in flight, working set and buffers.
+
+Activations per layer follow Korthikanti et al. 2022 (equations 1 to 6), component by component so that grouped-query attention, SwiGLU,
+mixtures of experts, fused attention and context parallelism need no formula of their own.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.bill import Items
+from crossflow.parameters import attention_parameters, expert_parameters, head_parameters, norm_parameters, router_parameters
+from crossflow.stages import microbatches_in_flight, split_layers
+from crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """The part of a plan on which memory depends; numbers, or columns over many plans. Recompute is 0 none, 1 selective, 2 full."""
+
+    tensor: Real
+    context: Real
+    pipeline: Real
+    data: Real
+    expert: Real
+    microbatch: Real
+    interleave: Real
+    sequence_parallel: Real
+    recompute: Real
+    zero: Real
+    microbatches: Real
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """Bytes of one device of one stage."""
+
+    weights: Real
+    gradients: Real
+    optimizer: Real
+    activations: Real
+    working: Real
+
+    def total(self) -> Real:
+        return self.weights + self.gradients + self.optimizer + self.activations + self.working
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Parameters of one device: `shared` ones every data-parallel rank holds, `routed` ones only the ranks with the same experts."""
+
+    shared: Real
+    routed: Real
+
+
+def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
+    """Parameters of one layer on one device. Norms and router are copied on every tensor-parallel rank."""
+    copied = norm_parameters(model) + router_parameters(model)
+    shared = attention_parameters(model) / sharding.tensor + copied
+    experts = model.experts * expert_parameters(model) / (sharding.tensor * sharding.expert)
+    if model.experts == 1:
+        return Weights(shared + experts, 0.0 * shared)
+    return Weights(shared, experts)
+
+
+def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
+    """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
+    one = layer_weights(model, sharding)
+    layers = split_layers(model.layers, sharding.pipeline).on(stage)
+    table = model.vocabulary * model.hidden / sharding.tensor
+    positions = model.sequence * model.hidden if model.learned_positions else 0
+    single = sharding.pipeline < 1.5
+    head = np.where(single, head_parameters(model) / sharding.tensor, table) + norm_parameters(model) / 2
+    ends = np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
+    return Weights(layers * one.shared + ends, layers * one.routed)
+
+
+def layer_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
+    """Bytes that one layer keeps of one microbatch for the backward pass.
+
+    Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
+    recomputation drops the 5 a s / h; full recomputation keeps the layer's input, 2 s b h.
+    """
+    size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
+    norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
+    if recompute == 2:
+        return size * tokens * model.hidden / norm_split
+    masks = 2.0 if model.dropout else 0.0
+    split_by_norms = tokens * model.hidden * (4.0 * size + masks)
+    groups = np.maximum(model.attention_groups / sharding.tensor, 1.0)
+    attention = size * tokens * model.head_width * (2.0 * model.heads / sharding.tensor + 2.0 * groups)
+    routed = tokens * model.experts_per_token * model.capacity_factor
+    feed_forward = size * routed * model.ffn * (3.0 if model.gated else 2.0) / sharding.tensor
+    sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
+    return split_by_norms / norm_split + attention + feed_forward + sorted_tokens + _score_bytes(model, sharding, tokens, recompute)
+
+
+def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: int) -> Real:
+    heads = model.heads / sharding.tensor
+    if model.attention == "flash":
+        return 4.0 * tokens * heads
+    if recompute == 1:
+        return 0.0 * heads
+    per_score = 2.0 * model.activation_bytes + 1.0 if model.dropout else model.activation_bytes
+    return per_score * tokens * model.sequence * heads
+
+
+def kept_activations(model: Transformer, sharding: Sharding) -> Real:
+    """Bytes a layer and microbatch under the plan's recompute mode."""
+    none, selective, full = (layer_activations(model, sharding, mode) for mode in (0, 1, 2))
+    return np.where(sharding.recompute < 0.5, none, np.where(sharding.recompute < 1.5, selective, full))
+
+
+def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
+    """Bytes of one device of a stage, by use.
+
+    ZeRO shares over the data- and context-parallel ranks (over those with the same experts for expert weights): optimizer state from
+    stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds one layer's activations under full
+    recomputation, two gathered layers under ZeRO-3, and the logits on the last stage.
+    """
+    owned = stage_weights(model, sharding, stage)
+    ranks = sharding.data * sharding.context
+    whole = owned.shared + owned.routed
+    share = owned.shared / ranks + owned.routed * sharding.expert / ranks
+    held = split_layers(model.layers, sharding.pipeline).on(stage)
+    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    activations = held * flight * kept_activations(model, sharding)
+    return StageMemory(
+        weights=model.weight_bytes * np.where(sharding.zero > 2.5, share, whole),
+        gradients=model.gradient_bytes * np.where(sharding.zero > 1.5, share, whole),
+        optimizer=model.optimizer_bytes * np.where(sharding.zero > 0.5, share, whole),
+        activations=activations + _edge_activations(model, sharding, stage, flight),
+        working=_working_set(model, sharding),
+    )
+
+
+def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
+    """Dropout mask of the embedding on the first stage; input of head and norm and single-precision logits on the last one."""
+    tokens = sharding.microbatch * model.sequence / sharding.context
+    norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
+    first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
+    last = 4.0 * tokens * (model.hidden / norm_split + model.vocabulary / sharding.tensor)
+    return np.where(stage < 0.5, first, 0.0) + np.where(stage > sharding.pipeline - 1.5, last, 0.0)
+
+
+def _working_set(model: Transformer, sharding: Sharding) -> Real:
+    one = layer_weights(model, sharding)
+    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * (one.shared + one.routed), 0.0)
+    return gathered + np.where(sharding.recompute > 1.5, layer_activations(model, sharding, 0), 0.0)
+
+
+def peak_memory(model: Transformer, sharding: Sharding) -> Real:
+    """Bytes of the fullest device.
+
+    In-flight microbatches fall along the pipeline and the fuller stages come first, so that the first, the second and the last stage
+    bound all others.
+    """
+    peaks = [stage.total() for stage in _candidate_stages(model, sharding)]
+    return np.maximum(np.maximum(peaks[0], peaks[1]), peaks[2])
+
+
+def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
+    """Bytes by use on the fullest device of a single plan."""
+    stage = max(_candidate_stages(model, sharding), key=lambda candidate: float(np.max(candidate.total())))
+    return tuple((field.name, getattr(stage, field.name)) for field in fields(StageMemory))
+
+
+def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemory]:
+    second = np.minimum(1.0, sharding.pipeline - 1.0)
+    return [stage_memory(model, sharding, stage) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]

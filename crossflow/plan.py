@@ -1,0 +1,153 @@
+"""How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import permutations
+from typing import Literal
+
+import numpy as np
+
+from crossflow.arrays import Index, Mask
+from crossflow.workload import Transformer
+
+Recompute = Literal["none", "selective", "full"]
+Overlap = Literal["none", "data", "pipeline", "both"]
+
+RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
+DIMENSIONS = ("tensor", "context", "data", "pipeline")
+PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
+"""Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
+
+_WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "placement": PLACEMENTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One parallel plan. The product of tensor, context, pipeline and data is the number of devices."""
+
+    tensor: int = 1
+    context: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: int = 1
+    """Ranks, out of the data-parallel ones, over which the experts are spread."""
+    microbatch: int = 1
+    interleave: int = 1
+    """Model chunks a pipeline stage holds."""
+    sequence_parallel: bool = False
+    """Norms and dropouts are split over the tensor-parallel ranks."""
+    recompute: Recompute = "none"
+    zero: int = 0
+    """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
+    overlap: Overlap = "none"
+    placement: str = PLACEMENTS[0]
+
+    def __post_init__(self) -> None:
+        for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
+        if self.zero not in range(4):
+            raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
+
+    @property
+    def devices(self) -> int:
+        return self.tensor * self.context * self.pipeline * self.data
+
+    def __str__(self) -> str:
+        parts = [f"{name} {getattr(self, name)}" for name in ("tensor", "context", "pipeline", "data", "expert") if getattr(self, name) > 1]
+        parts.append(f"microbatch {self.microbatch}")
+        parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
+        parts += ["sequence parallel"] if self.sequence_parallel else []
+        parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
+        parts += [f"ZeRO-{self.zero}"] if self.zero else []
+        parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
+        parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP and PLACEMENTS."""
+
+    tensor: Index
+    context: Index
+    pipeline: Index
+    data: Index
+    expert: Index
+    microbatch: Index
+    interleave: Index
+    sequence_parallel: Index
+    recompute: Index
+    zero: Index
+    overlap: Index
+    placement: Index
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+
+PLAN_FIELDS = tuple(field.name for field in fields(Plan))
+
+
+def code(field: str, value: object) -> int:
+    """The number that stands for a plan's field in the columns of `Plans`."""
+    return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
+
+
+def table(plans: Sequence[Plan]) -> Plans:
+    """Plans as columns."""
+    return Plans(*(np.array([code(name, getattr(plan, name)) for plan in plans], np.int64) for name in PLAN_FIELDS))
+
+
+def plan_at(plans: Plans, row: int) -> Plan:
+    """The plan in one row."""
+    values: dict[str, object] = {name: int(getattr(plans, name)[row]) for name in PLAN_FIELDS}
+    values.update({name: words[int(getattr(plans, name)[row])] for name, words in _WORDS.items()})
+    return Plan(**{**values, "sequence_parallel": bool(values["sequence_parallel"])})  # type: ignore[arg-type]
+
+
+def rows_of(plans: Plans, rows: Index | slice) -> Plans:
+    """Some of the plans."""
+    return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
+
+
+Rule = tuple[str, Mask]
+
+
+def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
+    """What a plan must satisfy to be a plan at all, in words, each with a column that is true where it holds."""
+    batch = plans.data * plans.microbatch
+    count = model.global_batch // np.maximum(batch, 1)
+    groups, product = model.attention_groups, plans.tensor * plans.context * plans.pipeline * plans.data
+    shares_groups = (groups % plans.tensor == 0) | (plans.tensor % groups == 0)
+    return (
+        (f"tensor x context x pipeline x data is the {devices} devices", product == devices),
+        (f"tensor divides the {model.heads} heads", model.heads % plans.tensor == 0),
+        (f"tensor divides the {groups} key-value heads, or is a multiple of them", shares_groups),
+        (f"tensor divides the hidden size {model.hidden}", model.hidden % plans.tensor == 0),
+        (f"tensor divides the feed-forward width {model.ffn}", model.ffn % plans.tensor == 0),
+        (f"context x tensor (with sequence parallel) divides the sequence {model.sequence}", _divides_sequence(model, plans)),
+        (f"pipeline x interleave is at most the {model.layers} layers", plans.pipeline * plans.interleave <= model.layers),
+        ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
+        (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
+        ("with interleave the pipeline divides the number of microbatches", (plans.interleave == 1) | (count % plans.pipeline == 0)),
+        ("sequence parallel needs tensor parallel", (plans.sequence_parallel == 0) | (plans.tensor > 1)),
+        ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
+        ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
+        ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
+    )
+
+
+def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:
+    """The rules that this plan breaks, in words."""
+    return tuple(sentence for sentence, holds in rules(model, table([plan]), devices) if not holds[0])
+
+
+def _divides_sequence(model: Transformer, plans: Plans) -> Mask:
+    split = plans.context * np.where(plans.sequence_parallel == 1, plans.tensor, 1)
+    return np.equal(model.sequence % split, 0)

@@ -1,0 +1,132 @@
+"""Time and energy of one operator on one device: a hierarchical roofline (Williams, Waterman, Patterson 2009; Ardalani et al. 2022).
+
+    time = max( arithmetic, DRAM bytes / bandwidth, L2 bytes / bandwidth, L1 bytes / bandwidth, register bytes / bandwidth ) + kernel gap
+
+Every quantity falls or stays when a resource grows, and only + * / max min sqrt are used on resources, so that the computed time is
+monotone as well. The one exception is `bundles` at fixed throughput: matrix tiles are dealt to the bundles in whole waves.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.hardware import Hardware
+
+TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
+"""Output tiles that a matrix library offers: rows, columns, share of the best tile's rate (fewer operand re-uses in smaller ones)."""
+
+_DEPTH_ALIGNMENT = 32.0
+"""The inner dimension is padded to this many elements by the matrix engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds, joules and kernels of some work on one device; costs add up."""
+
+    time: Real
+    energy: Real
+    kernels: Real = 1.0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.time + other.time, self.energy + other.energy, self.kernels + other.kernels)
+
+    def times(self, count: Real) -> "Cost":
+        return Cost(self.time * count, self.energy * count, self.kernels * count)
+
+
+NOTHING = Cost(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`count` independent matrix products C[rows, columns] = A[rows, depth] B[depth, columns], each with operands of its own."""
+
+    rows: Real
+    depth: Real
+    columns: Real
+    count: Real = 1.0
+
+    @property
+    def flops(self) -> Real:
+        return 2.0 * self.count * self.rows * self.depth * self.columns
+
+
+def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
+    """Cost of a (batched) matrix product whose operands live in DRAM."""
+    efficiency = hardware.efficiency
+    elements = value_bytes * product.count
+    share = efficiency.resident / value_bytes
+    dram = elements * reloads(product, share * hardware.l2.capacity)
+    l2 = elements * reloads(product, share * hardware.l1.capacity / hardware.bundles)
+    l1 = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles)
+    registers = product.flops * hardware.register_traffic
+    return _roofline(tiled_time(product, hardware), product.flops, (dram, l2, l1, registers), 1.0, hardware)
+
+
+def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: float = 1.0) -> Cost:
+    """Cost of an element-wise operator, reduction or gather that moves `size` bytes between DRAM and the vector engine."""
+    arithmetic = flops / hardware.vector_throughput
+    return _roofline(arithmetic, flops, (size, size, size, size), kernels, hardware)
+
+
+def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
+    """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, `size` bytes of operands and results."""
+    arithmetic = flops / (hardware.throughput * hardware.efficiency.attention)
+    return _roofline(arithmetic, flops, (size, size, size, flops * hardware.register_traffic), 1.0, hardware)
+
+
+def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: float, hardware: Hardware) -> Cost:
+    efficiency = hardware.efficiency
+    dram, l2, l1, registers = moved
+    streamed = (dram + kernels * efficiency.half_stream * np.minimum(dram, 1.0)) / (hardware.dram.bandwidth * efficiency.stream)
+    time = np.maximum(np.maximum(arithmetic, streamed), l2 / hardware.l2.bandwidth)
+    time = np.maximum(np.maximum(time, l1 / hardware.l1.bandwidth), registers / hardware.registers.bandwidth)
+    energy = flops * hardware.energy_per_flop + dram * hardware.dram.energy + l2 * hardware.l2.energy
+    energy = energy + l1 * hardware.l1.energy + registers * hardware.registers.energy
+    return Cost(time + kernels * efficiency.kernel, energy, kernels)
+
+
+def tiled_time(product: Product, hardware: Hardware) -> Real:
+    """Seconds of the arithmetic, by the best tile: whole tiles, dealt to the bundles in whole waves.
+
+        waves * bundles * tile rows * tile columns * 2 (depth + accumulation) / (throughput * efficiency * tile's rate)
+
+    Waves are ceil(tiles / bundles) for the product as a whole: the tiles of a batch share the waves.
+    """
+    efficiency = hardware.efficiency
+    depth = np.ceil(product.depth / _DEPTH_ALIGNMENT) * _DEPTH_ALIGNMENT + efficiency.accumulation
+    best: Real = np.inf
+    for rows, columns, rate in TILES:
+        tiles = np.ceil(product.rows / rows) * np.ceil(product.columns / columns) * product.count
+        work = np.ceil(tiles / hardware.bundles) * hardware.bundles * (rows * columns * 2.0 / rate)
+        best = np.minimum(best, work)
+    return best * depth / (hardware.throughput * efficiency.matrix)
+
+
+def reloads(product: Product, room: Real) -> Real:
+    """Elements that cross into a memory whose resident tile may have `room` elements, for one product of the batch.
+
+    The least over the three choices of the operand that stays resident:
+        C stays:  A N/n + B M/m + C        B stays:  A N/n + B + C (2K/k - 1)        A stays:  A + B M/m + C (2K/k - 1)
+    with real-valued tile sides, m n <= room and likewise for the others. Partial sums are read back as often as they are written, less one.
+    """
+    rows, depth, columns = product.rows, product.depth, product.columns
+    work = rows * depth * columns
+    output_stays = _tile_reloads(work, work, columns, rows, room) + rows * columns
+    weight_stays = _tile_reloads(work, 2.0 * work, columns, depth, room) + (depth - rows) * columns
+    input_stays = _tile_reloads(work, 2.0 * work, rows, depth, room) + (depth - columns) * rows
+    return np.minimum(np.minimum(output_stays, weight_stays), input_stays)
+
+
+def _tile_reloads(first: Real, second: Real, width: Real, height: Real, room: Real) -> Real:
+    """min first / x + second / y over 0 < x <= width, 0 < y <= height, x y <= room.
+
+    The least of three feasible tiles, one of which is the optimum: the unclipped one x = sqrt(room first / second), and the two clipped
+    to one full side. Each value falls with `room` operation by operation, so the computed minimum does too.
+    """
+    x, y = np.sqrt(room * first / second), np.sqrt(room * second / first)
+    unclipped = first / np.minimum(width, x) + second / np.minimum(height, y)
+    full_width = first / width + second / np.minimum(height, room / width)
+    full_height = second / height + first / np.minimum(width, room / height)
+    return np.minimum(np.minimum(unclipped, full_width), full_height)

@@ -1,0 +1,275 @@
+"""The price of transformer training plans on devices: step time, memory and energy of every plan on every device at once.
+
+Block times depend on few of a plan's choices, and hardware enters through few resources. So each part is computed once per different
+combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from crossflow.arrays import Array, Index, Real, distinct
+from crossflow.bill import Bill, Items, Prices
+from crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossflow.hardware import Cluster, Hardware, devices_in
+from crossflow.layer import Layer, Ranks, backward_pass, embedding, forward_pass, head, layer
+from crossflow.layout import Layout, lay_out
+from crossflow.memory import Sharding, fullest_stage, peak_memory
+from crossflow.parameters import step_flops
+from crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
+from crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
+from crossflow.roofline import Cost
+from crossflow.stages import split_layers
+from crossflow.workload import Transformer
+
+_BLOCK = 1 << 15
+"""Prices computed together: few enough for all intermediate arrays to stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Seconds and joules of the parts of a step; columns over plans against rows over devices."""
+
+    layer: Layer
+    embedding: Cost
+    head: Cost
+    exchange: DataExchange
+    transfer: Real
+    transfer_energy: Real
+
+
+def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
+    """Prices of every plan on every device, by tables. Plans must satisfy the rules of `crossflow.plan.rules`."""
+    shape = (len(plans), devices_in(hardware))
+    times, energies, memory = np.empty(shape), np.empty(shape), np.empty((shape[0], 1))
+    tables = _tables(model, hardware, cluster, plans)
+    for rows in _blocks(shape):
+        chosen = rows_of(plans, rows)
+        parts = tables.parts(rows)
+        times[rows] = step_time(terms(model, hardware, chosen, parts))
+        energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
+        memory[rows] = peak_memory(model, sharding(model, chosen))
+    return Prices(times, energies, memory)
+
+
+def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
+    """The same prices with every formula evaluated for every plan and device, without tables."""
+    parts = parts_of(model, hardware, cluster, plans)
+    times = np.broadcast_to(step_time(terms(model, hardware, plans, parts)), (len(plans), devices_in(hardware)))
+    energies = np.broadcast_to(step_energy(model, hardware, plans, parts, times), times.shape)
+    return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
+
+
+def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
+    """The itemised price of one plan on one device."""
+    plans = table([plan])
+    parts = parts_of(model, hardware, cluster, plans)
+    needed = terms(model, hardware, plans, parts)
+    time, split = step_time(needed), sharding(model, plans)
+    return Bill(
+        step_time=_single(time),
+        time=tuple((name, _single(seconds)) for name, seconds in _step_items(needed, parts.layer)),
+        memory=tuple((name, _single(size)) for name, size in fullest_stage(model, split)),
+        energy=_single(step_energy(model, hardware, plans, parts, time)),
+        flops=step_flops(model),
+    )
+
+
+def _step_items(needed: Terms, one: Layer) -> Items:
+    """Seconds of the step by use, as the fullest stage spends them."""
+    slot = slots(needed)
+    stage = fullest_slot(needed)
+    runs = needed.microbatches * stage.layers
+    return (
+        ("compute", runs * one.arithmetic),
+        ("recompute", runs * one.recompute),
+        ("tensor exchange", runs * one.tensor),
+        ("context exchange", runs * one.context),
+        ("expert exchange", runs * one.expert),
+        ("kernel launch", runs * one.launch),
+        ("weight gathers", runs * stage.gathers),
+        ("embedding and head", needed.microbatches * stage.edges),
+        ("pipeline transfers", needed.microbatches * stage.transfers),
+        ("pipeline bubble", bubble(needed)),
+        ("gradient exchange", window(slot.backward, needed.hidden_exchange, needed.synchronize) - slot.backward),
+        ("weight publication", needed.publish),
+        ("optimizer", needed.optimizer),
+        ("overhead", needed.overhead),
+    )
+
+
+def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
+    """The parts of each plan's step, for plans that all have one recompute mode."""
+    layout, split = lay_out(plans, cluster), sharding(model, plans)
+    group = ranks(plans, layout)
+    forward, backward = forward_pass(model, group, hardware), backward_pass(model, group, hardware)
+    modes = [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]
+    return Parts(
+        layer=_select(_column(plans.recompute), modes),
+        embedding=embedding(model, group, hardware),
+        head=head(model, group, hardware),
+        exchange=data_exchange(model, split, layout, hardware),
+        transfer=transfer_time(model, split, layout.pipeline, hardware.links),
+        transfer_energy=transfer_energy(model, split, layout.pipeline, hardware.links),
+    )
+
+
+def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> Terms:
+    """The parts of a step in the form the pipeline schedule takes."""
+    efficiency, count = hardware.efficiency, _column(plans.microbatch * plans.data)
+    overlap = _column(plans.overlap)
+    behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
+    return Terms(
+        split=split_layers(model.layers, _column(plans.pipeline)),
+        interleave=_column(plans.interleave),
+        microbatches=model.global_batch / count,
+        forward=parts.layer.forward,
+        backward=parts.layer.backward,
+        embedding=parts.embedding.time,
+        head=parts.head.time,
+        transfer=parts.transfer,
+        gather_forward=parts.exchange.gather_forward,
+        gather_backward=parts.exchange.gather_backward,
+        synchronize=parts.exchange.synchronize,
+        publish=parts.exchange.publish,
+        optimizer=parts.exchange.optimizer,
+        overhead=efficiency.step,
+        hidden_gather=efficiency.gather_overlap * behind_data,
+        hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
+        hidden_exchange=efficiency.data_overlap * behind_data,
+    )
+
+
+def step_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts, time: Real) -> Real:
+    """Joules of one step on all devices: what every layer, edge and exchange costs, and idle power for as long as the step takes."""
+    width, replicas = _column(plans.tensor * plans.context), _column(plans.data)
+    passes = model.global_batch / _column(plans.microbatch)
+    layers = model.layers * (parts.layer.energy + parts.exchange.gather_energy)
+    stages = _column(plans.pipeline)
+    messages = 2.0 * (stages * _column(plans.interleave) - 1.0) * parts.transfer_energy
+    work = width * passes * (layers + parts.embedding.energy + parts.head.energy + messages)
+    return work + width * stages * replicas * (parts.exchange.energy + hardware.idle_power * time)
+
+
+def sharding(model: Transformer, plans: Plans) -> Sharding:
+    """The plans as columns for the memory formulas."""
+    names = [field.name for field in fields(Sharding) if field.name != "microbatches"]
+    columns = {name: _column(getattr(plans, name)) for name in names}
+    return Sharding(**columns, microbatches=model.global_batch / _column(plans.microbatch * plans.data))
+
+
+def ranks(plans: Plans, layout: Layout) -> Ranks:
+    """The plans as columns for the layer formulas."""
+    names = ("tensor", "context", "expert", "microbatch", "sequence_parallel")
+    columns = {name: _column(getattr(plans, name)) for name in names}
+    spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert")}
+    return Ranks(**columns, **spreads)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Parts for the different combinations, and for every plan which combination is its own."""
+
+    layer: Layer
+    """The tables of the recompute modes, one below the other."""
+    edges: tuple[Cost, Cost]
+    exchange: DataExchange
+    transfer: Array
+    transfer_energy: Array
+    layer_row: Index
+    edge_row: Index
+    exchange_row: Index
+    transfer_row: Index
+
+    def parts(self, rows: slice) -> Parts:
+        edge = self.edge_row[rows]
+        return Parts(
+            layer=_gather(self.layer, self.layer_row[rows], ("forward", "backward", "energy")),
+            embedding=_gather(self.edges[0], edge, ("time", "energy")),
+            head=_gather(self.edges[1], edge, ("time", "energy")),
+            exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
+            transfer=self.transfer[self.transfer_row[rows]],
+            transfer_energy=self.transfer_energy[self.transfer_row[rows]],
+        )
+
+
+_EXCHANGE = tuple(field.name for field in fields(DataExchange))
+
+
+def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> _Tables:
+    shapes, shape_of = distinct(plans.tensor, plans.context, plans.pipeline, plans.data, plans.expert, plans.placement)
+    layout = lay_out(rows_of(plans, shapes), cluster)
+    near_of = _neighbourhoods(rows_of(plans, shapes), layout)
+    group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
+    several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
+    forward, backward = forward_pass(model, several, hardware), backward_pass(model, several, hardware)
+    modes = [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]
+    exchange, exchange_of = distinct(shape_of, plans.zero)
+    transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
+    message = sharding(model, rows_of(plans, transfer))
+    members = _layout_at(layout, shape_of[transfer]).pipeline
+    return _Tables(
+        layer=_stack(modes, len(group), devices_in(hardware)),
+        edges=(embedding(model, several, hardware), head(model, several, hardware)),
+        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), _layout_at(layout, shape_of[exchange]), hardware),
+        transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
+        transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
+        layer_row=plans.recompute * len(group) + group_of,
+        edge_row=group_of,
+        exchange_row=exchange_of,
+        transfer_row=transfer_of,
+    )
+
+
+def _neighbourhoods(plans: Plans, layout: Layout) -> Index:
+    """For each plan the number of its combination of degrees inside a layer and of the spread of their groups."""
+    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert))
+    return distinct(plans.tensor, plans.context, plans.expert, *spreads)[1]
+
+
+Record = TypeVar("Record", Layer, Cost, DataExchange)
+
+
+def _gather(record: Record, rows: Index, names: tuple[str, ...]) -> Record:
+    """Rows of the named fields of a table; fields without rows and fields not named are left out."""
+    values = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        values[field.name] = value[rows] if field.name in names and np.ndim(value) == 2 else (value if field.name in names else 0.0)
+    return type(record)(**values)
+
+
+def _stack(modes: list[Layer], rows: int, columns: int) -> Layer:
+    """The tables of the recompute modes, one below the other."""
+    return Layer(*(np.vstack([np.broadcast_to(getattr(mode, field.name), (rows, columns)) for mode in modes]) for field in fields(Layer)))
+
+
+def _select(recompute: Array, modes: list[Layer]) -> Layer:
+    none, selective, full = modes
+    return Layer(
+        *(
+            np.where(recompute < 0.5, getattr(none, f.name), np.where(recompute < 1.5, getattr(selective, f.name), getattr(full, f.name)))
+            for f in fields(Layer)
+        )
+    )
+
+
+def _blocks(shape: tuple[int, int]) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(shape[1], 1))
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))
+
+
+def _single(value: Real) -> float:
+    """The number in an array of one plan on one device."""
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def _column(values: Index) -> Array:
+    return values.astype(np.float64)[:, None]
+
+
+def _layout_at(layout: Layout, rows: Index) -> Layout:
+    return Layout(*(tuple(part[rows] for part in getattr(layout, field.name)) for field in fields(Layout)))
