@@ -1,0 +1,254 @@
+"""What the registries describe: devices, technologies and networks by name, each figure with its source."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from instances.quantities import (
+    Area,
+    AreaPerBit,
+    Bandwidth,
+    Bytes,
+    Duration,
+    EnergyPerBit,
+    Frequency,
+    PerLength,
+    Positive,
+    Power,
+    PowerPerBit,
+    Ratio,
+    Throughput,
+    Voltage,
+)
+from instances.schema import Bounds, Doc
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """One level of on-chip or stacked memory, of the whole device."""
+
+    capacity: Bytes
+    bandwidth: Bandwidth
+    energy: EnergyPerBit = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEntry:
+    """One network level, seen from one device."""
+
+    bandwidth: Annotated[Bandwidth, Doc("what a collective sustains per device and direction (bus bandwidth)")]
+    latency: Annotated[Duration, Doc("per step of a collective")]
+    setup: Annotated[Duration, Doc("per collective")] = 0.0
+    energy: EnergyPerBit = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEntry:
+    """The network levels: links inside a node, inside a pod of nodes, and between pods or nodes."""
+
+    node: LinkEntry
+    cluster: LinkEntry
+    pod: LinkEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEntry:
+    """A device one can buy."""
+
+    peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
+    vector_peak: Throughput
+    bundles: Annotated[Positive, Doc("streaming multiprocessors")]
+    dram: MemoryEntry
+    l2: MemoryEntry
+    l1: MemoryEntry
+    registers: MemoryEntry
+    network: NetworkEntry
+    power: Power
+    idle_power: Power
+    energy_per_flop: Annotated[dict[str, Annotated[float, Bounds(0.0)]], Doc("joules, by precision")]
+    die_area: Area
+    package_area: Area
+    register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
+    reserved_memory: Bytes
+    devices_per_node: Positive
+    sources: Annotated[dict[str, str], Doc("where each figure is from")]
+    efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreEntry:
+    """Matrix cores of a logic process."""
+
+    area: Area
+    nominal_power: Power
+    flop_per_cycle: Positive
+    cores_per_bundle: Positive
+    nominal_frequency: Frequency
+    nominal_voltage: Voltage
+    threshold_voltage: Voltage
+    margin_voltage: Voltage
+    maximum_voltage: Voltage
+    utilisation: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class SramEntry:
+    """One on-chip memory level."""
+
+    area_per_bit: AreaPerBit
+    energy_per_bit: EnergyPerBit
+    static_power_per_bit: PowerPerBit
+    bank_capacity: Bytes
+    controller_area: Area
+    overhead: Ratio
+    utilisation: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class DramEntry:
+    """A generation of stacked memory."""
+
+    stack_capacity: Bytes
+    stack_area: Area
+    controller_area: Area
+    links_per_stack: Positive
+    links_per_metre: PerLength
+    energy_per_bit: EnergyPerBit
+    static_power_per_bit: PowerPerBit
+    nominal_frequency: Frequency
+    nominal_voltage: Voltage
+    threshold_voltage: Voltage
+    margin_voltage: Voltage
+    maximum_voltage: Voltage
+    utilisation: Ratio
+    latency: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class WireEntry:
+    """Wires between devices."""
+
+    area: Area
+    links_per_metre: PerLength
+    energy_per_bit: EnergyPerBit
+    nominal_frequency: Frequency
+    nominal_voltage: Voltage
+    threshold_voltage: Voltage
+    margin_voltage: Voltage
+    maximum_voltage: Voltage
+    degree: Positive
+    utilisation: Ratio
+    latency: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class PartsEntry:
+    """One figure for each part of the chip."""
+
+    compute: float
+    registers: float
+    l1: float
+    l2: float
+    hbm: float
+    node_network: float
+    network: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEntry:
+    """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
+
+    die_area: Area
+    package_area: Area
+    power: Power
+    areas: PartsEntry
+    powers: PartsEntry
+    hbm_edge: Ratio
+    node_network_edge: Ratio
+    network_edge: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEntry:
+    """What another generation of stacked memory changes, as factors of energy and voltage and as figures for the rest."""
+
+    stack_capacity: Bytes
+    stack_area: Area
+    links_per_stack: Positive
+    nominal_frequency: Frequency
+    energy_factor: Annotated[float, Bounds(0.0)]
+    voltage_factor: Annotated[float, Bounds(0.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class TechnologyEntry:
+    """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
+
+    core: CoreEntry
+    registers: SramEntry
+    l1: SramEntry
+    l2: SramEntry
+    dram: DramEntry
+    node_network: WireEntry
+    network: WireEntry
+    split: ShareEntry
+    logic_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of logic nodes, and how many scaling steps each is on")]
+    network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
+    memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
+    idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
+    reserved_memory: Bytes
+    sources: Annotated[dict[str, str], Doc("where each figure is from")]
+    efficiency: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerShape:
+    """A transformer by its shapes."""
+
+    layers: Positive
+    hidden: Positive
+    heads: Positive
+    ffn: Positive
+    vocabulary: Positive
+    sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
+    kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
+    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads")] = 0
+    gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
+    tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
+    learned_positions: bool = True
+    biases: bool = True
+    dropout: bool = False
+    experts: Positive = 1
+    experts_per_token: Positive = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LstmShape:
+    """An LSTM language model by its shapes."""
+
+    layers: Positive
+    hidden: Positive
+    vocabulary: Positive
+    sequence: Positive
+    gates: Positive = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GemmShape:
+    """One matrix product, rows x depth by depth x columns."""
+
+    rows: Positive
+    depth: Positive
+    columns: Positive
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A network that can be trained; exactly one of the shapes."""
+
+    source: str
+    transformer: TransformerShape | None = None
+    lstm: LstmShape | None = None
+    gemm: GemmShape | None = None
+
+
+Precision = Literal["fp32", "bf16", "fp16", "fp8"]

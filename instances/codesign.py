@@ -1,0 +1,156 @@
+"""The question as the user writes it: workload, cluster, technology or hardware, budget, choices, objective."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from instances.catalogue import GemmShape, LstmShape, Precision, TransformerShape
+from instances.quantities import (
+    Area,
+    AreaChoice,
+    Bandwidth,
+    CountChoice,
+    Duration,
+    Length,
+    Money,
+    Positive,
+    Power,
+    PowerChoice,
+    PricePerEnergy,
+    RatioChoice,
+)
+from instances.schema import Bounds, Choice, Doc
+
+Objective = Literal["step_time", "energy_per_token", "cost_per_token"]
+Degrees = CountChoice | Literal["divisors"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSection:
+    """What is trained: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
+
+    model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
+    transformer: TransformerShape | None = None
+    lstm: LstmShape | None = None
+    gemm: GemmShape | None = None
+    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file")] = None
+    global_batch: Annotated[Positive | None, Doc("samples of one optimizer step")] = None
+    sequence: Annotated[Positive | None, Doc("tokens of one sample")] = None
+    precision: Precision = "bf16"
+    attention: Literal["flash", "unfused"] = "flash"
+    dropout: bool | None = None
+    capacity_factor: Annotated[float, Bounds(1.0), Doc("how much fuller the fullest expert is than the average")] = 1.0
+    gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
+    optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSection:
+    """Figures of a network level that differ from those of the hardware."""
+
+    bandwidth: Bandwidth | None = None
+    latency: Duration | None = None
+    setup: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSection:
+    """How many devices there are and how the network joins them."""
+
+    devices: Positive
+    devices_per_node: Annotated[Positive | None, Doc("devices on the innermost network level")] = None
+    devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
+    node: LinkSection = LinkSection()
+    pod: LinkSection = LinkSection()
+    cluster: LinkSection = LinkSection()
+
+
+@dataclass(frozen=True, slots=True)
+class TechnologySection:
+    """A technology with other generations of its parts."""
+
+    base: Annotated[str, Doc("a name from `crossopt list technologies`")]
+    logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
+    memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
+    network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSection:
+    """What one device may use at the most."""
+
+    die_area: Area | None = None
+    package_area: Area | None = None
+    power: Power | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PricesSection:
+    """Prices; a cost objective needs them. Either the device's price or the wafer's with what follows from it."""
+
+    electricity: PricePerEnergy
+    lifetime: Duration
+    device: Money | None = None
+    wafer: Money | None = None
+    wafer_diameter: Length = 0.3
+    defects_per_square_metre: Annotated[float, Bounds(0.0)] = 0.0
+    clustering: Annotated[float, Bounds(0.1)] = 3.0
+    stack: Money = 0.0
+    package: Money = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesSection:
+    """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
+
+    die_area: AreaChoice | None = None
+    compute_area: AreaChoice | None = None
+    registers_area: AreaChoice | None = None
+    l1_area: AreaChoice | None = None
+    l2_area: AreaChoice | None = None
+    network_area: AreaChoice | None = None
+    node_network_area: AreaChoice | None = None
+    compute_power: PowerChoice | None = None
+    registers_power: PowerChoice | None = None
+    l1_power: PowerChoice | None = None
+    l2_power: PowerChoice | None = None
+    hbm_power: PowerChoice | None = None
+    network_power: PowerChoice | None = None
+    node_network_power: PowerChoice | None = None
+    hbm_edge: RatioChoice | None = None
+    network_edge: RatioChoice | None = None
+    node_network_edge: RatioChoice | None = None
+    hbm_stacks: CountChoice | None = None
+    tensor: Degrees = (1,)
+    context: Degrees = (1,)
+    pipeline: Degrees = (1,)
+    data: Degrees = "divisors"
+    expert: Degrees = (1,)
+    microbatch: Degrees = (1,)
+    interleave: Degrees = (1,)
+    sequence_parallel: Annotated[tuple[bool, ...], Choice()] = (False,)
+    recompute: Annotated[tuple[Literal["none", "selective", "full"], ...], Choice()] = ("none",)
+    zero: Annotated[tuple[int, ...], Bounds(0, 3), Choice()] = (0,)
+    overlap: Annotated[tuple[Literal["none", "data", "pipeline", "both"], ...], Choice()] = ("none",)
+    placement: Annotated[tuple[str, ...], Choice()] = ("tensor-context-data-pipeline",)
+    split: Annotated[tuple[Literal["rows-columns", "inner"], ...], Choice()] = ("rows-columns",)
+    rows: Degrees = (1,)
+    columns: Degrees = (1,)
+    layers: Degrees = (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class CodesignFile:
+    """One co-design question: which hardware and which parallel plan give the best objective within the budget?"""
+
+    kind: Literal["codesign"]
+    workload: WorkloadSection
+    cluster: ClusterSection
+    name: str | None = None
+    description: str | None = None
+    technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of")] = None
+    hardware: Annotated[str | None, Doc("fixed hardware: a name from `crossopt list hardware`")] = None
+    budget: BudgetSection = BudgetSection()
+    choices: ChoicesSection = ChoicesSection()
+    objective: Objective = "step_time"
+    prices: PricesSection | None = None
+    efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from crossflow.cost import Prices
+from crossflow.evaluate import Budget
+from crossflow.generator import Edges, Parts
+from crossflow.hardware import Cluster, Efficiency, Hardware, Link
+from crossflow.technology import Technology
+from crossflow.workload import Workload
+
+Options = tuple[tuple[str, tuple[Any, ...]], ...]
+"""Names of choices and their options, in the order in which designs are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeHardware:
+    """Hardware that is to be chosen: the technology, and what a chip is like where nothing is chosen."""
+
+    technology: Technology
+    die_area: float
+    package_area: float
+    power: float
+    areas: Parts
+    """Shares of the die area."""
+    powers: Parts
+    """Shares of the power."""
+    edges: Edges
+    idle_share: float
+    reserved_memory: float
+    efficiency: Efficiency
+    levels: tuple[str, ...]
+    """Which of the links, `intra` and `inter`, each network level uses."""
+    overrides: tuple[Link | None, ...]
+    """Given links of those levels, where the question gives them."""
+    options: Options
+    """Choices of hardware."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One co-design question."""
+
+    name: str
+    workload: Workload
+    cluster: Cluster
+    hardware: Hardware | FreeHardware
+    plan_options: Options
+    budget: Budget
+    objective: str
+    prices: Prices | None
+    document: dict[str, Any]
+    """The question as it was written, for results that can be checked without the file."""

@@ -1,0 +1,251 @@
+"""The designs a question allows, a block at a time: hardware points with their devices, and parallel plans that are plans at all.
+
+Both are counted in the order in which the choices stand, the last one fastest. Blocks keep memory flat however many designs there are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from crossflow.arrays import Array, Index, Mask, Real
+from crossflow.cost import device_price
+from crossflow.device import device_from
+from crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
+from crossflow.hardware import Hardware, Link, Memory, devices_in, take
+from crossflow.kernel_plan import KernelPlan
+from crossflow.kernel_plan import broken_rules as broken_kernel_rules
+from crossflow.plan import PLAN_FIELDS, Plans, code, rows_of, rules
+from crossflow.workload import Transformer
+from instances.instance import FreeHardware, Instance, Options
+
+PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
+"""The generator's name for each part that a choice names."""
+
+_COMBINATIONS = 1 << 16
+"""Combinations of plan choices looked at together."""
+
+AnyPlans = Plans | tuple[KernelPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """A block of hardware points."""
+
+    hardware: Hardware
+    """Arrays over the points that can be built."""
+    points: Index
+    """Their numbers in the whole space."""
+    unbuilt: int
+    """Points of the block that lack cores, memory or links."""
+
+
+def hardware_points(instance: Instance) -> int:
+    """How many hardware points there are."""
+    return prod(len(values) for _, values in _hardware_options(instance))
+
+
+def hardware_choice(instance: Instance, point: int) -> dict[str, Any]:
+    """What is chosen at one hardware point, by name."""
+    options = _hardware_options(instance)
+    places = np.unravel_index(point, [len(values) for _, values in options]) if options else ()
+    return {name: values[int(place)] for (name, values), place in zip(options, places, strict=True)}
+
+
+def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
+    """The number of the hardware point with these choices; a ValueError in words if the question does not allow it."""
+    options = _hardware_options(instance)
+    if set(choice) != {name for name, _ in options}:
+        known = ", ".join(name for name, _ in options) or "none"
+        raise ValueError(f"the hardware choices are {', '.join(choice) or 'none'}, those of the question are {known}")
+    places = []
+    for name, values in options:
+        if choice[name] not in values:
+            raise ValueError(f"{name} {choice[name]!r} is none of the options")
+        places.append(values.index(choice[name]))
+    return int(np.ravel_multi_index(places, [len(values) for _, values in options])) if options else 0
+
+
+def devices(instance: Instance, start: int, stop: int) -> Devices:
+    """The hardware points from `start` up to `stop`, those that can be built."""
+    points = np.arange(start, stop)
+    if isinstance(instance.hardware, Hardware):
+        return Devices(_priced(instance, instance.hardware, 0.0), points, 0)
+    hardware, stacks = _generated(instance.hardware, points)
+    built = np.broadcast_to(_buildable(hardware), points.shape)
+    kept = take(_as_arrays(hardware, len(points)), np.flatnonzero(built))
+    return Devices(_priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
+
+
+def device_at(instance: Instance, point: int) -> Hardware:
+    """The device of one hardware point, generated on its own; a ValueError if it cannot be built."""
+    block = devices(instance, point, point + 1)
+    if block.unbuilt:
+        raise ValueError("this split of the chip leaves it without cores, memory or links")
+    return take(block.hardware, 0) if devices_in(block.hardware) == 1 and isinstance(instance.hardware, FreeHardware) else block.hardware
+
+
+def combinations(instance: Instance) -> int:
+    """How many combinations of plan choices there are, before the rules that make them plans."""
+    return len(_layouts(instance)) * prod(len(values) for _, values in _other_options(instance))
+
+
+def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
+    """All plans, in blocks."""
+    if not isinstance(instance.workload, Transformer):
+        yield from _kernel_plan_blocks(instance)
+        return
+    for plans in _combination_blocks(instance):
+        holds = np.ones(len(plans), bool)
+        for _, column in rules(instance.workload, plans, instance.cluster.devices):
+            holds &= column
+        yield rows_of(plans, np.flatnonzero(holds))
+
+
+def broken_everywhere(instance: Instance) -> tuple[str, ...]:
+    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
+    never = tuple(_never_kept(instance))
+    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _never_kept(instance: Instance) -> list[str]:
+    count = instance.cluster.devices
+    if not isinstance(instance.workload, Transformer):
+        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in _kernel_plans(instance)]
+        return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
+    met: dict[str, bool] = {}
+    for plans in _combination_blocks(instance):
+        for sentence, column in rules(instance.workload, plans, count):
+            met[sentence] = met.get(sentence, False) or bool(column.any())
+    return [sentence for sentence, kept in met.items() if not kept]
+
+
+def allows(instance: Instance, plan: object) -> str | None:
+    """Why the question does not allow this plan, in words; None if it does."""
+    for name, values in instance.plan_options:
+        if getattr(plan, name) not in values:
+            return f"{name} {getattr(plan, name)} is none of the options"
+    return None
+
+
+def _hardware_options(instance: Instance) -> Options:
+    return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+
+
+def _layouts(instance: Instance) -> Index:
+    """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
+    options = dict(instance.plan_options)
+    names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
+    grids = np.meshgrid(*(np.array(options[name], np.int64) for name in names), indexing="ij")
+    inner = np.stack([grid.ravel() for grid in grids], axis=1)
+    taken = inner.prod(axis=1)
+    data = np.where(instance.cluster.devices % taken == 0, instance.cluster.devices // taken, 0)
+    kept = np.isin(data, np.array(options["data"], np.int64))
+    return np.column_stack([inner, data])[kept]
+
+
+def _other_options(instance: Instance) -> Options:
+    degrees = {"tensor", "context", "pipeline", "data", "rows", "columns", "layers"}
+    return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
+
+
+def _combination_blocks(instance: Instance) -> Iterator[Plans]:
+    total = combinations(instance)
+    for start in range(0, total, _COMBINATIONS):
+        yield _plans(instance, np.arange(start, min(start + _COMBINATIONS, total)))
+
+
+def _plans(instance: Instance, numbers: Index) -> Plans:
+    """The combinations with these numbers, as columns."""
+    layouts, others = _layouts(instance), _other_options(instance)
+    shape = (len(layouts), *(len(values) for _, values in others))
+    places = np.unravel_index(numbers, shape)
+    columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
+    for (name, values), place in zip(others, places[1:], strict=True):
+        columns[name] = np.array([code(name, value) for value in values], np.int64)[place]
+    return Plans(*(np.ascontiguousarray(columns[name]) for name in PLAN_FIELDS))
+
+
+def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
+    splits = dict(instance.plan_options)["split"]
+    for split, (rows, columns, layers, data) in product(splits, _layouts(instance)):
+        yield KernelPlan(split=split, rows=int(rows), columns=int(columns), layers=int(layers), data=int(data))
+
+
+def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
+    count = instance.cluster.devices
+    yield tuple(plan for plan in _kernel_plans(instance) if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
+
+
+def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:
+    """The devices of the points, and their stacks."""
+    chosen = _chosen(free.options, points)
+    die_area = chosen.get("die_area", free.die_area)
+    areas = _parts(free.areas, die_area, chosen, "area")
+    powers = _parts(free.powers, free.power, chosen, "power")
+    edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
+    package = np.maximum(free.package_area, die_area)
+    if "hbm_stacks" in chosen:
+        stacks, dram = chosen["hbm_stacks"], free.technology.dram
+        areas = replace(areas, dram=stacks * dram.controller_area)
+        package = die_area + stacks * dram.stack_area
+        if "hbm_power" not in chosen:
+            powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die_area, edges.dram))
+    built = generate(free.technology, Split(die_area, package, areas, powers, edges))
+    device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
+    links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
+    return replace(device, links=links, die_area=_occupied(built, areas), reserved_memory=free.reserved_memory), built.dram.stacks
+
+
+def _occupied(built: Architecture, areas: Parts) -> Real:
+    """Die area in use: what the parts occupy, and no more than they were given."""
+    return np.minimum(built.area, areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter)
+
+
+def _chosen(options: Options, points: Index) -> dict[str, Array]:
+    places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
+    return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
+
+
+def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
+    """Each part's choice, or else its usual share of the total."""
+    values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
+    return Parts(**values)
+
+
+def _buildable(hardware: Hardware) -> Mask:
+    """Which points have cores, every memory and every link that the network levels use."""
+    needed: list[Real] = [hardware.throughput, hardware.bundles]
+    for memory in (hardware.dram, hardware.l2, hardware.l1, hardware.registers):
+        needed += [memory.capacity, memory.bandwidth]
+    needed += [link.bandwidth for link in hardware.links]
+    built: Mask = np.asarray(True)
+    for value in needed:
+        built = built & (np.asarray(value) > 0.0)
+    return built
+
+
+Record = TypeVar("Record", Hardware, Memory, Link)
+
+
+def _as_arrays(hardware: Hardware, count: int) -> Hardware:
+    """The same devices with every array as long as the block, since the generator's results keep the shape of what they depend on."""
+
+    def full(value: object) -> object:
+        return np.broadcast_to(np.asarray(value, np.float64), (count,)).copy() if isinstance(value, np.ndarray | np.floating) else value
+
+    def part(record: Record) -> Record:
+        changes: dict[str, Any] = {field.name: full(getattr(record, field.name)) for field in fields(record)}
+        return replace(record, **changes)
+
+    inner = {name: part(getattr(hardware, name)) for name in ("dram", "l2", "l1", "registers")}
+    return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
+
+
+def _priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
+    if instance.prices is None:
+        return hardware
+    return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks))

@@ -1,0 +1,215 @@
+"""Quantities as people write them (`815 mm^2`, `900 GB/s`, `400 Gb/s`, `0.08 USD/kWh`) to SI numbers and back.
+
+A quantity is a number, at most one unit, and nothing else. Which unit belongs to which dimension is the table `DIMENSIONS`.
+`GB/s` are bytes and `Gb/s` bits; `GB` is a power of ten and `GiB` a power of two. The arithmetic is exact until the one rounding
+to a float, so that `parse_quantity("815 mm^2", "area") == 815e-6`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from fractions import Fraction
+from typing import Final
+
+NUMBER: Final = r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+LONGEST: Final = 100  # characters of a number with its unit; also keeps the exact arithmetic small
+
+_NUMBER: Final = re.compile(NUMBER)
+_PREFIX: Final = {
+    "f": Fraction(1, 10**15), "p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 10**3),
+    "c": Fraction(1, 100), "": Fraction(1), "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18), "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40), "Pi": Fraction(2**50),
+}  # fmt: skip
+_SPELLINGS: Final = (
+    ("²", "^2"), ("m2", "m^2"), ("µ", "u"), ("μ", "u"), ("$", "USD"),
+    ("bit/s", "b/s"), ("bps", "b/s"), ("Bps", "B/s"), ("FLOPS", "FLOP/s"), ("days", "d"), ("years", "year"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What a quantity measures: how to say it, its units with their size in SI, and the units it is shown in, smallest first."""
+
+    phrase: str
+    example: str
+    units: Mapping[str, Fraction]
+    shown: tuple[str, ...]
+
+
+def _units(prefixes: str, unit: str, size: Fraction | int = 1) -> dict[str, Fraction]:
+    """Each prefix of `prefixes` before `unit`; `-` stands for no prefix."""
+    return {mark + unit: _PREFIX[mark] * size for mark in prefixes.replace("-", "").split(" ")}
+
+
+_AREAS: Final = {f"{mark}m^2": _PREFIX[mark] ** 2 for mark in ("n", "u", "m", "c", "")}
+_BYTES: Final = _units("- k M G T P Ki Mi Gi Ti Pi", "B")
+_BITS: Final = _units("- k M G T P", "b")
+_HOUR: Final = Fraction(3600)
+_CLOCK: Final = {"min": Fraction(60), "h": _HOUR, "d": 24 * _HOUR, "year": Fraction(36525, 100) * 24 * _HOUR}
+
+DIMENSIONS: Final[Mapping[str, Dimension]] = {
+    "area": Dimension("an area", "815 mm^2", _AREAS, ("um^2", "mm^2")),
+    "power": Dimension("a power", "400 W", _units("p n u m - k M G", "W"), ("uW", "mW", "W", "kW", "MW")),
+    "bytes": Dimension("a size in bytes", "80 GiB", _BYTES, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")),
+    "bits": Dimension("a number of bits", "8 Gb", _BITS | _units("- k M G T P", "bit"), ("b", "kb", "Mb", "Gb", "Tb")),
+    "bandwidth": Dimension(
+        "a bandwidth",
+        "900 GB/s",
+        {f"{unit}/s": size for unit, size in _BYTES.items()} | {f"{unit}/s": size / 8 for unit, size in _BITS.items()},
+        ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"),
+    ),
+    "frequency": Dimension("a frequency", "1.4 GHz", _units("- k M G T", "Hz"), ("Hz", "kHz", "MHz", "GHz")),
+    "time": Dimension("a time", "5 us", _units("p n u m -", "s") | _CLOCK, ("ns", "us", "ms", "s")),
+    "energy": Dimension(
+        "an energy",
+        "20 kWh",
+        _units("f p n u m - k M G", "J") | _units("m - k M G", "Wh", _HOUR),
+        ("fJ", "pJ", "nJ", "uJ", "mJ", "J", "kJ", "kWh", "MWh"),
+    ),
+    "energy_per_bit": Dimension("an energy per bit", "4.2 pJ/bit", _units("f p n u m -", "J/bit"), ("fJ/bit", "pJ/bit", "nJ/bit")),
+    "throughput": Dimension("a throughput", "312 TFLOP/s", _units("- k M G T P E", "FLOP/s"), ("FLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s")),
+    "voltage": Dimension("a voltage", "0.8 V", _units("m -", "V"), ("mV", "V")),
+    "length": Dimension("a length", "26 mm", _units("n u m c -", "m"), ("nm", "um", "mm", "m")),
+    "money": Dimension("an amount of money", "1200 USD", _units("-", "USD"), ("USD",)),
+    "price_per_energy": Dimension(
+        "a price of energy",
+        "0.08 USD/kWh",
+        {f"USD/{unit}": 1 / size for unit, size in (_units("- k M G", "Wh", _HOUR) | _units("- k M G", "J")).items()},
+        ("USD/kWh",),
+    ),
+    "ratio": Dimension("a ratio", "0.85", {"": Fraction(1), "%": Fraction(1, 100)}, ("",)),
+    "per_length": Dimension(
+        "a number per length", "400 /mm", {f"/{unit}": 1 / size for unit, size in _units("u m c -", "m").items()}, ("/mm",)
+    ),
+    "per_area": Dimension("a number per area", "0.1 /cm^2", {f"/{unit}": 1 / size for unit, size in _AREAS.items()}, ("/cm^2", "/mm^2")),
+    "power_per_bit": Dimension("a power per bit", "3.5 pW/bit", _units("f p n u m -", "W/bit"), ("pW/bit", "nW/bit", "uW/bit")),
+    "area_per_bit": Dimension(
+        "an area per bit", "0.1 um^2/bit", {f"{unit}/bit": size for unit, size in _AREAS.items()}, ("nm^2/bit", "um^2/bit", "mm^2/bit")
+    ),
+}
+_DIMENSION_OF: Final = {unit: dimension for dimension in DIMENSIONS.values() for unit in dimension.units}
+
+
+def parse_quantity(text: str, dimension: str) -> float:
+    """The quantity in SI units; a ValueError with the value and the remedy for anything that is not one of `dimension`."""
+    return as_float(exact_quantity(text, dimension), text)
+
+
+def exact_quantity(text: str, dimension: str) -> Fraction:
+    """As `parse_quantity`, before the rounding to a float."""
+    wanted = dimension_named(dimension)
+    number, unit = _split(text, wanted)
+    if unit not in wanted.units:
+        raise ValueError(_wrong_unit(text, number, unit, wanted))
+    value = _exact(number)
+    if value < 0:
+        raise ValueError(f"{quoted(text)} is negative, {wanted.phrase} of zero or more is needed")
+    return value * wanted.units[unit]
+
+
+def format_quantity(value: float, dimension: str) -> str:
+    """The quantity to six digits in the largest unit that keeps the number at one or more: 8.15e-4 as an area is '815 mm^2'."""
+    wanted = dimension_named(dimension)
+    fitting = [unit for unit in wanted.shown if float(wanted.units[unit]) <= abs(value)]
+    unit = fitting[-1] if fitting else wanted.shown[0] if value else wanted.example.partition(" ")[2]
+    number = value / float(wanted.units[unit])
+    return f"{number:.0f} {unit}".strip() if 1e6 <= abs(number) < 1e15 else f"{number:.6g} {unit}".strip()
+
+
+def dimension_named(name: str) -> Dimension:
+    """The row of `DIMENSIONS`, or a ValueError that lists them."""
+    if name not in DIMENSIONS:
+        raise ValueError(f"{name!r} is not a dimension (one of {', '.join(DIMENSIONS)})")
+    return DIMENSIONS[name]
+
+
+def parse_number(text: str) -> Fraction:
+    """The exact value of a plain number such as `12`, `1_000`, `.5` or `1e9`; a ValueError for anything else."""
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if match is None:
+        start = _NUMBER.match(text.strip())
+        raise ValueError(f"{quoted(text)} is not a number" + (f" (write {quoted(start.group())}, without a unit)" if start else ""))
+    return _exact(match.group())
+
+
+def as_float(value: Fraction, text: str) -> float:
+    """The nearest float; a ValueError that names `text` where no finite float is near."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{quoted(text)} is too large") from None
+
+
+def spellings(unit: str) -> list[str]:
+    """Every accepted spelling of a unit of the table: `um^2` is also `um2`, `µm²` and so on."""
+    known = [unit]
+    for other, canonical in _SPELLINGS:
+        known += [spelling.replace(canonical, other) for spelling in known if canonical in spelling]
+    return known
+
+
+def pattern_of(dimension: str) -> str:
+    """A regular expression (for the JSON schema) of the texts that `parse_quantity` accepts, but for negative numbers."""
+    units = dimension_named(dimension).units
+    after = "|".join(re.escape(spelling) for unit in units for spelling in spellings(unit))
+    dollars = [re.escape(unit.removeprefix("USD")) for unit in units if unit.startswith("USD")]
+    before = rf"|\$\s*{NUMBER}\s*({'|'.join(dollars)})" if dollars else ""
+    return rf"^\s*({NUMBER}\s*({after}){before})\s*$"
+
+
+def quoted(text: str, longest: int = 40) -> str:
+    """The text in quotes on one line of at most `longest` characters, as error messages show it."""
+    shown = text if len(text) <= longest else text[: longest - 3] + "..."
+    return f"'{shown}'" if shown.isprintable() else repr(shown)
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
+    """The known words that differ from `word` by case only, else the one most like it, else none."""
+    known = list(known)
+    same = [other for other in known if other.casefold() == word.casefold()]
+    if same or not known:
+        return same
+    best, score = max(((other, SequenceMatcher(None, word[:LONGEST], other).ratio()) for other in known), key=lambda pair: pair[1])
+    return [best] if score >= likeness else []
+
+
+def _split(text: str, wanted: Dimension) -> tuple[str, str]:
+    """The number and the unit in the spelling of the table; a `$` may also stand before the number."""
+    stripped = text.strip()
+    dollars = stripped.startswith("$")
+    body = stripped.removeprefix("$").lstrip()
+    match = _NUMBER.match(body) if len(text) <= LONGEST else None
+    if match is None:
+        raise ValueError(f"{quoted(text)} does not begin with a number, {wanted.phrase} is needed (for example '{wanted.example}')")
+    return match.group(), _canonical("$" * dollars + body[match.end() :].strip())
+
+
+def _canonical(unit: str) -> str:
+    """The unit as the table writes it: `mm²` as `mm^2`, `Gbps` as `Gb/s`, `$ / kWh` as `USD/kWh`."""
+    unit = re.sub(r"\s*/\s*", "/", unit)
+    for other, canonical in _SPELLINGS:
+        unit = unit.replace(other, canonical)
+    return unit
+
+
+def _exact(number: str) -> Fraction:
+    """The value of a text that `NUMBER` matches; refuses exponents whose exact value would fill the memory."""
+    exponent = number.lower().partition("e")[2].lstrip("+-")
+    if len(exponent) > 3:
+        raise ValueError(f"{quoted(number)} is too large or too small")
+    return Fraction(number.replace("_", ""))
+
+
+def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
+    """Why `unit` is refused where `wanted` is needed, and what to write instead."""
+    if not unit:
+        return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example '{wanted.example}')"
+    if unit.startswith(","):
+        return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"
+    guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in nearest(unit, wanted.units, likeness=0.5))
+    remedy = f"did you mean {guesses}?" if guesses else f"for example '{wanted.example}'"
+    other = _DIMENSION_OF.get(unit)
+    problem = f"is {other.phrase}" if other else f"has the unknown unit {quoted(unit)}"
+    return f"{quoted(text)} {problem}, {wanted.phrase} is needed ({remedy})"

@@ -1,0 +1,92 @@
+"""Random transformers and plans for property tests."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crossflow.plan import OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
+from crossflow.workload import Transformer
+
+MODELS = (
+    Transformer("gelu", layers=12, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=192),
+    Transformer(
+        "unfused",
+        layers=14,
+        hidden=1024,
+        heads=16,
+        ffn=4096,
+        vocabulary=50257,
+        sequence=2048,
+        global_batch=96,
+        attention="unfused",
+        dropout=True,
+    ),
+    Transformer(
+        "grouped",
+        layers=16,
+        hidden=2048,
+        heads=32,
+        kv_heads=8,
+        ffn=5632,
+        vocabulary=128256,
+        sequence=4096,
+        global_batch=64,
+        gated=True,
+        tied=False,
+        learned_positions=False,
+        biases=False,
+    ),
+    Transformer(
+        "experts",
+        layers=8,
+        hidden=1024,
+        heads=16,
+        kv_heads=8,
+        ffn=3584,
+        vocabulary=32000,
+        sequence=2048,
+        global_batch=128,
+        gated=True,
+        experts=8,
+        experts_per_token=2,
+        capacity_factor=1.25,
+    ),
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn, model: Transformer, devices: int) -> Plan:
+    """A plan that keeps every rule for this model on this many devices."""
+    return draw(
+        st.builds(
+            _plan,
+            st.integers(0, 2**32 - 1),
+            st.just(model),
+            st.just(devices),
+        )
+    )
+
+
+def _plan(seed: int, model: Transformer, devices: int) -> Plan:
+    """The first of a seeded stream of random plans that keeps every rule."""
+    random = np.random.default_rng(seed)
+    divisors = [part for part in range(1, devices + 1) if devices % part == 0]
+    while True:
+        tensor, context, pipeline = (int(random.choice(divisors)) for _ in range(3))
+        if devices % (tensor * context * pipeline):
+            continue
+        plan = Plan(
+            tensor=tensor,
+            context=context,
+            pipeline=pipeline,
+            data=devices // (tensor * context * pipeline),
+            expert=int(random.choice([1, 2, 4])),
+            microbatch=int(random.choice([1, 2, 3, 4])),
+            interleave=int(random.choice([1, 2, 3])),
+            sequence_parallel=bool(random.integers(2)),
+            recompute=RECOMPUTE[int(random.integers(3))],
+            zero=int(random.integers(4)),
+            overlap=OVERLAP[int(random.integers(4))],
+            placement=PLACEMENTS[int(random.integers(len(PLACEMENTS)))],
+        )
+        if not broken_rules(model, plan, devices):
+            return plan

@@ -1,0 +1,156 @@
+"""The price of transformer plans: tables against formulas, items against totals, monotone resources, published step times."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossflow.evaluate import Design, evaluate
+from crossflow.hardware import Cluster, Hardware, take
+from crossflow.parameters import step_flops
+from crossflow.plan import Plan, plan_at, table
+from crossflow.transformer import price, price_directly
+from crossflow.workload import Transformer
+from instances.registry import build_device, device, names
+from tests.conftest import FACTORS, GROWING, SHRINKING, scaled
+from tests.crossflow.strategies import MODELS, plans
+from tests.paths import reference
+
+CLUSTERS = (Cluster(48, (8, 48)), Cluster(48, (4, 12, 48)), Cluster(48, (48,)))
+
+
+def device_on(cluster: Cluster, name: str = "a100-80g") -> Hardware:
+    """A device of the registry with as many network levels as the cluster; a middle level has links between those of the others."""
+    built = build_device(device(name), name, "fp16", 2)
+    node, outer = built.links
+    middle = replace(outer, bandwidth=outer.bandwidth * 2.0)
+    return replace(built, links={1: (outer,), 2: (node, outer), 3: (node, middle, outer)}[len(cluster.level_sizes)])
+
+
+def many(hardware: Hardware, count: int) -> Hardware:
+    """An array of devices, each a little different."""
+    random = np.random.default_rng(7)
+    grown = scaled(hardware, "throughput", random.uniform(0.5, 2.0, count))
+    grown = scaled(grown, "dram.bandwidth", random.uniform(0.5, 2.0, count))
+    grown = scaled(grown, "l2.capacity", random.uniform(0.5, 2.0, count))
+    return scaled(grown, "links.bandwidth", random.uniform(0.5, 2.0, count))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
+@given(data=st.data())
+def test_tables_give_the_same_digits_as_the_formulas_and_as_one_design_alone(
+    model: Transformer, cluster: Cluster, data: st.DataObject
+) -> None:
+    """What is computed once and gathered must be what the formulas say, for every plan on every device, to the last bit."""
+    drawn = data.draw(st.lists(plans(model, cluster.devices), min_size=1, max_size=6))
+    hardware, columns = many(device_on(cluster), 3), table(drawn)
+    by_tables, directly = price(model, hardware, cluster, columns), price_directly(model, hardware, cluster, columns)
+    assert np.array_equal(by_tables.step_time, directly.step_time)
+    assert np.array_equal(by_tables.energy, directly.energy)
+    assert np.array_equal(by_tables.memory, directly.memory)
+    for row, plan in enumerate(drawn):
+        assert plan_at(columns, row) == plan
+        alone = evaluate(model, Design(take(hardware, 1), cluster, plan))
+        assert alone.step_time == by_tables.step_time[row, 1]
+        assert alone.energy == by_tables.energy[row, 1]
+        assert alone.limits[0].used == by_tables.memory[row, 0] + hardware.reserved_memory
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_the_breakdown_adds_up_to_the_step_time(model: Transformer, data: st.DataObject) -> None:
+    cluster = CLUSTERS[0]
+    plan = data.draw(plans(model, cluster.devices))
+    evaluation = evaluate(model, Design(device_on(cluster), cluster, plan))
+    assert sum(seconds for _, seconds in evaluation.breakdown) == pytest.approx(evaluation.step_time, rel=1e-12)
+    assert all(seconds >= -1e-12 * evaluation.step_time for _, seconds in evaluation.breakdown)
+    assert sum(size for _, size in evaluation.memory) == pytest.approx(evaluation.limits[0].used, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", names("hardware"))
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_more_of_a_resource_is_never_slower(name: str, model: Transformer, data: st.DataObject) -> None:
+    """The bounds of every engine rest on this; it holds as computed, without any tolerance."""
+    cluster = CLUSTERS[data.draw(st.integers(0, 2))]
+    columns = table(data.draw(st.lists(plans(model, cluster.devices), min_size=1, max_size=4)))
+    for resource in GROWING:
+        times = price(model, scaled(device_on(cluster, name), resource, FACTORS), cluster, columns).step_time
+        assert (np.diff(times, axis=1) <= 0.0).all(), resource
+    for resource in SHRINKING:
+        times = price(model, scaled(device_on(cluster, name), resource, FACTORS), cluster, columns).step_time
+        assert (np.diff(times, axis=1) >= 0.0).all(), resource
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_a_step_is_never_faster_than_its_arithmetic_at_peak(model: Transformer, data: st.DataObject) -> None:
+    """Fused attention skips the half of the scores that the causal mask hides, so the useful FLOPs are counted without it here."""
+    cluster = CLUSTERS[0]
+    plan = data.draw(plans(model, cluster.devices))
+    hardware = device_on(cluster)
+    scores = 12.0 * model.tokens * model.layers * model.sequence * model.heads * model.head_width
+    least = (step_flops(model) - 0.5 * scores) / (cluster.devices * float(hardware.throughput))
+    assert evaluate(model, Design(hardware, cluster, plan)).step_time > least
+
+
+@given(data=st.data())
+def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> None:
+    """With nothing that costs a fixed time, time is inversely proportional to speed."""
+    model, cluster = MODELS[data.draw(st.integers(0, len(MODELS) - 1))], CLUSTERS[0]
+    free = replace(device_on(cluster).efficiency, kernel=0.0, host=0.0, step=0.0)
+    slow = replace(device_on(cluster), efficiency=free)
+    for delay in SHRINKING:
+        slow = scaled(slow, delay, 0.0)
+    fast = slow
+    for rate in GROWING:
+        fast = fast if rate.endswith("capacity") else scaled(fast, rate, 2.0)
+    columns = table([data.draw(plans(model, cluster.devices))])
+    assert price(model, slow, cluster, columns).step_time[0, 0] == 2.0 * price(model, fast, cluster, columns).step_time[0, 0]
+
+
+def test_published_megatron_step_times_are_met_within_fifteen_percent_unfitted() -> None:
+    """Korthikanti et al. 2022, table 5: 22B to 1T parameters on 8 to 512 A100, with full and with selective recomputation."""
+    with reference("measured/training-extra.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["source"].startswith("Korthikanti")]
+    assert len(rows) == 8
+    hardware = build_device(device("a100-80g"), "a100-80g", "fp16", 2)
+    for row in rows:
+        model, cluster, plan = _megatron(row)
+        predicted = evaluate(model, Design(hardware, cluster, plan)).step_time
+        assert abs(predicted / float(row["time_per_iter_s"]) - 1.0) < 0.15, row["model"]
+
+
+def _megatron(row: dict[str, str]) -> tuple[Transformer, Cluster, Plan]:
+    number = {
+        name: int(row[name])
+        for name in ("layers", "hidden", "heads", "ffn", "vocab", "seq", "gbs", "gpus", "tp", "pp", "mbs", "interleave")
+    }
+    model = Transformer(
+        row["model"],
+        number["layers"],
+        number["hidden"],
+        number["heads"],
+        number["ffn"],
+        number["vocab"],
+        number["seq"],
+        number["gbs"],
+        attention="unfused",
+        dropout=True,
+        precision="fp16",
+    )
+    full = row["recompute"] == "full"
+    plan = Plan(
+        tensor=number["tp"],
+        pipeline=number["pp"],
+        microbatch=number["mbs"],
+        interleave=number["interleave"],
+        sequence_parallel=not full,
+        recompute="full" if full else "selective",
+    )
+    return model, Cluster(number["gpus"], (8, number["gpus"])), plan
