@@ -1,0 +1,261 @@
+"""The command line: reads arguments, calls one function, prints, and turns every outcome into an exit code."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
+
+_EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design
+11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code says how it ended."""
+    _make_printable()
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ANSWERED
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted before there was an answer\n")
+        return NO_DESIGN
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
+        return _failed(error)
+
+
+def solve_main() -> int:
+    """The command `solve FILE`, short for `crossopt solve FILE`."""
+    return main(["solve", *sys.argv[1:]])
+
+
+def _failed(error: Exception) -> int:
+    from instances.document import InstanceError  # noqa: PLC0415 - solvers and readers are imported only where needed
+
+    if isinstance(error, InstanceError):
+        sys.stderr.write(f"{error}\n")
+        return INVALID
+    if isinstance(error, OSError):
+        sys.stderr.write(f"{error.filename or 'file'}: {error.strerror}\n")
+        return INVALID
+    if type(error).__name__ == "VerificationError":
+        sys.stderr.write(f"verification failed: {error}\n")
+        return REFUSED
+    if "CROSSOPT_DEBUG" in os.environ:
+        raise error
+    sys.stderr.write(f"internal error: {type(error).__name__}: {error} (set CROSSOPT_DEBUG=1 for the details, and please report it)\n")
+    return INTERNAL
+
+
+def _make_printable() -> None:
+    """Print signs that the terminal's character set lacks as `?` instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="crossopt",
+        description="Which chip, memory and parallel plan train this model best, how far is anything else from it, and how do you know?",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
+    _add_validate(commands.add_parser("validate", help="check a question without answering it"))
+    _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
+    _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
+    _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
+    _add_list(commands.add_parser("list", help="names that questions may use"))
+    return parser
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="the question, a YAML file")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+
+
+_SET_HELP = "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128"
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of text")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
+
+
+def _add_solve(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    _add_output(parser)
+    parser.add_argument("--engine", default="exhaustive", metavar="NAME", help="exhaustive (default), expert, plan-only, hardware-only")
+    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
+    parser.set_defaults(command=_solve)
+
+
+def _add_validate(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.set_defaults(command=_validate)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--json", action="store_true", help="print the evaluation as JSON instead of text")
+    parser.set_defaults(command=_evaluate)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.set_defaults(command=_check)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--engines", default="exhaustive,plan-only,hardware-only,expert", metavar="NAMES")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each engine, for example 60s")
+    parser.set_defaults(command=_compare)
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
+    parser.set_defaults(command=_list)
+
+
+def _solve(options: argparse.Namespace) -> int:
+    from instances.reading import read_instance  # noqa: PLC0415
+    from reports.text import answer  # noqa: PLC0415
+    from solvers.engines import ENGINES, Limits  # noqa: PLC0415
+    from solvers.files import text_of, write_whole  # noqa: PLC0415
+    from solvers.objective import UNITS  # noqa: PLC0415
+    from solvers.progress import progress_on  # noqa: PLC0415
+
+    if options.engine not in ENGINES:
+        _usage(f"there is no engine {options.engine!r} (one of {', '.join(ENGINES)})")
+    limits = Limits(_seconds(options.time_limit), options.seed)
+    _check_target(options.out)
+    instance = read_instance(options.file, tuple(options.settings))
+    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+        result = ENGINES[options.engine](instance, limits, watch)
+    text = text_of(result) if options.json or options.out else ""
+    if options.out and str(options.out) != "-":
+        write_whole(options.out, text)
+    sys.stdout.write(text if options.json or str(options.out) == "-" else answer(result))
+    return _code(result.status, options.strict and not result.proved)
+
+
+def _code(status: str, unproved: bool) -> int:
+    if status == "INFEASIBLE":
+        return INFEASIBLE
+    if status == "UNKNOWN":
+        return NO_DESIGN
+    return UNPROVED if unproved else ANSWERED
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from instances.reading import read_instance  # noqa: PLC0415
+    from instances.space import combinations, hardware_points  # noqa: PLC0415
+
+    instance = read_instance(options.file, tuple(options.settings))
+    points, plans = hardware_points(instance), combinations(instance)
+    sys.stdout.write(f"{options.file}: a sound question: {points:,} hardware points x {plans:,} combinations of plan choices\n")
+    return ANSWERED
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from instances.reading import read_instance  # noqa: PLC0415
+    from reports.text import evaluation_text  # noqa: PLC0415
+    from solvers.single import evaluate_single  # noqa: PLC0415
+
+    instance = read_instance(options.file, tuple(options.settings))
+    single = evaluate_single(instance)
+    if options.json:
+        import json  # noqa: PLC0415
+
+        sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
+    return ANSWERED if single.evaluation["feasible"] else INFEASIBLE
+
+
+def _check(options: argparse.Namespace) -> int:
+    from solvers.check import check  # noqa: PLC0415
+    from solvers.files import read_result  # noqa: PLC0415
+    from solvers.progress import progress_on  # noqa: PLC0415
+
+    result = read_result(options.file)
+    with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
+        report = check(result, watch)
+    for line in report.checked:
+        sys.stdout.write(f"  {line}\n")
+    for line in report.refused:
+        sys.stdout.write(f"  REFUSED  {line}\n")
+    sys.stdout.write(f"{options.file}: {'accepted' if report.accepted else 'refused'}\n")
+    return ANSWERED if report.accepted else REFUSED
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from instances.reading import read_instance  # noqa: PLC0415
+    from reports.text import comparison  # noqa: PLC0415
+    from solvers.engines import ENGINES, Limits  # noqa: PLC0415
+    from solvers.objective import UNITS  # noqa: PLC0415
+    from solvers.progress import progress_on  # noqa: PLC0415
+
+    names = [name.strip() for name in options.engines.split(",") if name.strip()]
+    for name in names:
+        if name not in ENGINES:
+            _usage(f"there is no engine {name!r} (one of {', '.join(ENGINES)})")
+    limits = Limits(_seconds(options.time_limit))
+    instance = read_instance(options.file, tuple(options.settings))
+    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+        results = [ENGINES[name](instance, limits, watch) for name in names]
+    sys.stdout.write(comparison(results))
+    return ANSWERED if any(result.value is not None for result in results) else _code(results[0].status, unproved=False)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from instances.registry import descriptions  # noqa: PLC0415
+
+    rows = descriptions(options.kind)
+    width = max((len(name) for name, _ in rows), default=0)
+    sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)
+    return ANSWERED
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return float("inf")
+    from instances.units import parse_quantity  # noqa: PLC0415
+
+    try:
+        return parse_quantity(text, "time")
+    except ValueError as error:
+        _usage(f"--time-limit: {error}")
+
+
+def _check_target(path: Path | None) -> None:
+    """Refuse a place that cannot be written before hours of work are lost on it."""
+    if path is None or str(path) == "-":
+        return
+    if path.is_dir():
+        _usage(f"--out {path}: this is a directory (name a file)")
+    if not path.parent.is_dir():
+        _usage(f"--out {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        _usage(f"--out {path}: the folder cannot be written")
+
+
+def _usage(message: str) -> NoReturn:
+    sys.stderr.write(f"crossopt: {message}\n")
+    raise SystemExit(USAGE)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

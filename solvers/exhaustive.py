@@ -1,0 +1,187 @@
+"""The oracle: prices every design of the question, a block at a time, and counts what it sees.
+
+Memory stays flat: plans come in blocks, hardware points in blocks, and of the prices only the best and those within 5 % of it are kept.
+A plan that fits no device of a block and a device that breaks a budget are counted but not priced.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+
+from crossflow.arrays import Array, Index, Mask
+from crossflow.hardware import Hardware, take
+from crossflow.plan import Plans, rows_of
+from instances.instance import Instance
+from instances.space import AnyPlans, Devices, combinations, devices, hardware_points, plan_blocks
+from solvers.designs import Candidate, candidate
+from solvers.objective import values
+from solvers.pricing import memory_of, price
+from solvers.result import Conflict, Space
+
+_PRICES = 1 << 22
+"""Designs priced together: 32 MiB an array."""
+_POINTS = 1 << 14
+"""Hardware points generated together."""
+_NEAR = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the enumeration is."""
+
+    done: float
+    """Share of the combinations looked at."""
+    designs: int
+    best: float | None
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the enumeration saw."""
+
+    best: Candidate | None
+    value: float | None
+    space: Space
+    conflicts: tuple[Conflict, ...]
+    trace: tuple[tuple[float, float | None, float | None], ...]
+    stopped: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts so far."""
+
+    best: Candidate | None = None
+    value: float = float("inf")
+    feasible: int = 0
+    plans: int = 0
+    unbuilt: int = 0
+    near: list[tuple[Array, Index]] = field(default_factory=list)
+    kept: dict[str, int] = field(default_factory=dict)
+    share: dict[str, float] = field(default_factory=dict)
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    def see_limit(self, name: str, kept: int, least: float) -> None:
+        self.kept[name] = self.kept.get(name, 0) + kept
+        self.share[name] = min(self.share.get(name, float("inf")), least)
+
+    def see_values(self, found: Array) -> None:
+        """Keep the different values within 5 % of the best, each with how often it occurs."""
+        close = found[found <= self.value * _NEAR]
+        different, count = np.unique(close, return_counts=True)
+        merged = [(old[old <= self.value * _NEAR], times[old <= self.value * _NEAR]) for old, times in self.near]
+        self.near = [*merged, (different, count)]
+        if len(self.near) > 8:
+            self.near = [_merge(self.near)]
+
+    def within(self, factor: float) -> int:
+        return sum(int(times[old <= self.value * factor].sum()) for old, times in self.near)
+
+
+def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
+    """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
+    tally, start, stopped = _Tally(), monotonic(), "complete"
+    looked, total = 0, max(1, combinations(instance)) * hardware_points(instance)
+    try:
+        for number, plans in enumerate(plan_blocks(instance)):
+            tally.plans += len(plans)
+            for block in _device_blocks(instance, len(plans)):
+                tally.unbuilt += block.unbuilt if number == 0 else 0
+                improved = _price_block(instance, plans, block, tally)
+                looked += len(plans) * (len(block.points) + block.unbuilt)
+                if improved:
+                    tally.trace.append((monotonic() - start, tally.value, None))
+                watch(Progress(min(1.0, looked / total), looked, tally.value if tally.best else None))
+                if monotonic() > deadline:
+                    raise TimeoutError
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    except TimeoutError:
+        stopped = "time limit"
+    return _found(instance, tally, stopped)
+
+
+def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
+    points = hardware_points(instance)
+    space = Space(
+        designs=tally.plans * points,
+        feasible=tally.feasible,
+        ties=tally.within(1.0),
+        within_1_percent=tally.within(1.01),
+        within_5_percent=tally.within(_NEAR),
+        unbuilt=tally.unbuilt,
+        hardware_points=points,
+        plans=tally.plans,
+    )
+    conflicts = tuple(Conflict(name, tally.kept[name], tally.share[name]) for name in tally.kept)
+    return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
+
+
+def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
+    """Hardware points in blocks as large as their prices may be."""
+    total = hardware_points(instance)
+    step = max(1, min(_POINTS, _PRICES // max(plans, 1)))
+    for start in range(0, total, step):
+        yield devices(instance, start, min(start + step, total))
+
+
+def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Tally) -> bool:
+    """Price the designs of a block that keep their limits; whether one of them is better than all before."""
+    if not len(plans) or not len(block.points):
+        return False
+    hardware, count = block.hardware, len(block.points)
+    needed = memory_of(instance.workload, hardware, instance.cluster, plans) + hardware.reserved_memory
+    capacity = np.broadcast_to(np.asarray(hardware.dram.capacity, np.float64), (count,))
+    affordable = _affordable(instance, hardware, count, len(plans), tally)
+    fits = needed[:, None] <= capacity[None, :]
+    tally.see_limit("memory", int(fits.sum()), float(needed.min() / capacity.max()))
+    rows, columns = np.flatnonzero((fits & affordable).any(axis=1)), np.flatnonzero(affordable)
+    if not len(rows) or not len(columns):
+        return False
+    kept = fits[np.ix_(rows, columns)]
+    fewer = hardware if count == len(columns) else take(hardware, columns)
+    prices = price(instance.workload, fewer, instance.cluster, _rows(plans, rows))
+    found = np.where(kept, values(instance, prices, fewer), np.inf)
+    tally.feasible += int(kept.sum())
+    return _see(found, plans, rows, block.points[columns], tally)
+
+
+def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tally) -> bool:
+    """Take the block's values into the tally; of equal designs the first one counted is kept."""
+    place = int(np.argmin(found))
+    row, column = divmod(place, found.shape[1])
+    improved = bool(found[row, column] < tally.value)
+    if improved:
+        tally.value = float(found[row, column])
+        tally.best = candidate(plans, int(rows[row]), int(points[column]))
+    tally.see_values(found)
+    return improved
+
+
+def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, tally: _Tally) -> Mask:
+    """Which devices keep the budgets of area and power."""
+    budget, kept = instance.budget, np.ones(count, bool)
+    used = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
+    for name, need, available in (*used, ("power", hardware.power, budget.power)):
+        if available == float("inf"):
+            continue
+        within = np.broadcast_to(np.asarray(need) <= available, (count,))
+        tally.see_limit(name, int(within.sum()) * plans, float(np.min(need) / available))
+        kept &= within
+    return kept
+
+
+def _rows(plans: AnyPlans, rows: Index) -> AnyPlans:
+    return rows_of(plans, rows) if isinstance(plans, Plans) else tuple(plans[row] for row in rows)
+
+
+def _merge(parts: list[tuple[Array, Index]]) -> tuple[Array, Index]:
+    """One list of different values and how often each occurs."""
+    together, times = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    different, place = np.unique(together, return_inverse=True)
+    return different, np.bincount(place, weights=times, minlength=len(different)).astype(np.int64)

@@ -1,0 +1,124 @@
+"""The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
+
+Hardware: as much compute as the budgets hold, then as much memory bandwidth. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al.
+2022): selective recomputation with sequence parallelism; tensor parallelism up to a node, then pipeline stages until the model fits, the
+rest data parallel with a sharded optimizer; as large a microbatch as leaves four microbatches a pipeline stage.
+"""
+
+import numpy as np
+
+from crossflow.arrays import Array, Index, Mask
+from crossflow.hardware import Hardware
+from crossflow.kernel_plan import KernelPlan
+from crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from instances.instance import Instance
+from instances.space import AnyPlans, device_at, devices, hardware_points, plan_blocks
+from solvers.designs import Candidate
+from solvers.pricing import memory_of
+
+_POINTS = 1 << 14
+_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
+_ZERO_RANK = np.array([2, 0, 1, 3])
+_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
+
+Ranked = tuple[tuple[float, ...], Candidate]
+
+
+def expert_design(instance: Instance) -> Candidate | None:
+    """The rule's design, or None if no plan of the question fits the rule's device."""
+    point = expert_point(instance)
+    if point is None:
+        return None
+    device = device_at(instance, point)
+    best: Ranked | None = None
+    for plans in plan_blocks(instance):
+        ranked = _best(instance, plans, device, point)
+        if ranked is not None and (best is None or ranked[0] < best[0]):
+            best = ranked
+    return best[1] if best else None
+
+
+def expert_point(instance: Instance) -> int | None:
+    """The hardware point within the budgets with the most compute; of equal ones the most memory bandwidth, capacity, links."""
+    best: tuple[tuple[float, ...], int] | None = None
+    total = hardware_points(instance)
+    for start in range(0, total, _POINTS):
+        block = devices(instance, start, min(start + _POINTS, total))
+        if not len(block.points):
+            continue
+        keys = _hardware_keys(block.hardware, len(block.points))
+        keys[:, ~_within(instance, block.hardware, len(block.points))] = -np.inf
+        place = int(np.lexsort(keys[::-1])[-1])
+        key = tuple(float(value) for value in keys[:, place])
+        if key[0] > 0 and (best is None or key > best[0]):
+            best = (key, int(block.points[place]))
+    return best[1] if best else None
+
+
+def _hardware_keys(hardware: Hardware, count: int) -> Array:
+    memories = (hardware.dram.bandwidth, hardware.dram.capacity, hardware.l2.capacity, hardware.l2.bandwidth)
+    columns = (hardware.throughput, *memories, *(link.bandwidth for link in hardware.links))
+    return np.array([np.broadcast_to(np.asarray(column, np.float64), (count,)) for column in columns])
+
+
+def _within(instance: Instance, hardware: Hardware, count: int) -> Mask:
+    budget = instance.budget
+    kept = (np.asarray(hardware.die_area) <= budget.die_area) & (np.asarray(hardware.package_area) <= budget.package_area)
+    return np.broadcast_to(kept & (np.asarray(hardware.power) <= budget.power), (count,))
+
+
+def _best(instance: Instance, plans: AnyPlans, device: Hardware, point: int) -> Ranked | None:
+    if isinstance(plans, Plans):
+        return _best_plans(instance, plans, device, point)
+    return _best_kernel_plan(instance, plans, device, point)
+
+
+def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int) -> Ranked | None:
+    """The plan of the block that the rule ranks first among those that fit."""
+    fitting = _fitting(instance, plans, device)
+    if not len(fitting):
+        return None
+    chosen = rows_of(plans, fitting)
+    keys = _plan_keys(instance, chosen)
+    first = int(np.lexsort(keys[::-1])[0])
+    return tuple(float(value) for value in keys[:, first]), Candidate(point, plan_at(chosen, first))
+
+
+def _plan_keys(instance: Instance, plans: Plans) -> Array:
+    """Columns by which plans are ranked, the most important first; smaller is better."""
+    node, batch = instance.cluster.level_sizes[0], getattr(instance.workload, "global_batch", 1)
+    microbatches = batch // (plans.data * plans.microbatch)
+    off_path = (plans.pipeline > 1) & (plans.tensor < plans.tensor[plans.tensor <= node].max(initial=1))
+    columns = (
+        plans.zero > 1,
+        _RECOMPUTE_RANK[plans.recompute],
+        plans.context,
+        (plans.tensor > node) | off_path,
+        plans.tensor * plans.pipeline,
+        -plans.sequence_parallel,
+        _ZERO_RANK[plans.zero],
+        microbatches < 4 * plans.pipeline,
+        np.where(microbatches < 4 * plans.pipeline, plans.microbatch, -plans.microbatch),
+        -plans.interleave,
+        _OVERLAP_RANK[plans.overlap],
+        plans.placement,
+        -plans.expert,
+    )
+    return np.array([np.asarray(column, np.float64) for column in columns])
+
+
+def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device: Hardware, point: int) -> Ranked | None:
+    """As much data parallelism as fits, the rest split over the rows and columns of the products."""
+    fitting = _fitting(instance, plans, device)
+    ranked = [((-float(plan.data), float(plan.layers), float(plan.columns)), plan) for plan in (plans[row] for row in fitting)]
+    if not ranked:
+        return None
+    key, plan = min(ranked, key=lambda pair: pair[0])
+    return key, Candidate(point, plan)
+
+
+def _fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+    if not len(plans):
+        return np.zeros(0, np.int64)
+    needed = memory_of(instance.workload, device, instance.cluster, plans) + device.reserved_memory
+    return np.flatnonzero(needed <= device.dram.capacity)

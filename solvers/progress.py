@@ -1,0 +1,37 @@
+"""What a person sees while an engine works: a live line on a terminal, now and then a plain line elsewhere; nothing in the first second."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TextIO
+
+from solvers.exhaustive import Progress
+
+_PATIENCE = 1.0
+_LIVE = 0.1
+_PLAIN = 5.0
+
+
+@contextmanager
+def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows progress on the stream, and wipes the live line in the end."""
+    live, start = stream.isatty(), monotonic()
+    last = start + _PATIENCE - (_LIVE if live else _PLAIN)
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        now = monotonic()
+        if now - start < _PATIENCE or now - last < (_LIVE if live else _PLAIN):
+            return
+        last = now
+        best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
+        line = f"{now - start:6.1f} s  {progress.done:4.0%}  {progress.designs:,} designs  {best}"
+        stream.write(f"\r\x1b[K{line}" if live else f"{line}\n")
+        stream.flush()
+
+    try:
+        yield show
+    finally:
+        if live:
+            stream.write("\r\x1b[K")
+            stream.flush()

@@ -1,0 +1,33 @@
+"""The judge: prices a design again by the full model, one design on its own, whoever found it and however."""
+
+from dataclasses import dataclass
+
+from crossflow.evaluate import Evaluation, broken_rules, evaluate
+from instances.instance import Instance
+from solvers.designs import Candidate, design_of
+from solvers.objective import value
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The full model's word on a design."""
+
+    value: float
+    evaluation: Evaluation
+    violations: tuple[str, ...]
+    """Limits that the design breaks, in words."""
+
+    @property
+    def accepted(self) -> bool:
+        return not self.violations
+
+
+def verify(instance: Instance, chosen: Candidate) -> Verdict:
+    """Generate the device anew, price the plan on it and check every limit. A plan that is none is a ValueError."""
+    design = design_of(instance, chosen)
+    broken = broken_rules(instance.workload, design)
+    if broken:
+        raise ValueError("; ".join(broken))
+    evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
+    violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
+    return Verdict(value(instance, evaluation), evaluation, violations)
