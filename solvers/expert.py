@@ -1,6 +1,6 @@
 """The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
 
-Hardware: as much compute as the budgets hold, then as much memory bandwidth. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al.
+Hardware: as many memory stacks as the package holds, then as much compute as the budgets leave. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al.
 2022): selective recomputation with sequence parallelism; tensor parallelism up to a node, then pipeline stages until the model fits, the
 rest data parallel with a sharded optimizer; as large a microbatch as leaves four microbatches a pipeline stage.
 """
@@ -39,7 +39,7 @@ def expert_design(instance: Instance) -> Candidate | None:
 
 
 def expert_point(instance: Instance) -> int | None:
-    """The hardware point within the budgets with the most compute; of equal ones the most memory bandwidth, capacity, links."""
+    """The hardware point within the budgets with the most memory; of equal ones the most compute, then bandwidth, cache, links."""
     best: tuple[tuple[float, ...], int] | None = None
     total = hardware_points(instance)
     for start in range(0, total, _POINTS):
@@ -56,8 +56,8 @@ def expert_point(instance: Instance) -> int | None:
 
 
 def _hardware_keys(hardware: Hardware, count: int) -> Array:
-    memories = (hardware.dram.bandwidth, hardware.dram.capacity, hardware.l2.capacity, hardware.l2.bandwidth)
-    columns = (hardware.throughput, *memories, *(link.bandwidth for link in hardware.links))
+    rest = (hardware.dram.bandwidth, hardware.l2.capacity, hardware.l2.bandwidth, *(link.bandwidth for link in hardware.links))
+    columns = (hardware.dram.capacity, hardware.throughput, *rest)
     return np.array([np.broadcast_to(np.asarray(column, np.float64), (count,)) for column in columns])
 
 

@@ -1,0 +1,79 @@
+"""What the benchmark measures: designs per second through the public API, and the memory of a long enumeration."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+from crossflow.plan import Plans, rows_of
+from crossflow.transformer import price, price_directly
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.space import devices, plan_blocks
+
+_SETTINGS = ("tensor=divisors", "context=[1, 2, 4]", "microbatch=divisors", "interleave=divisors")
+_LONG = (
+    "compute_area={from: 300 mm^2, to: 500 mm^2, step: 5 mm^2}",
+    "compute_power={from: 140 W, to: 260 W, step: 10 W}",
+    "network_power={from: 3 W, to: 15 W, step: 1 W}",
+)
+
+Figure = tuple[float, str, str]
+
+
+def all_plans(instance: Instance) -> Plans:
+    """Every plan of a question on transformers as one table."""
+    blocks = [plans for plans in plan_blocks(instance) if isinstance(plans, Plans)]
+    return Plans(*(np.concatenate([getattr(block, name) for block in blocks]) for name in Plans.__dataclass_fields__))
+
+
+def plans_on_fixed_hardware() -> Figure:
+    """Many plans on one device, time, memory and energy."""
+    instance = read_instance("instances/gpt3-175b-1024xa100.yaml", _SETTINGS)
+    plans, hardware = all_plans(instance), devices(instance, 0, 1).hardware
+    start = perf_counter()
+    price(instance.workload, hardware, instance.cluster, plans)  # type: ignore[arg-type]
+    return len(plans) / (perf_counter() - start) / 1e6, "million designs/s", f"goal >= 1, {len(plans):,} plans"
+
+
+def plans_on_free_hardware() -> Figure:
+    """Plans on hundreds of devices."""
+    instance = read_instance("instances/gpt3-175b-pathfinding-7nm.yaml")
+    plans, hardware = all_plans(instance), devices(instance, 0, 512).hardware
+    start = perf_counter()
+    prices = price(instance.workload, hardware, instance.cluster, plans)  # type: ignore[arg-type]
+    return prices.step_time.size / (perf_counter() - start) / 1e6, "million designs/s", f"goal >= 1, {prices.step_time.size:,} designs"
+
+
+def tables_over_formulas() -> Figure:
+    """How much faster the tables are than the same formulas without them, in one run."""
+    instance = read_instance("instances/gpt3-175b-1024xa100.yaml")
+    plans, hardware = all_plans(instance), devices(instance, 0, 1).hardware
+    plans = rows_of(plans, slice(0, 1 << 16))
+    start = perf_counter()
+    price_directly(instance.workload, hardware, instance.cluster, plans)  # type: ignore[arg-type]
+    middle = perf_counter()
+    price(instance.workload, hardware, instance.cluster, plans)  # type: ignore[arg-type]
+    return (middle - start) / (perf_counter() - middle), "times as fast", "tables against formulas"
+
+
+def memory_of_a_long_enumeration() -> Figure:
+    """Peak memory of a process that enumerates more than 1e8 designs."""
+    program = (
+        "import resource; from instances.reading import read_instance; from solvers.exhaustive import search;"
+        f"found = search(read_instance('instances/gpt3-175b-pathfinding-7nm.yaml', {_LONG!r}), lambda progress: None);"
+        "print(found.space.designs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    designs, kilobytes = (int(word) for word in output.split())
+    return kilobytes / 1024, "MiB", f"goal < 1024, {designs:,} designs"
+
+
+CASES: dict[str, Callable[[], Figure]] = {
+    "plans on fixed hardware": plans_on_fixed_hardware,
+    "plans on free hardware": plans_on_free_hardware,
+    "tables over formulas": tables_over_formulas,
+    "memory of a long enumeration": memory_of_a_long_enumeration,
+}

@@ -1,0 +1,22 @@
+"""The schema that editors use is the one that the types give."""
+
+import json
+from pathlib import Path
+
+from instances.editors import schema_text
+from tests.paths import INSTANCES
+
+
+def test_the_committed_schema_is_current() -> None:
+    """Write it anew with `make schema`."""
+    assert (INSTANCES / "codesign.schema.json").read_text(encoding="utf-8") == schema_text()
+
+
+def test_the_schema_knows_every_choice_of_a_question() -> None:
+    choices = json.loads(schema_text())["$defs"]["ChoicesSection"]["properties"]
+    assert {"tensor", "compute_area", "hbm_stacks", "recompute"} <= choices.keys()
+
+
+def test_every_shipped_question_names_the_schema_for_editors() -> None:
+    for path in sorted(Path(INSTANCES).glob("*.yaml")):
+        assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=codesign.schema.json\n"), path.name
