@@ -43,7 +43,7 @@ def members_on_levels(size: Index, stride: Index, level_sizes: tuple[int, ...]) 
     members = []
     for level_size in level_sizes[:-1]:
         room = np.where(level_size % stride == 0, level_size // stride, 1)
-        reach = np.lcm(inside, np.gcd(size, np.maximum(room, 1)))
+        reach = np.gcd(size, room)
         members.append(reach // inside)
         inside = reach
     members.append(size // inside)

@@ -6,7 +6,7 @@ from crossflow.arrays import Real
 from crossflow.bill import Bill
 from crossflow.cost import Prices, step_cost
 from crossflow.gemm import bill as gemm_bill
-from crossflow.hardware import Cluster, Hardware
+from crossflow.hardware import Cluster, Hardware, faults
 from crossflow.kernel_plan import KernelPlan
 from crossflow.kernel_plan import broken_rules as broken_kernel_rules
 from crossflow.lstm import bill as lstm_bill
@@ -94,8 +94,13 @@ class Evaluation:
 
 
 def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), prices: Prices | None = None) -> Evaluation:
-    """Price one design with the full model. A plan that is none, because its degrees do not divide, is a ValueError."""
+    """Price one design with the full model.
+
+    A device that lacks a resource, and a plan that is none because its degrees do not divide, are a ValueError.
+    """
     hardware, cluster = design.hardware, design.cluster
+    if wrong := (*faults(hardware), *_missing_links(design)):
+        raise ValueError(f"nothing can be priced on {hardware.name}: " + "; ".join(wrong))
     broken = broken_rules(workload, design)
     if broken:
         raise ValueError(f"this is not a plan for {workload.name}: " + "; ".join(broken))
@@ -140,6 +145,11 @@ def broken_rules(workload: Workload, design: Design) -> tuple[str, ...]:
         case Lstm() | Gemm(), KernelPlan():
             return broken_kernel_rules(workload, design.plan, design.cluster.devices)
     return (f"a {type(design.plan).__name__} cannot spread a {type(workload).__name__}",)
+
+
+def _missing_links(design: Design) -> tuple[str, ...]:
+    links, levels = len(design.hardware.links), len(design.cluster.level_sizes)
+    return () if links == levels else (f"links for {links} of the {levels} network levels are given, one each is needed",)
 
 
 def bill_of(workload: Workload, design: Design) -> Bill:

@@ -8,7 +8,7 @@ from crossflow.arrays import Real
 from crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
 from crossflow.hardware import Hardware, Link
 from crossflow.layout import Layout
-from crossflow.memory import Sharding, Weights, layer_weights, stage_weights
+from crossflow.memory import Sharding, Weights, edge_weights, layer_weights, stage_weights
 from crossflow.roofline import Cost, stream_cost
 from crossflow.workload import Transformer
 
@@ -30,12 +30,11 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     """The exchanges of the fullest stage.
 
     stage 0: all-reduce of the gradients; 1 and 2: reduce-scatter of gradients, and a gather of weights after the update; 3: weights are
-    gathered a layer at a time forward and backward and gradients scattered, for every microbatch.
+    gathered a layer at a time forward and backward and gradients scattered, for every microbatch; those beside the layers once.
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
     sliced, sharded = sharding.zero > 0.5, sharding.zero > 2.5
-    edge = Weights(np.maximum(peak.shared - _layers(model, sharding) * one.shared, 0.0), 0.0 * peak.routed)
-    kept = Weights(np.where(sharded, edge.shared, peak.shared), np.where(sharded, edge.routed, peak.routed))
+    kept = Weights(np.where(sharded, _edges(model, sharding), peak.shared), np.where(sharded, 0.0, peak.routed))
     gather = _gather_time(one, model.weight_bytes, layout, links)
     scatter = _gather_time(one, model.gradient_bytes, layout, links)
     gradients = np.where(sliced, _gather_time(kept, model.gradient_bytes, layout, links), _reduce_time(kept, model, layout, links))
@@ -69,8 +68,10 @@ def _message_bytes(model: Transformer, sharding: Sharding) -> Real:
     return tokens * model.hidden * model.activation_bytes / np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
 
 
-def _layers(model: Transformer, sharding: Sharding) -> Real:
-    return np.ceil(model.layers / sharding.pipeline)
+def _edges(model: Transformer, sharding: Sharding) -> Real:
+    """The most parameters beside its layers on any one stage: the first or the last one."""
+    last = sharding.pipeline - 1.0
+    return np.maximum(edge_weights(model, sharding, 0.0 * last), edge_weights(model, sharding, last))
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:

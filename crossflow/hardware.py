@@ -138,12 +138,32 @@ def take(hardware: Kind, index: int | Index) -> Kind:
 
 def devices_in(hardware: Hardware) -> int:
     """How many devices the arrays describe; 1 if every field is a single number."""
-    values = (getattr(part, field.name) for part in _parts(hardware) for field in fields(part))
+    values = (getattr(part, field.name) for _, part in _parts(hardware) for field in fields(part))
     sizes = {value.size for value in values if isinstance(value, np.ndarray)}
     if len(sizes) > 1:
         raise ValueError(f"hardware fields have different lengths: {sorted(sizes)}")
     return sizes.pop() if sizes else 1
 
 
-def _parts(hardware: Hardware) -> tuple[Hardware | Memory | Link, ...]:
-    return (hardware, hardware.dram, hardware.l2, hardware.l1, hardware.registers, *hardware.links)
+_NEEDED = frozenset(("throughput", "vector_throughput", "bundles", "capacity", "bandwidth"))
+"""Resources by which the model divides, or without which nothing runs; all other figures may be zero."""
+
+
+def faults(hardware: Hardware) -> tuple[str, ...]:
+    """The figures with which no step can be priced, in words: resources not above zero, others below it, and what is not finite."""
+    figures = ((name, field.name, getattr(part, field.name)) for name, part in _parts(hardware) for field in fields(part))
+    return tuple(
+        f"{name}{field} is {value}, a finite number {'above' if field in _NEEDED else 'not below'} 0 is needed"
+        for name, field, value in figures
+        if isinstance(value, int | float | np.ndarray) and not _usable(value, field in _NEEDED)
+    )
+
+
+def _usable(value: Real, needed: bool) -> bool:
+    return bool(np.all(np.isfinite(value) & (np.greater(value, 0.0) if needed else np.greater_equal(value, 0.0))))
+
+
+def _parts(hardware: Hardware) -> tuple[tuple[str, Hardware | Memory | Link], ...]:
+    """The device and its parts, each under the name that stands before its fields."""
+    memories = ((f"{level}.", getattr(hardware, level)) for level in ("dram", "l2", "l1", "registers"))
+    return (("", hardware), *memories, *((f"links[{number}].", link) for number, link in enumerate(hardware.links)))

@@ -66,14 +66,18 @@ def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    one = layer_weights(model, sharding)
+    one, ends = layer_weights(model, sharding), edge_weights(model, sharding, stage)
     layers = split_layers(model.layers, sharding.pipeline).on(stage)
+    return Weights(layers * one.shared + ends, layers * one.routed)
+
+
+def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
+    """Parameters of one device beside its layers: the embedding on the first stage, head and final norm on the last one."""
     table = model.vocabulary * model.hidden / sharding.tensor
     positions = model.sequence * model.hidden if model.learned_positions else 0
     single = sharding.pipeline < 1.5
     head = np.where(single, head_parameters(model) / sharding.tensor, table) + norm_parameters(model) / 2
-    ends = np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
-    return Weights(layers * one.shared + ends, layers * one.routed)
+    return np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
 
 
 def layer_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
@@ -116,8 +120,8 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
     """Bytes of one device of a stage, by use.
 
     ZeRO shares over the data- and context-parallel ranks (over those with the same experts for expert weights): optimizer state from
-    stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds one layer's activations under full
-    recomputation, two gathered layers under ZeRO-3, and the logits on the last stage.
+    stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation brings back
+    of one layer, and two gathered layers under ZeRO-3.
     """
     owned = stage_weights(model, sharding, stage)
     ranks = sharding.data * sharding.context
@@ -147,7 +151,7 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
 def _working_set(model: Transformer, sharding: Sharding) -> Real:
     one = layer_weights(model, sharding)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * (one.shared + one.routed), 0.0)
-    return gathered + np.where(sharding.recompute > 1.5, layer_activations(model, sharding, 0), 0.0)
+    return gathered + (layer_activations(model, sharding, 0) - kept_activations(model, sharding))
 
 
 def peak_memory(model: Transformer, sharding: Sharding) -> Real:

@@ -4,8 +4,11 @@ With stage times s_i = forward + backward of all a stage's layers, m microbatche
 
     T = (m - 1/v) max s_i + (sum s_i) / v + exposed gradient exchange + optimizer + overhead
 
-For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). Communication that hides behind computation is a window,
-max(total, unhidable + communication), never a difference, so that T falls when any part does, operation by operation.
+For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). For uneven ones under 1F1B it is exact where the last stage is the
+fullest, and never too short where backward takes the same multiple of forward on every stage.
+
+Communication that hides behind computation is a window, max(total, unhidable + communication), never a difference, so that T falls when
+any part does, operation by operation.
 """
 
 from dataclasses import dataclass

@@ -79,6 +79,7 @@ def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
 def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: float, hardware: Hardware) -> Cost:
     efficiency = hardware.efficiency
     dram, l2, l1, registers = moved
+    # Below one byte the fixed cost of a stream shrinks with it, so that moving nothing costs nothing.
     streamed = (dram + kernels * efficiency.half_stream * np.minimum(dram, 1.0)) / (hardware.dram.bandwidth * efficiency.stream)
     time = np.maximum(np.maximum(arithmetic, streamed), l2 / hardware.l2.bandwidth)
     time = np.maximum(np.maximum(time, l1 / hardware.l1.bandwidth), registers / hardware.registers.bandwidth)

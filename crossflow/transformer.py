@@ -101,7 +101,7 @@ def _step_items(needed: Terms, one: Layer) -> Items:
 
 
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
-    """The parts of each plan's step, for plans that all have one recompute mode."""
+    """The parts of each plan's step, each formula evaluated for every plan."""
     layout, split = lay_out(plans, cluster), sharding(model, plans)
     group = ranks(plans, layout)
     forward, backward = forward_pass(model, group, hardware), backward_pass(model, group, hardware)

@@ -47,6 +47,9 @@ class Transformer:
         for field in whole:
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} is {getattr(self, field)}, at least 1 is needed")
+        for field in ("kv_heads", "head_size"):
+            if getattr(self, field) < 0:
+                raise ValueError(f"{field} is {getattr(self, field)}, at least 0 is needed (0 means the usual)")
         if self.hidden % self.heads and not self.head_size:
             raise ValueError(f"hidden {self.hidden} is not a multiple of heads {self.heads}: give head_size")
         if self.heads % self.attention_groups:

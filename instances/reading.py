@@ -1,9 +1,8 @@
 """From a YAML question to an `Instance`: names looked up, units in SI, and every fault of the file at once, with its place."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from itertools import pairwise
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -11,44 +10,28 @@ from crossflow.cost import Prices
 from crossflow.evaluate import Budget
 from crossflow.generator import Edges
 from crossflow.hardware import Cluster, Efficiency, Hardware, Link
-from crossflow.plan import PLACEMENTS
-from crossflow.workload import Lstm, Transformer, Workload
+from crossflow.workload import Workload
 from instances.codesign import BudgetSection, ChoicesSection, ClusterSection, CodesignFile, LinkSection, PricesSection, TechnologySection
-from instances.document import Entry, Fault, InstanceError, Node, fault_at, read_file, read_text
-from instances.instance import FreeHardware, Instance, Options
+from instances.document import Entry, Fault, InstanceError, Node, Scalar, fault_at, read_file, read_text
+from instances.instance import FreeHardware, Instance
+from instances.plan_choices import Report, plan_options
 from instances.registry import build_device, build_technology, device, efficiency_with, parts_of, technology_named
 from instances.schema import read_as
+from instances.space import combinations, hardware_points
 from instances.units import quoted
 from instances.workloads import build_workload
 
-Report = Callable[[str, str], None]
-"""Takes the path of a fault in the file, and what is wrong with the remedy."""
-
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
-_TRANSFORMER_CHOICES = (
-    "tensor",
-    "context",
-    "pipeline",
-    "data",
-    "expert",
-    "microbatch",
-    "interleave",
-    "sequence_parallel",
-    "recompute",
-    "zero",
-    "overlap",
-    "placement",
-)
-_KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
 _LARGEST_CLUSTER = 1 << 22
+_LARGEST_COUNT = 1 << 31
+_MOST_DESIGNS = 10**15
 
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = ()) -> Instance:
     """The question in a file, with `key=value` settings laid over it; an InstanceError with every fault."""
     root = read_file(path)
-    text = Path(path).read_text(encoding="utf-8")
-    return _instance(root, text, str(path), settings)
+    return _instance(root, Path(path).read_text(encoding="utf-8"), str(path), settings)
 
 
 def read_question(question: Mapping[str, Any]) -> Instance:
@@ -64,23 +47,40 @@ def _instance(root: Node, text: str, source: str, settings: tuple[str, ...]) -> 
         root = _laid_over(root, setting, source)
     faults: list[Fault] = []
     file = read_as(CodesignFile, root, faults)
-    if file is None:
-        raise InstanceError(source, faults)
-    document = {"source": source, "text": text, "settings": list(settings)}
-    instance = _resolved(file, Path(source), document, lambda path, message: faults.append(fault_at(root, path, message)))
+    instance = None
+    if file is not None:
+        document = {"source": source, "text": text, "settings": list(settings)}
+        instance = _resolved(file, Path(source), document, lambda path, message: faults.append(fault_at(root, path, message)))
     if faults or instance is None:
-        raise InstanceError(source, faults)
+        raise InstanceError(source, [_with_setting(fault, settings) for fault in faults])
     return instance
 
 
+def _with_setting(fault: Fault, settings: tuple[str, ...]) -> Fault:
+    """The fault, with the setting that brought the value in, which no line of the file shows."""
+    for setting in reversed(settings):
+        path = ".".join(_path_of(setting))
+        if fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")):
+            return replace(fault, message=f"{fault.message} [from --set {setting}]")
+    return fault
+
+
 def _laid_over(root: Node, setting: str, source: str) -> Node:
-    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value."""
+    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one."""
     key, equals, value = setting.partition("=")
-    if not equals or not key.strip():
-        raise InstanceError(f"--set {setting}", [Fault(1, 1, "", "a setting is written KEY=VALUE, for example tensor=8")])
-    path = key.strip().split(".")
-    node = read_text(value, f"--set {setting}") if value.strip() else Node(read_text("''", source).value, 1, 1)
-    return _replaced(root, path if len(path) > 1 or path[0] in _top_keys() else ["choices", path[0]], node)
+    if not equals or not all(key.strip().split(".")) or not value.strip():
+        raise InstanceError(f"--set {setting}", [Fault(1, 1, "", "a setting is written KEY=VALUE (for example tensor=8)")])
+    if not isinstance(root.value, dict):
+        raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
+    nothing = value.strip() in {"~", "null"}
+    node = Node(Scalar("~", quoted=False), 1, 1) if nothing else read_text(value, f"--set {setting}")
+    return _replaced(root, _path_of(setting), node)
+
+
+def _path_of(setting: str) -> list[str]:
+    """The keys that lead to the value that a setting replaces."""
+    path = setting.partition("=")[0].strip().split(".")
+    return path if len(path) > 1 or path[0] in _top_keys() else ["choices", path[0]]
 
 
 def _top_keys() -> set[str]:
@@ -91,32 +91,33 @@ def _replaced(node: Node, path: list[str], value: Node, at: str = "") -> Node:
     here = f"{at}.{path[0]}" if at else path[0]
     entries: dict[str, Entry] = dict(node.value) if isinstance(node.value, dict) else {}
     old = entries.get(path[0], Entry(node.line, node.column, Node({}, node.line, node.column, here)))
-    inner = (
-        replace(value, line=old.node.line, column=old.node.column, path=here)
-        if len(path) == 1
-        else _replaced(old.node, path[1:], value, here)
-    )
+    inner = _moved(value, old.node, here) if len(path) == 1 else _replaced(old.node, path[1:], value, here)
     return replace(node, value={**entries, path[0]: Entry(old.line, old.column, inner)})
+
+
+def _moved(node: Node, place: Node, path: str) -> Node:
+    """The node with all in it as if it stood in that place."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
+    elif isinstance(value, tuple):
+        value = tuple(_moved(item, place, f"{path}[{number}]") for number, item in enumerate(value))
+    return Node(value, place.line, place.column, path)
 
 
 def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report: Report) -> Instance | None:
     workload = build_workload(file.workload, source.parent, lambda path, message: report(_under("workload", path), message))
-    if (file.technology is None) == (file.hardware is None):
-        both = file.technology is not None
-        report("hardware" if both else "", f"{'both' if both else 'neither'} of technology and hardware are given, exactly one is needed")
-        return None
-    if file.cluster.devices > _LARGEST_CLUSTER:
-        report("cluster.devices", f"{file.cluster.devices} devices are more than the {_LARGEST_CLUSTER} that a question may have")
+    if not _sound(file, workload, report) or workload is None:
         return None
     names, cluster = _levels(file, report)
-    if cluster is None or workload is None:
+    if cluster is None:
         return None
     hardware = _fixed(file, names, report) if file.hardware is not None else _free(file, names, report)
-    options = _plan_options(file.choices, workload, cluster, report)
+    options = plan_options(file.choices, workload, cluster, report)
     prices = _prices(file, report)
     if hardware is None:
         return None
-    return Instance(
+    instance = Instance(
         name=file.name or source.stem,
         workload=workload,
         cluster=cluster,
@@ -127,6 +128,47 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
         prices=prices,
         document=document,
     )
+    _check_size(instance, report)
+    return instance
+
+
+def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:
+    """Whether every figure has a meaning; each that has none is reported."""
+    faults = []
+    if (file.technology is None) == (file.hardware is None):
+        given = "neither" if file.technology is None else "both"
+        faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
+    if file.cluster.devices > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.devices} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
+    if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
+        faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
+    for path, figure in _dividing(file):
+        if figure is not None and figure <= 0.0:
+            faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
+    for field in fields(workload) if workload else ():
+        count = getattr(workload, field.name)
+        if isinstance(count, int) and count > _LARGEST_COUNT:
+            faults.append(("workload", f"{field.name} {count} is more than the {_LARGEST_COUNT} that the model can work with"))
+    for path, message in faults:
+        report(path, message)
+    return not faults
+
+
+def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
+    """Figures that must be above zero, because the model divides by them or nothing works without them."""
+    figures = [(f"cluster.{level}.bandwidth", _link_section(file.cluster, level).bandwidth) for level in ("node", "pod", "cluster")]
+    figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
+    if file.prices is not None:
+        figures += [("prices.lifetime", file.prices.lifetime), ("prices.wafer_diameter", file.prices.wafer_diameter)]
+    return figures
+
+
+def _check_size(instance: Instance, report: Report) -> None:
+    """A fault if there are more designs than anything could ever count."""
+    points, plans = hardware_points(instance), combinations(instance)
+    if points * plans > _MOST_DESIGNS:
+        message = f"{points:.0e} hardware points x {plans:.0e} plans are more than the {_MOST_DESIGNS:.0e} that a question may have"
+        report("choices", f"{message} (give fewer options)")
 
 
 def _under(section: str, path: str) -> str:
@@ -273,8 +315,6 @@ def _prices(file: CodesignFile, report: Report) -> Prices | None:
         return None
     if (section.device is None) == (section.wafer is None):
         report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
-    if section.lifetime <= 0.0:
-        report("prices.lifetime", "a lifetime above 0 is needed")
     return Prices(
         electricity=section.electricity,
         lifetime=section.lifetime,
@@ -286,74 +326,3 @@ def _prices(file: CodesignFile, report: Report) -> Prices | None:
         stack=section.stack,
         package=section.package,
     )
-
-
-# --- choices -------------------------------------------------------------------------------------------------------------------------
-
-
-def _plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, report: Report) -> Options:
-    """The options of every field of a plan, with `divisors` spelled out; faults for options that no plan can have."""
-    transformer = isinstance(workload, Transformer)
-    names, others = (_TRANSFORMER_CHOICES, _KERNEL_CHOICES) if transformer else (_KERNEL_CHOICES, _TRANSFORMER_CHOICES)
-    for name in others:
-        if name not in names and getattr(choices, name) != _usual(name):
-            report(f"choices.{name}", f"this is no choice for a {type(workload).__name__.lower()} (one of {', '.join(names)})")
-    options = tuple((name, _spelled(name, getattr(choices, name), workload, cluster)) for name in names)
-    for name, values in options:
-        _check_options(name, values, workload, cluster, report)
-    degrees = ("tensor", "context", "pipeline", "data") if transformer else ("rows", "columns", "layers", "data")
-    _check_product(dict(options), degrees, cluster, report)
-    return options
-
-
-def _usual(name: str) -> object:
-    return next(field.default for field in fields(ChoicesSection) if field.name == name)
-
-
-def _spelled(name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster) -> tuple[Any, ...]:
-    return divisors(_whole(name, workload, cluster)) if isinstance(values, str) else values
-
-
-def _whole(name: str, workload: Workload, cluster: Cluster) -> int:
-    """The number that a degree must divide."""
-    if isinstance(workload, Transformer):
-        wholes = {"microbatch": workload.global_batch, "interleave": workload.layers, "expert": workload.experts}
-        return wholes.get(name, cluster.devices)
-    return cluster.devices
-
-
-_WHOLES = {"microbatch": "samples of the global batch", "expert": "experts"}
-
-
-def _check_options(name: str, values: tuple[Any, ...], workload: Workload, cluster: Cluster, report: Report) -> None:
-    """Faults for a choice of which no option can ever be part of a plan."""
-    if name == "placement":
-        for value in values:
-            if value not in PLACEMENTS:
-                report(
-                    "choices.placement", f"{quoted(value)} is no order of tensor, context, data and pipeline (for example {PLACEMENTS[0]})"
-                )
-    elif name in {"tensor", "context", "pipeline", "data", "expert", "microbatch", "rows", "columns", "layers"}:
-        whole = _whole(name, workload, cluster)
-        if not any(whole % value == 0 for value in values):
-            listed = ", ".join(str(value) for value in values[:5])
-            report(f"choices.{name}", f"none of {listed} divides the {whole} {_WHOLES.get(name, 'devices')} (or write `divisors`)")
-    if name == "layers" and isinstance(workload, Lstm | Transformer) and not any(value >= 1 for value in values):
-        report("choices.layers", "at least 1 is needed")
-
-
-def _check_product(options: dict[str, tuple[Any, ...]], degrees: tuple[str, ...], cluster: Cluster, report: Report) -> None:
-    """A fault if no product of the degrees is the number of devices."""
-    reachable = {1}
-    for name in degrees:
-        reachable = {inner * value for inner in reachable for value in options[name] if cluster.devices % (inner * value) == 0}
-    if cluster.devices not in reachable:
-        most = prod(max(options[name]) for name in degrees)
-        names = ", ".join(degrees)
-        report("choices", f"no product of {names} is the {cluster.devices} devices (the options reach at most {most})")
-
-
-def divisors(whole: int) -> tuple[int, ...]:
-    """All divisors, ascending."""
-    small = [part for part in range(1, int(whole**0.5) + 1) if whole % part == 0]
-    return tuple(sorted({*small, *(whole // part for part in small)}))

@@ -5,7 +5,7 @@ Both are counted in the order in which the choices stand, the last one fastest. 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any, TypeVar
 
@@ -27,6 +27,8 @@ PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", 
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
+_KERNEL_COMBINATIONS = 1 << 10
+"""The same for plans that are priced one by one."""
 
 AnyPlans = Plans | tuple[KernelPlan, ...]
 
@@ -93,8 +95,13 @@ def combinations(instance: Instance) -> int:
     return len(_layouts(instance)) * prod(len(values) for _, values in _other_options(instance))
 
 
+def plan_block_count(instance: Instance) -> int:
+    """How many blocks `plan_blocks` gives."""
+    return -(-combinations(instance) // (_COMBINATIONS if isinstance(instance.workload, Transformer) else _KERNEL_COMBINATIONS))
+
+
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
-    """All plans, in blocks."""
+    """All plans, in blocks; a block of combinations of which none is a plan is empty."""
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
@@ -137,14 +144,15 @@ def _hardware_options(instance: Instance) -> Options:
 
 def _layouts(instance: Instance) -> Index:
     """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
-    options = dict(instance.plan_options)
+    options, count = dict(instance.plan_options), instance.cluster.devices
     names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
-    grids = np.meshgrid(*(np.array(options[name], np.int64) for name in names), indexing="ij")
-    inner = np.stack([grid.ravel() for grid in grids], axis=1)
-    taken = inner.prod(axis=1)
-    data = np.where(instance.cluster.devices % taken == 0, instance.cluster.devices // taken, 0)
-    kept = np.isin(data, np.array(options["data"], np.int64))
-    return np.column_stack([inner, data])[kept]
+    rows = np.zeros((1, 0), np.int64)
+    for name in names:
+        values = np.array(options[name], np.int64)
+        rows = np.column_stack([np.repeat(rows, len(values), axis=0), np.tile(values, len(rows))])
+        rows = rows[count % rows.prod(axis=1) == 0]
+    data = count // rows.prod(axis=1)
+    return np.column_stack([rows, data])[np.isin(data, np.array(options["data"], np.int64))]
 
 
 def _other_options(instance: Instance) -> Options:
@@ -177,7 +185,9 @@ def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
 
 def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
     count = instance.cluster.devices
-    yield tuple(plan for plan in _kernel_plans(instance) if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
+    plans = _kernel_plans(instance)
+    while block := tuple(islice(plans, _KERNEL_COMBINATIONS)):
+        yield tuple(plan for plan in block if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
 
 
 def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:

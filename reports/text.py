@@ -1,5 +1,7 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
+import re
+from textwrap import wrap
 from typing import Any
 
 from instances.units import format_quantity
@@ -8,6 +10,8 @@ from solvers.result import Conflict, Result, Rival
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 _LABEL = 20
+_PAGE = 100
+_TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
 
 
@@ -16,10 +20,8 @@ def answer(result: Result) -> str:
     if result.design is None or result.evaluation is None:
         return _no_design(result)
     lines = [_headline(result), "", *_design_lines(result.design), *_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
-    lines += _rival_lines(result)
-    if result.space is not None:
-        lines += _space_lines(result)
-    return "\n".join([*lines, "", *_certificate(result)]) + "\n"
+    notes = [*_rival_lines(result), *_space_lines(result)]
+    return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
 def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
@@ -35,32 +37,52 @@ def comparison(results: list[Result]) -> str:
     bounds = [result.bound for result in results if result.bound is not None]
     bound = max(bounds) if bounds else None
     unit = results[0].instance["unit"]
-    lines = [f"{results[0].instance['name']}: {results[0].instance['objective']} in {unit}", ""]
+    lines = [f"{results[0].instance['name']}: {results[0].instance['objective'].replace('_', ' ')} in {unit}", ""]
     lines.append(f"  {'engine':<16}{'value':>12}{'above bound':>13}{'seconds':>9}  design")
     for result in results:
-        value = "none" if result.value is None else f"{result.value:.5g}"
-        above = "" if result.value is None or bound is None else f"{result.value / bound - 1.0:.2%}"
-        words = "" if result.design is None else "; ".join([*_hardware_words(result.design)[1:], result.design["words"]])
-        lines.append(f"  {result.engine:<16}{value:>12}{above:>13}{result.seconds:>9.2f}  {words}")
-    lines += ["", f"  bound {bound:.5g} {unit}, proved by {_provers(results)}" if bound is not None else "  no engine proved a bound"]
-    return "\n".join(lines) + "\n"
+        lines += _compared(result, bound)
+    verdict = "no engine proved a bound" if bound is None else f"bound {bound:.5g} {unit}, proved by {_provers(results)}"
+    if any(result.status == "INFEASIBLE" for result in results):
+        verdict = f"no design of the question keeps every limit, proved by {_provers(results)} (`crossopt solve` tells which limit)"
+    return "\n".join([*lines, "", *_wrapped("  ", verdict)]) + "\n"
+
+
+def _compared(result: Result, bound: float | None) -> list[str]:
+    value = "none" if result.value is None else f"{result.value:.5g}"
+    above = "" if result.value is None or bound is None else f"{result.value / bound - 1.0:.2%}"
+    words = "" if result.design is None else _design_words(result.design)
+    return _listed(f"  {result.engine:<16}{value:>12}{above:>13}{result.seconds:>9.2f}  ", words)
 
 
 def _provers(results: list[Result]) -> str:
-    return ", ".join(result.proved_by for result in results if result.proved_by)
+    return ", ".join(sorted({result.proved_by for result in results if result.proved_by}))
 
 
 def _headline(result: Result) -> str:
     name = f"{result.instance['name']}   "
     if result.space is None:
         return f"{name}{result.engine}: a design without a proof"
-    counts = f"{_count(result.space.designs)} designs, {_count(result.space.feasible)} keep every limit"
-    how = f"proved in {result.seconds:.2g} s by {result.engine}" if result.proved else f"not proved: {result.stopped}"
-    return f"{name}{counts}, {how}"
+    counts = f"{_designs(result.space.designs)}, {_count(result.space.feasible)} keep every limit"
+    if not result.proved:
+        return f"{name}{_designs(result.space.feasible)} found that keep every limit, not proved: {_why(result)}"
+    return f"{name}{counts}, proved in {_time(float(f'{result.seconds:.2g}'))} by {result.engine}"
+
+
+def _why(result: Result) -> str:
+    """Why there is no proof."""
+    return f"{result.engine} searches a part of the question" if result.stopped == "complete" else result.stopped
 
 
 def _design_lines(design: dict[str, Any]) -> list[str]:
-    return [f"  {'hardware':<{_LABEL}}{' · '.join(_hardware_words(design))}", f"  {'plan':<{_LABEL}}{design['words']}"]
+    return [
+        *_listed(f"  {'hardware':<{_LABEL}}", " · ".join(_hardware_words(design))),
+        *_listed(f"  {'plan':<{_LABEL}}", design["words"]),
+    ]
+
+
+def _design_words(design: dict[str, Any]) -> str:
+    """What is chosen, on one line."""
+    return "; ".join([*_hardware_words(design)[1:], design["words"]])
 
 
 def _hardware_words(design: dict[str, Any]) -> list[str]:
@@ -96,7 +118,7 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
         rates.append(f"{_shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return [f"  {'':<{_LABEL}}{' · '.join(rates)}"]
+    return _listed(f"  {'':<{_LABEL}}", " · ".join(rates))
 
 
 def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
@@ -109,7 +131,7 @@ def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
     memory = [f"{name} {_shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
     lines += [_limit_line(limit) for limit in evaluation["limits"]]
-    return [*lines, f"    memory holds: {', '.join(memory)}"]
+    return [*lines, *_listed("    memory holds: ", ", ".join(memory))]
 
 
 def _limit_line(limit: dict[str, Any]) -> str:
@@ -125,36 +147,37 @@ def _rival_lines(result: Result) -> list[str]:
 
 def _rival(rival: Rival, result: Result) -> list[str]:
     if rival.value is None or rival.design is None or result.value is None:
-        return [f"  {rival.name + ' rule':<{_LABEL}}finds no design: {rival.note}"]
+        return _wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
     distance = rival.value / result.value - 1.0
-    words = "; ".join([*_hardware_words(rival.design)[1:], rival.design["words"]])
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{rival.value:.5g} {result.instance['unit']}, {against}", f"  {'':<{_LABEL}}{words}"]
+    value = f"{rival.value:.5g} {result.instance['unit']}"
+    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *_listed(f"  {'':<{_LABEL}}", _design_words(rival.design))]
 
 
 def _space_lines(result: Result) -> list[str]:
     space = result.space
-    if space is None:
+    if space is None or not result.proved:
         return []
-    near = [f"{_count(space.within_1_percent)} designs within 1 %", f"{_count(space.within_5_percent)} within 5 %"]
-    ties = "no other design ties" if space.ties == 1 else f"{_count(space.ties - 1)} other designs tie"
+    near = [f"{_designs(space.within_1_percent)} within 1 %", f"{_count(space.within_5_percent)} within 5 %"]
+    ties = "no other design ties" if space.ties == 1 else f"{_designs(space.ties - 1)} as good"
     return [f"  {'near the optimum':<{_LABEL}}{ties}, {', '.join(near)}"]
 
 
 def _certificate(result: Result) -> list[str]:
     """The proof in a sentence."""
-    checks = "; ".join(result.checks)
+    checks = _wrapped("  ", f"Checked: {'; '.join(result.checks)}.")
     if not result.proved or result.bound is None:
-        return [f"  not proved ({result.engine}, {result.stopped}). Checked: {checks}."]
+        return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
     unit = result.instance["unit"]
-    return [f"  certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}.", f"  Checked: {checks}."]
+    return [*_wrapped("  ", f"certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}."), *checks]
 
 
 def _no_design(result: Result) -> str:
     name = result.instance["name"]
     if result.status != "INFEASIBLE":
         return f"{name}: no design found ({result.engine}: {result.stopped})\n"
-    lines = [f"{name}: no design of the question keeps every limit, proved in {result.seconds:.2g} s by {result.proved_by}", ""]
+    proof = f"no design of the question keeps every limit, proved in {_time(float(f'{result.seconds:.2g}'))} by {result.proved_by}"
+    lines = [*_wrapped(f"{name}: ", proof), ""]
     lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
     if result.conflicts and all(conflict.kept_by for conflict in result.conflicts):
         lines.append("  each limit is kept by some design, but no design keeps them all")
@@ -165,7 +188,7 @@ def _conflict(conflict: Conflict) -> str:
     if conflict.least_share is None:
         return f"  {conflict.limit}"
     if conflict.kept_by:
-        return f"  {conflict.limit}: kept by {_count(conflict.kept_by)} designs"
+        return f"  {conflict.limit}: kept by {_designs(conflict.kept_by)}"
     return f"  {conflict.limit}: no design keeps it; the least that any design needs is {conflict.least_share:.4g} times what there is"
 
 
@@ -181,6 +204,21 @@ def _shown(value: float, dimension: str) -> str:
 
 def _count(number: int) -> str:
     return f"{number:,}"
+
+
+def _designs(number: int) -> str:
+    return f"{_count(number)} design{'' if number == 1 else 's'}"
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    """The text after a label, on as many lines as the page needs, each below the first."""
+    lines = wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
+    return lines or [label.rstrip()]
+
+
+def _listed(label: str, items: str) -> list[str]:
+    """As `_wrapped`, for items between `·`, `;` or `,`, each of which stays on one line."""
+    return [line.replace(_TIE, " ") for line in _wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
 
 
 def _bar(share: float, *, framed: bool = False) -> str:

@@ -6,11 +6,13 @@ from typing import Any
 from instances.document import InstanceError
 from instances.instance import Instance
 from instances.reading import read_question
-from solvers.designs import from_words
-from solvers.engines import conflicts
+from solvers.designs import from_words, to_words
+from solvers.engines import CHECKS, ENGINES, conflicts, proof, question, rivals
 from solvers.exhaustive import Found, Watch, search
 from solvers.result import Result, Rival, evaluation_json
-from solvers.verify import Verdict, verify
+from solvers.verify import verify
+
+STOPPED = ("complete", "interrupted", "time limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,10 @@ def check(result: Result, watch: Watch) -> Report:
         instance = read_question(result.instance)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
-    checked, refused = ["the question was read anew"], list(_question_faults(result, instance))
+    checked, refused = ["the question was read anew"], [*_question_faults(result, instance), *_certificate_faults(result)]
     if result.design is not None:
         refused += _design_faults(result, instance)
         checked.append("the design was priced anew by the full model and every limit checked")
-    refused += _certificate_faults(result)
     for rival in result.rivals:
         refused += _rival_faults(rival, result, instance)
     if result.proved and not refused:
@@ -46,50 +47,64 @@ def check(result: Result, watch: Watch) -> Report:
 
 
 def _question_faults(result: Result, instance: Instance) -> list[str]:
-    said, true = result.instance.get("objective"), instance.objective
-    return [] if said == true else [f"the objective is {true}, the result says {said!r}"]
+    return _differences("instance", question(instance), result.instance)
 
 
 def _design_faults(result: Result, instance: Instance) -> list[str]:
     try:
-        verdict = verify(instance, from_words(instance, result.design))
+        chosen = from_words(instance, result.design)
+        verdict = verify(instance, chosen)
     except (ValueError, TypeError) as error:
         return [f"the design is none of the question: {error}"]
     faults = [f"the design breaks a limit: {violation}" for violation in verdict.violations]
     if verdict.value != result.value:
         faults.append(f"value: the design costs {verdict.value!r}, the result says {result.value!r}")
-    return faults + _evaluation_faults(verdict, result.evaluation)
+    faults += _differences("design", to_words(instance, chosen), result.design)
+    return faults + _differences("evaluation", evaluation_json(verdict.evaluation), result.evaluation)
 
 
-def _evaluation_faults(verdict: Verdict, said: object) -> list[str]:
-    """Fields of the evaluation that differ from the full model's."""
-    true = evaluation_json(verdict.evaluation)
+def _differences(path: str, true: dict[str, Any], said: object) -> list[str]:
+    """Fields that are other than they should be; whole numbers and their floats are the same."""
     if not isinstance(said, dict):
-        return ["the evaluation is missing"]
+        return [f"{path} is missing"]
     return [
-        f"evaluation.{name}: {_short(true.get(name))} by the full model, the result says {_short(said.get(name))}"
+        f"{path}.{name}: it is {_short(true.get(name))}, the result says {_short(said.get(name))}"
         for name in sorted({*true, *said})
-        if true.get(name) != said.get(name)
+        if name not in said or name not in true or true[name] != said[name]
     ]
 
 
 def _certificate_faults(result: Result) -> list[str]:
-    """Whether status, value, bound and gap agree with each other."""
-    faults = []
-    if (result.value is None) != (result.design is None):
-        faults.append("a value needs a design and a design a value")
-    if result.value is not None and result.bound is not None:
-        if result.bound > result.value:
-            faults.append(f"bound {result.bound!r} is above the value {result.value!r}")
-        if result.gap != (result.value - result.bound) / result.value:
-            faults.append(f"gap: {(result.value - result.bound) / result.value!r} follows, the result says {result.gap!r}")
-    if result.proved != (result.status in {"OPTIMAL", "INFEASIBLE"}):
-        faults.append(f"status {result.status} and proved {result.proved} contradict each other")
-    if result.status == "OPTIMAL" and result.bound is None:
-        faults.append("an optimum needs a bound")
-    if not result.proved and result.bound is not None:
-        faults.append("a bound is claimed without a proof")
-    return faults
+    """Whether engine, status, value, bound and gap agree with each other."""
+    value, bound, found = result.value, result.bound, result.design is not None
+    rules = (
+        (f"there is no engine {result.engine!r}", result.engine in ENGINES),
+        ("value, design, evaluation and checks belong together", found == (value is not None) == (result.evaluation is not None)),
+        (f"checks: {_short(result.checks)} is not what is checked", result.checks == (CHECKS if found else ())),
+        (f"status {result.status} and proved {result.proved} contradict each other", result.status == _status(result)),
+        (f"the engine {result.engine} proves nothing", not result.proved or result.engine == "exhaustive"),
+        (f"a proof is claimed of an engine that stopped by {_short(result.stopped)}", not result.proved or result.stopped == "complete"),
+        (f"{_short(result.stopped)} is no reason to stop", result.stopped in STOPPED),
+        ("an optimum needs a bound, and only an optimum has one", (bound is not None) == (result.status == "OPTIMAL")),
+        (f"gap: {_gap(value, bound)!r} follows, the result says {result.gap!r}", result.gap == _gap(value, bound)),
+        (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
+        ("what proved the bound is told without a proof", result.proved or not result.proved_by),
+        ("rivals and conflicts are told without a proof", result.proved or not (result.rivals or result.conflicts)),
+    )
+    return [sentence for sentence, holds in rules if not holds]
+
+
+def _status(result: Result) -> str:
+    """The only status that a result with or without a design, proved or not, may have."""
+    if result.proved:
+        return "INFEASIBLE" if result.design is None else "OPTIMAL"
+    return "UNKNOWN" if result.design is None else "FEASIBLE"
+
+
+def _gap(value: float | None, bound: float | None) -> float | None:
+    if value is None or bound is None:
+        return None
+    return (value - bound) / value if value else 0.0
 
 
 def _rival_faults(rival: Rival, result: Result, instance: Instance) -> list[str]:
@@ -113,8 +128,12 @@ def _proof_faults(result: Result, found: Found, instance: Instance) -> list[str]
         faults.append(f"bound: no design is below {found.value!r}, the result says {result.bound!r}")
     if found.space != result.space:
         faults.append(f"space: {found.space} by enumeration, the result says {result.space}")
-    if not found.space.feasible and conflicts(instance, found) != result.conflicts:
+    if result.proved_by != proof(found):
+        faults.append(f"proved_by: it is {_short(proof(found))}, the result says {_short(result.proved_by)}")
+    if result.conflicts != (() if found.space.feasible else conflicts(instance, found)):
         faults.append("conflicts differ from those that enumeration finds")
+    if result.rivals != (rivals(instance) if found.space.feasible else ()):
+        faults.append("rivals differ from what the rules choose")
     return faults
 
 

@@ -1,9 +1,11 @@
 """The command line: reads arguments, calls one function, prints, and turns every outcome into an exit code."""
 
 import argparse
+import codecs
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,12 +18,14 @@ _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 us
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
     _make_printable()
-    options = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        options = _parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = options.command
+        code = command(options)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
         return ANSWERED
     except KeyboardInterrupt:
         sys.stderr.write("interrupted before there was an answer\n")
@@ -42,7 +46,12 @@ def _failed(error: Exception) -> int:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if isinstance(error, OSError):
-        sys.stderr.write(f"{error.filename or 'file'}: {error.strerror}\n")
+        if error.filename is None:
+            _leave_output()
+        sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
+        return INVALID
+    if type(error).__name__ == "ModelError":
+        sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":
         sys.stderr.write(f"verification failed: {error}\n")
@@ -53,12 +62,28 @@ def _failed(error: Exception) -> int:
     return INTERNAL
 
 
+_PLAIN = {"█": "#", "·": ",", **dict.fromkeys("▏▎▍▌▋▊▉", ".")}
+
+
 def _make_printable() -> None:
-    """Print signs that the terminal's character set lacks as `?` instead of failing."""
+    """Print signs that the terminal's character set lacks as plain ones instead of failing; do without an output that is closed."""
+    codecs.register_error("crossopt", _plain)
+    sys.stdout, sys.stderr = sys.stdout or StringIO(), sys.stderr or StringIO()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="replace")
+            reconfigure(errors="crossopt")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+
+
+def _leave_output() -> None:
+    """Point standard output at nothing, so that what is still unwritten cannot fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.set_defaults(command=lambda _: _no_command(parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without answering it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
@@ -78,12 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _no_command(parser: argparse.ArgumentParser) -> int:
+    sys.stderr.write(parser.format_help())
+    return USAGE
+
+
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the question, a YAML file")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
 
 
-_SET_HELP = "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128"
+_SET_HELP = (
+    "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128; "
+    "KEY=null takes a value away"
+)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -137,17 +171,18 @@ def _solve(options: argparse.Namespace) -> int:
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
-    if options.engine not in ENGINES:
-        _usage(f"there is no engine {options.engine!r} (one of {', '.join(ENGINES)})")
+    _check_engines([options.engine], tuple(ENGINES))
     limits = Limits(_seconds(options.time_limit), options.seed)
     _check_target(options.out)
     instance = read_instance(options.file, tuple(options.settings))
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result = ENGINES[options.engine](instance, limits, watch)
     text = text_of(result) if options.json or options.out else ""
-    if options.out and str(options.out) != "-":
-        write_whole(options.out, text)
-    sys.stdout.write(text if options.json or str(options.out) == "-" else answer(result))
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if options.json or str(options.out) == "-" else answer(result))
     return _code(result.status, options.strict and not result.proved)
 
 
@@ -165,7 +200,8 @@ def _validate(options: argparse.Namespace) -> int:
 
     instance = read_instance(options.file, tuple(options.settings))
     points, plans = hardware_points(instance), combinations(instance)
-    sys.stdout.write(f"{options.file}: a sound question: {points:,} hardware points x {plans:,} combinations of plan choices\n")
+    chips, spreads = f"hardware point{'s' * (points != 1)}", f"combination{'s' * (plans != 1)} of plan choices"
+    sys.stdout.write(f"{options.file}: a sound question: {points:,} {chips} x {plans:,} {spreads}\n")
     return ANSWERED
 
 
@@ -209,15 +245,14 @@ def _compare(options: argparse.Namespace) -> int:
     from solvers.progress import progress_on  # noqa: PLC0415
 
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
-    for name in names:
-        if name not in ENGINES:
-            _usage(f"there is no engine {name!r} (one of {', '.join(ENGINES)})")
+    _check_engines(names, tuple(ENGINES))
     limits = Limits(_seconds(options.time_limit))
     instance = read_instance(options.file, tuple(options.settings))
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         results = [ENGINES[name](instance, limits, watch) for name in names]
     sys.stdout.write(comparison(results))
-    return ANSWERED if any(result.value is not None for result in results) else _code(results[0].status, unproved=False)
+    statuses = {result.status for result in results}
+    return _code("INFEASIBLE" if "INFEASIBLE" in statuses else "UNKNOWN" if statuses == {"UNKNOWN"} else "FEASIBLE", unproved=False)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -229,6 +264,12 @@ def _list(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
+def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names or [""]:
+        if name not in known:
+            _usage(f"there is no engine {name!r} (one of {', '.join(known)})")
+
+
 def _seconds(text: str | None) -> float:
     if text is None:
         return float("inf")
@@ -236,8 +277,8 @@ def _seconds(text: str | None) -> float:
 
     try:
         return parse_quantity(text, "time")
-    except ValueError as error:
-        _usage(f"--time-limit: {error}")
+    except ValueError:
+        _usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
 
 
 def _check_target(path: Path | None) -> None:
@@ -247,9 +288,9 @@ def _check_target(path: Path | None) -> None:
     if path.is_dir():
         _usage(f"--out {path}: this is a directory (name a file)")
     if not path.parent.is_dir():
-        _usage(f"--out {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        _usage(f"--out {path}: the folder cannot be written")
+        _usage(f"--out {path}: there is no folder {path.parent} (make it first)")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        _usage(f"--out {path}: this cannot be written (name a file in a folder of yours)")
 
 
 def _usage(message: str) -> NoReturn:

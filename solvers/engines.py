@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from platform import python_version
 from time import monotonic
+from typing import Any
 
 from crossflow.hardware import Hardware
 from instances.instance import FreeHardware, Instance
@@ -30,6 +31,8 @@ class VerificationError(Exception):
 
 
 Engine = Callable[[Instance, Limits, Watch], Result]
+Narrow = Callable[[Instance, float], Instance | None]
+"""Makes a question narrower before the deadline; None where it cannot."""
 
 
 def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Result:
@@ -41,7 +44,7 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Result:
     value = verdict.value if verdict else None
     bound = found.value if complete else None
     return Result(
-        instance=_question(instance),
+        instance=question(instance),
         engine="exhaustive",
         status=_status(complete, verdict is not None),
         stopped=found.stopped,
@@ -50,12 +53,12 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Result:
         gap=None if value is None or bound is None else (value - bound) / value,
         proved=complete,
         proved_by=proof(found) if complete else "",
-        checks=_CHECKS if verdict else (),
+        checks=CHECKS if verdict else (),
         design=to_words(instance, found.best) if found.best else None,
         evaluation=evaluation_json(verdict.evaluation) if verdict else None,
         space=found.space,
         conflicts=conflicts(instance, found) if complete and not found.space.feasible else (),
-        rivals=rivals(instance) if verdict else (),
+        rivals=rivals(instance) if complete and verdict else (),
         trace=found.trace,
         seconds=monotonic() - start,
         seed=limits.seed,
@@ -67,19 +70,21 @@ def expert(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """The expert rule alone: a design without a bound."""
     del watch
     start = monotonic()
-    chosen = expert_design(instance)
+    chosen, stopped = _expert_within(instance, start + limits.seconds)
     verdict = verify(instance, chosen) if chosen else None
+    if verdict and not verdict.accepted:
+        raise VerificationError(f"the design of the rule breaks a limit: {'; '.join(verdict.violations)}")
     return Result(
-        instance=_question(instance),
+        instance=question(instance),
         engine="expert",
-        status="FEASIBLE" if verdict and verdict.accepted else "UNKNOWN",
-        stopped="complete",
+        status="FEASIBLE" if verdict else "UNKNOWN",
+        stopped=stopped,
         value=verdict.value if verdict else None,
         bound=None,
         gap=None,
         proved=False,
         proved_by="",
-        checks=_CHECKS if verdict else (),
+        checks=CHECKS if verdict else (),
         design=to_words(instance, chosen) if chosen else None,
         evaluation=evaluation_json(verdict.evaluation) if verdict else None,
         space=None,
@@ -91,17 +96,17 @@ def expert(instance: Instance, limits: Limits, watch: Watch) -> Result:
 
 def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """The best hardware for the expert rule's plan: what co-design is worth over choosing the chip alone."""
-    return _restricted(instance, "hardware-only", limits, watch)
+    return _restricted(instance, "hardware-only", _with_expert_plan, limits, watch)
 
 
 def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """The best plan on the expert rule's hardware: what co-design is worth over choosing the plan alone."""
-    return _restricted(instance, "plan-only", limits, watch)
+    return _restricted(instance, "plan-only", _with_expert_hardware, limits, watch)
 
 
 ENGINES: dict[str, Engine] = {"exhaustive": exhaustive, "expert": expert, "hardware-only": hardware_only, "plan-only": plan_only}
 
-_CHECKS = ("priced again by the full model, one design on its own", "plan rules", "memory, area and power limits")
+CHECKS = ("priced again by the full model, one design on its own", "plan rules", "memory, area and power limits")
 
 
 def proof(found: Found) -> str:
@@ -152,27 +157,42 @@ def _status(complete: bool, found: bool) -> Status:
     return "FEASIBLE" if found else "UNKNOWN"
 
 
-def _restricted(instance: Instance, name: str, limits: Limits, watch: Watch) -> Result:
-    chosen = expert_design(instance)
-    narrowed = None
-    if name == "hardware-only" and chosen is not None:
-        narrowed = _with_plan(instance, chosen)
-    if name == "plan-only":
-        point = expert_point(instance)
-        narrowed = None if point is None else _with_point(instance, point)
-    if narrowed is None:
-        return replace(expert(instance, limits, watch), engine=name)
-    answer = exhaustive(narrowed, limits, watch)
+def _expert_within(instance: Instance, deadline: float) -> tuple[Candidate | None, str]:
+    """The rule's design if it is found in time, and why the search for it stopped."""
+    try:
+        return expert_design(instance, deadline), "complete"
+    except TimeoutError:
+        return None, "time limit"
+
+
+def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> Result:
+    """The optimum of a narrower question, which bounds nothing in the whole one; no answer where the rule has none."""
+    start = monotonic()
+    try:
+        narrowed = narrow(instance, start + limits.seconds)
+    except TimeoutError:
+        narrowed = None
+    left = replace(limits, seconds=start + limits.seconds - monotonic())
+    answer = expert(instance, left, watch) if narrowed is None else exhaustive(narrowed, left, watch)
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
-    return replace(answer, engine=name, status=status, bound=None, gap=None, proved=False, proved_by="", rivals=())
+    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", rivals=(), conflicts=())
+    return replace(unproved, engine=name, status=status, seconds=monotonic() - start)
 
 
-def _with_plan(instance: Instance, chosen: Candidate) -> Instance:
+def _with_expert_plan(instance: Instance, deadline: float) -> Instance | None:
+    """The question with no plan but the rule's."""
+    chosen = expert_design(instance, deadline)
+    if chosen is None:
+        return None
     options = tuple((name, (getattr(chosen.plan, name),)) for name, _ in instance.plan_options)
     return replace(instance, plan_options=options)
 
 
-def _with_point(instance: Instance, point: int) -> Instance:
+def _with_expert_hardware(instance: Instance, deadline: float) -> Instance | None:
+    """The question with no hardware but the rule's."""
+    point = expert_point(instance, deadline)
+    if point is None:
+        return None
     if isinstance(instance.hardware, Hardware):
         return instance
     options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
@@ -180,5 +200,6 @@ def _with_point(instance: Instance, point: int) -> Instance:
     return replace(instance, hardware=free)
 
 
-def _question(instance: Instance) -> dict[str, object]:
+def question(instance: Instance) -> dict[str, Any]:
+    """What a result says of its question: enough to ask it again."""
     return {"name": instance.name, "objective": instance.objective, "unit": UNITS[instance.objective], **instance.document}

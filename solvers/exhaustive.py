@@ -1,11 +1,12 @@
 """The oracle: prices every design of the question, a block at a time, and counts what it sees.
 
 Memory stays flat: plans come in blocks, hardware points in blocks, and of the prices only the best and those within 5 % of it are kept.
-A plan that fits no device of a block and a device that breaks a budget are counted but not priced.
+A plan that fits no device of a block and a device that breaks a budget are counted but not priced. Of equal designs the first one wins.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from time import monotonic
 
 import numpy as np
@@ -14,9 +15,9 @@ from crossflow.arrays import Array, Index, Mask
 from crossflow.hardware import Hardware, take
 from crossflow.plan import Plans, rows_of
 from instances.instance import Instance
-from instances.space import AnyPlans, Devices, combinations, devices, hardware_points, plan_blocks
+from instances.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
 from solvers.designs import Candidate, candidate
-from solvers.objective import values
+from solvers.objective import NO_FINITE_VALUE, ModelError, values
 from solvers.pricing import memory_of, price
 from solvers.result import Conflict, Space
 
@@ -85,25 +86,38 @@ class _Tally:
 
 def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
     """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
-    tally, start, stopped = _Tally(), monotonic(), "complete"
-    looked, total = 0, max(1, combinations(instance)) * hardware_points(instance)
+    tally, stopped = _Tally(), "complete"
     try:
-        for number, plans in enumerate(plan_blocks(instance)):
-            tally.plans += len(plans)
-            for block in _device_blocks(instance, len(plans)):
-                tally.unbuilt += block.unbuilt if number == 0 else 0
-                improved = _price_block(instance, plans, block, tally)
-                looked += len(plans) * (len(block.points) + block.unbuilt)
-                if improved:
-                    tally.trace.append((monotonic() - start, tally.value, None))
-                watch(Progress(min(1.0, looked / total), looked, tally.value if tally.best else None))
-                if monotonic() > deadline:
-                    raise TimeoutError
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
+            _look_at_all(instance, watch, deadline, tally)
     except KeyboardInterrupt:
         stopped = "interrupted"
     except TimeoutError:
         stopped = "time limit"
     return _found(instance, tally, stopped)
+
+
+def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
+    """Take every design into the tally; a TimeoutError at the deadline."""
+    start, blocks, points, designs = monotonic(), plan_block_count(instance), hardware_points(instance), 0
+    for number, plans in enumerate(plan_blocks(instance)):
+        _refuse_after(deadline)
+        first = tally.plans == 0
+        tally.plans += len(plans)
+        looked = 0
+        for block in _device_blocks(instance, len(plans)):
+            _refuse_after(deadline)
+            tally.unbuilt += block.unbuilt if first else 0
+            if _price_block(instance, plans, block, tally):
+                tally.trace.append((monotonic() - start, tally.value, None))
+            looked += len(block.points) + block.unbuilt
+            designs += len(plans) * (len(block.points) + block.unbuilt)
+            watch(Progress((number + looked / points) / blocks, designs, tally.value if tally.best else None))
+
+
+def _refuse_after(deadline: float) -> None:
+    if monotonic() >= deadline:
+        raise TimeoutError
 
 
 def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
@@ -123,8 +137,8 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
 
 
 def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
-    """Hardware points in blocks as large as their prices may be."""
-    total = hardware_points(instance)
+    """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them."""
+    total = hardware_points(instance) if plans else 0
     step = max(1, min(_POINTS, _PRICES // max(plans, 1)))
     for start in range(0, total, step):
         yield devices(instance, start, min(start + step, total))
@@ -132,7 +146,7 @@ def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
 
 def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Tally) -> bool:
     """Price the designs of a block that keep their limits; whether one of them is better than all before."""
-    if not len(plans) or not len(block.points):
+    if not len(block.points):
         return False
     hardware, count = block.hardware, len(block.points)
     needed = memory_of(instance.workload, hardware, instance.cluster, plans) + hardware.reserved_memory
@@ -155,10 +169,12 @@ def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tall
     """Take the block's values into the tally; of equal designs the first one counted is kept."""
     place = int(np.argmin(found))
     row, column = divmod(place, found.shape[1])
-    improved = bool(found[row, column] < tally.value)
+    least = float(found[row, column])
+    if not isfinite(least):
+        raise ModelError(NO_FINITE_VALUE)
+    improved = least < tally.value
     if improved:
-        tally.value = float(found[row, column])
-        tally.best = candidate(plans, int(rows[row]), int(points[column]))
+        tally.best, tally.value = candidate(plans, int(rows[row]), int(points[column])), least
     tally.see_values(found)
     return improved
 

@@ -1,9 +1,13 @@
 """The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
 
-Hardware: as many memory stacks as the package holds, then as much compute as the budgets leave. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al.
-2022): selective recomputation with sequence parallelism; tensor parallelism up to a node, then pipeline stages until the model fits, the
-rest data parallel with a sharded optimizer; as large a microbatch as leaves four microbatches a pipeline stage.
+Hardware: as many memory stacks as the package holds, then as much compute as the budgets leave. Plan (Narayanan et al. 2021,
+"takeaways"; Korthikanti et al. 2022): selective recomputation with sequence parallelism; tensor parallelism up to a node, then pipeline
+stages until the model fits, the rest data parallel with a sharded optimizer; as large a microbatch as leaves four microbatches a stage.
 """
+
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,28 +25,30 @@ _RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for wor
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 
+T = TypeVar("T")
 Ranked = tuple[tuple[float, ...], Candidate]
 
 
-def expert_design(instance: Instance) -> Candidate | None:
-    """The rule's design, or None if no plan of the question fits the rule's device."""
-    point = expert_point(instance)
+def expert_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
+    """The rule's design, or None if no plan of the question fits the rule's device; a TimeoutError at the deadline."""
+    point = expert_point(instance, deadline)
     if point is None:
         return None
     device = device_at(instance, point)
+    widest = max((_widest(instance, plans, device) for plans in _until(deadline, plan_blocks(instance))), default=1)
     best: Ranked | None = None
-    for plans in plan_blocks(instance):
-        ranked = _best(instance, plans, device, point)
+    for plans in _until(deadline, plan_blocks(instance)):
+        ranked = _best(instance, plans, device, point, widest)
         if ranked is not None and (best is None or ranked[0] < best[0]):
             best = ranked
     return best[1] if best else None
 
 
-def expert_point(instance: Instance) -> int | None:
+def expert_point(instance: Instance, deadline: float = float("inf")) -> int | None:
     """The hardware point within the budgets with the most memory; of equal ones the most compute, then bandwidth, cache, links."""
     best: tuple[tuple[float, ...], int] | None = None
     total = hardware_points(instance)
-    for start in range(0, total, _POINTS):
+    for start in _until(deadline, range(0, total, _POINTS)):
         block = devices(instance, start, min(start + _POINTS, total))
         if not len(block.points):
             continue
@@ -53,6 +59,14 @@ def expert_point(instance: Instance) -> int | None:
         if key[0] > 0 and (best is None or key > best[0]):
             best = (key, int(block.points[place]))
     return best[1] if best else None
+
+
+def _until(deadline: float, items: Iterable[T]) -> Iterator[T]:
+    """The items, with a TimeoutError at the deadline (of the monotonic clock)."""
+    for item in items:
+        if monotonic() >= deadline:
+            raise TimeoutError
+        yield item
 
 
 def _hardware_keys(hardware: Hardware, count: int) -> Array:
@@ -67,28 +81,39 @@ def _within(instance: Instance, hardware: Hardware, count: int) -> Mask:
     return np.broadcast_to(kept & (np.asarray(hardware.power) <= budget.power), (count,))
 
 
-def _best(instance: Instance, plans: AnyPlans, device: Hardware, point: int) -> Ranked | None:
+def _widest(instance: Instance, plans: AnyPlans, device: Hardware) -> int:
+    """The widest tensor parallelism inside a node among the plans that fit."""
+    if not isinstance(plans, Plans):
+        return 1
+    tensor = plans.tensor[_fitting(instance, plans, device)]
+    return int(tensor[tensor <= instance.cluster.level_sizes[0]].max(initial=1))
+
+
+def _best(instance: Instance, plans: AnyPlans, device: Hardware, point: int, widest: int) -> Ranked | None:
     if isinstance(plans, Plans):
-        return _best_plans(instance, plans, device, point)
+        return _best_plans(instance, plans, device, point, widest)
     return _best_kernel_plan(instance, plans, device, point)
 
 
-def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int) -> Ranked | None:
+def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int, widest: int) -> Ranked | None:
     """The plan of the block that the rule ranks first among those that fit."""
     fitting = _fitting(instance, plans, device)
     if not len(fitting):
         return None
     chosen = rows_of(plans, fitting)
-    keys = _plan_keys(instance, chosen)
+    keys = _plan_keys(instance, chosen, widest)
     first = int(np.lexsort(keys[::-1])[0])
     return tuple(float(value) for value in keys[:, first]), Candidate(point, plan_at(chosen, first))
 
 
-def _plan_keys(instance: Instance, plans: Plans) -> Array:
-    """Columns by which plans are ranked, the most important first; smaller is better."""
+def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
+    """Columns by which plans are ranked, the most important first; smaller is better.
+
+    A pipeline beside less tensor parallelism than the `widest` that a node holds is off the rule's path.
+    """
     node, batch = instance.cluster.level_sizes[0], getattr(instance.workload, "global_batch", 1)
     microbatches = batch // (plans.data * plans.microbatch)
-    off_path = (plans.pipeline > 1) & (plans.tensor < plans.tensor[plans.tensor <= node].max(initial=1))
+    off_path = (plans.pipeline > 1) & (plans.tensor < widest)
     columns = (
         plans.zero > 1,
         _RECOMPUTE_RANK[plans.recompute],

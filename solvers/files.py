@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -12,21 +13,28 @@ _LARGEST = 64 << 20
 
 
 def text_of(result: Result) -> str:
-    """The result as JSON text."""
-    return json.dumps(to_json(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """The result as JSON text, in signs that every terminal and pipe can carry."""
+    return json.dumps(to_json(result), indent=2, allow_nan=False) + "\n"
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then.
+
+    A link stays a link; a device or a pipe, such as /dev/null, is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)
-        Path(name).replace(path)
+        Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -35,19 +43,37 @@ def write_whole(path: Path, text: str) -> None:
 def read_result(path: Path) -> Result:
     """The result in a file; an InstanceError in one sentence if there is none."""
     try:
-        if path.is_dir():
-            raise ValueError("this is a directory (name a result file)")
-        if path.stat().st_size > _LARGEST:
-            raise ValueError("this file is too large for a result")
-        return from_json(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse))
+        return from_json(json.loads(_text(path), parse_constant=_refuse))
     except OSError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this file cannot be read: {error.strerror}")]) from error
+        raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text ({_REMEDY})") from error
     except json.JSONDecodeError as error:
-        raise InstanceError(str(path), [Fault(error.lineno, error.colno, "", f"this is not JSON: {error.msg}")]) from error
+        message = f"this is not JSON: {error.msg.lower()} ({_REMEDY})"
+        raise _unreadable(path, message, error.lineno, error.colno) from error
     except RecursionError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", "this file is nested too deeply for a result")]) from error
+        raise _unreadable(path, f"this file is nested too deeply for a result ({_REMEDY})") from error
     except ValueError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", str(error))]) from error
+        raise _unreadable(path, str(error)) from error
+
+
+_REMEDY = "name a file that `crossopt solve FILE --out RESULT.json` wrote"
+
+
+def _text(path: Path) -> str:
+    """The text of a file or a pipe of at most _LARGEST bytes; a device such as /dev/zero has no end and is not read."""
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+        raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} ({_REMEDY})")
+    with path.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"this file is too large for a result ({_REMEDY})")
+    return data.decode("utf-8")
+
+
+def _unreadable(path: Path, message: str, line: int = 1, column: int = 1) -> InstanceError:
+    return InstanceError(str(path), [Fault(line, column, "", message)])
 
 
 def _refuse(constant: str) -> float:

@@ -9,6 +9,12 @@ from instances.instance import Instance
 
 UNITS = {"step_time": "s", "energy_per_token": "J/token", "cost_per_token": "USD/token"}
 
+NO_FINITE_VALUE = "the model gives no finite value for a design (mend figures that are far too large or too small)"
+
+
+class ModelError(ValueError):
+    """The figures of a question are such that the model gives no finite value."""
+
 
 def values(instance: Instance, prices: Prices, hardware: Hardware) -> Array:
     """The objective of every plan (rows) on every device (columns)."""

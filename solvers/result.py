@@ -1,7 +1,8 @@
 """What an engine answers: a design, its evaluation, the certificate, and how it was found; as JSON both ways."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, is_dataclass
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from crossflow.evaluate import Evaluation
 
@@ -90,17 +91,48 @@ def from_json(data: object) -> Result:
     """The result in plain data; a ValueError in words if it is none."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(f"this is no result of format {FORMAT} (write one with `crossopt solve FILE --out RESULT.json`)")
-    given = {key: value for key, value in data.items() if key != "format"}
-    try:
-        if given.get("space") is not None:
-            given["space"] = Space(**given["space"])
-        given["conflicts"] = tuple(Conflict(**item) for item in given["conflicts"])
-        given["rivals"] = tuple(Rival(**item) for item in given["rivals"])
-        given["checks"] = tuple(given["checks"])
-        given["trace"] = tuple((float(at), best, bound) for at, best, bound in given["trace"])
-        return Result(**given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"this result is not complete: {error}") from error
+    result: Result = _record(Result, {key: value for key, value in data.items() if key != "format"}, "")
+    return result
+
+
+def _record(kind: Any, data: object, path: str) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
+    """The dataclass in plain data, with every key there, none beside them and every value of its type."""
+    hints = get_type_hints(kind)
+    if not isinstance(data, dict):
+        raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
+    if wrong := sorted(hints.keys() ^ data.keys()):
+        raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
+    return kind(**{name: _typed(hint, data[name], f"{path}{name}") for name, hint in hints.items()})
+
+
+def _typed(hint: Any, value: object, path: str) -> Any:  # noqa: ANN401 - one reading for every type of a field
+    """The value as a field of this type holds it; a ValueError that names the place if it is none."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return None if value is None else _typed(inner[0], value, path)
+    if is_dataclass(hint):
+        return _record(hint, value, f"{path}.")
+    if origin is tuple and isinstance(value, list):
+        if inner[-1] is not Ellipsis and len(value) != len(inner):
+            raise ValueError(f"{path}: {len(inner)} items are needed")
+        hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_typed(one, item, f"{path}[{place}]") for place, (one, item) in enumerate(zip(hints, value, strict=True)))
+    if not _is(hint, value):
+        raise ValueError(f"{path}: {str(value)[:40]!r} is no {_KINDS.get(origin or hint, 'known word')}")
+    return float(value) if hint is float else value  # type: ignore[arg-type]
+
+
+def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
+    """Whether a value of JSON is of this type; infinite figures and whole ones too large for a float are none."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _GREATEST
+    return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
+
+
+_GREATEST = 1.7e308
+_KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """The judge: prices a design again by the full model, one design on its own, whoever found it and however."""
 
 from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
 
 from crossflow.evaluate import Evaluation, broken_rules, evaluate
 from instances.instance import Instance
 from solvers.designs import Candidate, design_of
-from solvers.objective import value
+from solvers.objective import NO_FINITE_VALUE, ModelError, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,9 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict:
     broken = broken_rules(instance.workload, design)
     if broken:
         raise ValueError("; ".join(broken))
-    evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
+    if not all(map(isfinite, (evaluation.step_time, evaluation.energy, evaluation.cost or 0.0))):
+        raise ModelError(NO_FINITE_VALUE)
     violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
     return Verdict(value(instance, evaluation), evaluation, violations)

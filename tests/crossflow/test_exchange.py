@@ -1,0 +1,129 @@
+"""What data-parallel ranks and pipeline stages exchange, by hand on links of round figures."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossflow.hardware import Cluster, Hardware, Link
+from crossflow.layout import lay_out
+from crossflow.parameters import embedding_parameters, layer_parameters, parameters
+from crossflow.plan import Plan, table
+from crossflow.transformer import sharding
+from crossflow.workload import Transformer
+
+CLUSTER = Cluster(64, (8, 64))
+GPT = Transformer("gpt", 8, 1024, 16, 4096, 32000, 2048, 64, biases=False, learned_positions=False)
+LAYER, TABLE, NORM = layer_parameters(GPT), embedding_parameters(GPT), GPT.hidden
+EXPERTS = replace(GPT, experts=8)
+DATA = Plan(data=4)
+
+
+def exchanged(plan: Plan, hardware: Hardware, model: Transformer = GPT) -> dict[str, float]:
+    columns = table([plan])
+    priced = data_exchange(model, sharding(model, columns), lay_out(columns, CLUSTER), hardware)
+    return {field.name: float(np.asarray(getattr(priced, field.name)).item()) for field in fields(DataExchange)}
+
+
+def test_without_sharing_the_gradients_are_all_reduced(plain: Hardware) -> None:
+    """Four bytes a weight, 2 x 3/4 of them at 100 GB/s."""
+    found = exchanged(DATA, plain)
+    assert found["synchronize"] == pytest.approx(2 * 3 / 4 * 4 * parameters(GPT) / 100e9)
+    assert (found["publish"], found["gather_forward"], found["gather_backward"], found["gather_energy"]) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("zero", [1, 2])
+def test_shared_optimizer_state_means_scattered_gradients_and_gathered_weights(plain: Hardware, zero: int) -> None:
+    """Half the gradient exchange, and two bytes a weight after the update."""
+    found = exchanged(replace(DATA, zero=zero), plain)
+    assert found["synchronize"] == pytest.approx(3 / 4 * 4 * parameters(GPT) / 100e9)
+    assert found["publish"] == pytest.approx(3 / 4 * 2 * parameters(GPT) / 100e9)
+    assert (found["gather_forward"], found["gather_backward"]) == (0, 0)
+
+
+def test_shared_weights_are_gathered_a_layer_at_a_time(plain: Hardware) -> None:
+    """Two bytes a weight forward; again backward, with four bytes of gradients scattered; embedding and norm once a step."""
+    found = exchanged(replace(DATA, zero=3), plain)
+    assert found["gather_forward"] == pytest.approx(3 / 4 * 2 * LAYER / 100e9)
+    assert found["gather_backward"] == pytest.approx(3 / 4 * (2 + 4) * LAYER / 100e9)
+    assert found["synchronize"] == pytest.approx(3 / 4 * 4 * (TABLE + NORM) / 100e9)
+    assert found["publish"] == pytest.approx(3 / 4 * 2 * (TABLE + NORM) / 100e9)
+
+
+@pytest.mark.parametrize("pipeline", [2, 3, 5])
+def test_under_shared_weights_the_table_is_exchanged_whole_however_uneven_the_stages(plain: Hardware, pipeline: int) -> None:
+    """The stage with the most weights need not be the one with the head."""
+    untied = replace(GPT, tied=False)
+    found = exchanged(Plan(data=4, pipeline=pipeline, zero=3), plain, untied)
+    assert found["publish"] == pytest.approx(3 / 4 * 2 * (TABLE + NORM) / 100e9)
+
+
+def test_the_fullest_stage_sets_the_pace(plain: Hardware) -> None:
+    """Eight layers on three stages are 2, 3 and 3 with a table in front and behind it: the last but one has 3 layers alone."""
+    untied = replace(GPT, tied=False)
+    found = exchanged(Plan(data=4, pipeline=3, zero=1), plain, untied)
+    most = max(3 * LAYER + TABLE, 3 * LAYER, 2 * LAYER + TABLE + NORM)
+    assert found["publish"] == pytest.approx(3 / 4 * 2 * most / 100e9)
+
+
+def test_first_and_last_stage_add_up_the_gradients_of_a_tied_table(plain: Hardware) -> None:
+    """Four bytes for each of V h / t weights over the slow link, as the stages of this placement are on different nodes."""
+    plan = Plan(tensor=2, data=4, pipeline=8)
+    tied, untied = (exchanged(plan, plain, model)["synchronize"] for model in (GPT, replace(GPT, tied=False)))
+    assert tied - untied == pytest.approx(4 * TABLE / 2 / 10e9)
+    assert exchanged(DATA, plain)["synchronize"] == exchanged(DATA, plain, replace(GPT, tied=True))["synchronize"]
+
+
+def test_expert_weights_are_exchanged_only_among_those_who_hold_the_same(plain: Hardware) -> None:
+    """Eight data ranks, experts over four: pairs of ranks all-reduce two experts a layer, all eight the rest; the pairs are on one node."""
+    expert = 2 * 1024 * 4096
+    shared = parameters(EXPERTS) - 8 * 8 * expert
+    found = exchanged(Plan(data=8, expert=4), plain, EXPERTS)
+    assert found["synchronize"] == pytest.approx((2 * 7 / 8 * 4 * shared + 2 * 1 / 2 * 4 * 8 * 2 * expert) / 100e9)
+
+
+def test_shared_expert_weights_are_gathered_with_their_layer_only(plain: Hardware) -> None:
+    """Two experts of a layer between the two ranks that hold them; beside the layers only embedding and norm are left for the end."""
+    expert = 2 * 1024 * 4096
+    found = exchanged(Plan(data=8, expert=4, zero=3), plain, EXPERTS)
+    layer = layer_parameters(EXPERTS) - 8 * expert
+    assert found["gather_forward"] == pytest.approx((7 / 8 * 2 * layer + 1 / 2 * 2 * 2 * expert) / 100e9)
+    assert found["synchronize"] == pytest.approx(7 / 8 * 4 * (TABLE + NORM) / 100e9)
+
+
+def test_context_ranks_reduce_gradients_with_the_data_ranks(plain: Hardware) -> None:
+    assert exchanged(Plan(context=2, data=4), plain)["synchronize"] == pytest.approx(exchanged(Plan(data=8), plain)["synchronize"])
+
+
+def test_the_optimizer_streams_its_state_of_the_weights_it_owns(plain: Hardware) -> None:
+    """Gradients twice (2 x 4), state read and written (2 x 12), weights written (2): 34 bytes a weight at 1 TB/s."""
+    whole = 34 * parameters(GPT) / 1e12
+    assert exchanged(DATA, plain)["optimizer"] == pytest.approx(whole)
+    assert exchanged(replace(DATA, zero=1), plain)["optimizer"] == pytest.approx(whole / 4)
+
+
+def test_energy_of_the_exchanges_counts_what_each_rank_sends(plain: Hardware) -> None:
+    wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
+    assert exchanged(DATA, wired)["energy"] == pytest.approx(2 * 2 * 3 / 4 * 4 * parameters(GPT))
+    assert exchanged(replace(DATA, zero=2), wired)["energy"] == pytest.approx(2 * 3 / 4 * (4 + 2) * parameters(GPT))
+    assert exchanged(replace(DATA, zero=3), wired)["gather_energy"] == pytest.approx(2 * 3 / 4 * (2 + 2 + 4) * LAYER)
+
+
+@pytest.mark.parametrize(
+    ("plan", "size"),
+    [
+        (Plan(pipeline=2, microbatch=3), 3 * 2048 * 1024 * 2),
+        (Plan(pipeline=2, context=4), 2048 / 4 * 1024 * 2),
+        (Plan(pipeline=2, tensor=4), 2048 * 1024 * 2),
+        (Plan(pipeline=2, tensor=4, sequence_parallel=True), 2048 * 1024 * 2 / 4),
+        (Plan(tensor=2), 0),
+    ],
+)
+def test_stages_hand_on_what_a_rank_holds_of_the_activations(plain: Hardware, plan: Plan, size: float) -> None:
+    """Sequence parallelism splits it, tensor parallelism alone does not; nothing in a pipeline of one."""
+    wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
+    columns = table([plan])
+    split, members = sharding(GPT, columns), lay_out(columns, CLUSTER).pipeline
+    assert float(np.asarray(transfer_time(GPT, split, members, wired.links)).item()) == pytest.approx(size / 100e9)
+    assert float(np.asarray(transfer_energy(GPT, split, members, wired.links)).item()) == pytest.approx(2 * size)

@@ -1,0 +1,246 @@
+"""One layer and microbatch: its products, exchanges and passes by hand on a device of round figures."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from crossflow.hardware import Cluster, Hardware, Link, Memory
+from crossflow.layer import (
+    Layer,
+    Pass,
+    Ranks,
+    attention_core,
+    attention_core_backward,
+    backward_cost,
+    backward_pass,
+    embedding,
+    forward_pass,
+    head,
+    layer,
+    projections,
+)
+from crossflow.layout import lay_out
+from crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
+from crossflow.plan import RECOMPUTE, Plan, table
+from crossflow.roofline import Cost, Product, product_cost
+from crossflow.transformer import ranks
+from crossflow.workload import Transformer
+from tests.crossflow.strategies import MODELS
+
+CLUSTER = Cluster(64, (8, 64))
+GPT = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, attention="unfused", biases=False, learned_positions=False)
+GROUPED = replace(GPT, kv_heads=4, gated=True, ffn=3072, attention="flash")
+EXPERTS = replace(GPT, experts=8, experts_per_token=2)
+BLOCK = 2048 * 1024 * 2
+"""Bytes of the activations between two operators: s h values."""
+
+
+def group(plan: Plan) -> Ranks:
+    columns = table([plan])
+    return ranks(columns, lay_out(columns, CLUSTER))
+
+
+def number(value: object) -> float:
+    return float(np.asarray(value).item())
+
+
+@pytest.fixture
+def arithmetic(plain: Hardware) -> Hardware:
+    """A device on which only matrix FLOPs take time."""
+    endless = Memory(1e15, 1e30)
+    return replace(plain, vector_throughput=1e30, dram=endless, l2=endless, l1=endless, registers=endless)
+
+
+@pytest.mark.parametrize("model", [GPT, GROUPED, EXPERTS, replace(GPT, head_size=128)])
+@pytest.mark.parametrize(
+    "plan",
+    [Plan(), Plan(tensor=4), Plan(tensor=2, context=2, microbatch=2), Plan(data=4, expert=4), Plan(tensor=4, sequence_parallel=True)],
+)
+def test_the_ranks_of_a_layer_share_two_flops_a_weight_and_token(model: Transformer, plan: Plan) -> None:
+    """Products with weights do 2 FLOP for each weight of the layer (of each active expert) and token; the router's is not split."""
+    one = group(plan)
+    work = sum(number(product.flops) for product in projections(model, one))
+    active = attention_parameters(model) + model.experts_per_token * expert_parameters(model)
+    tokens = plan.microbatch * model.sequence / plan.context
+    assert work == pytest.approx(2.0 * tokens * (active / plan.tensor + router_parameters(model)), rel=1e-12)
+
+
+def test_more_tensor_ranks_than_key_value_heads_keep_a_copy_each() -> None:
+    """16 ranks, 4 groups: one query head of width 64 and a whole key and value head on each rank, instead of a quarter."""
+    queries_keys_values = projections(GROUPED, group(Plan(tensor=16)))[0]
+    assert (number(queries_keys_values.depth), number(queries_keys_values.columns)) == (1024, 64 * (1 + 2))
+    assert number(projections(GROUPED, group(Plan(tensor=2)))[0].columns) == 64 * (8 + 2 * 2)
+
+
+def test_experts_work_on_the_tokens_of_the_fullest_of_them() -> None:
+    """4,096 copies of 2,048 tokens over the 2 experts of each of 4 ranks, a quarter more on the fullest."""
+    router, into, out = projections(replace(EXPERTS, capacity_factor=1.25), group(Plan(data=4, expert=4)))[2:]
+    assert (number(router.rows), number(router.columns)) == (2048, 8)
+    assert (number(into.rows), number(into.count), number(into.columns)) == (2048 * 2 * 1.25 / 2, 2, 4096)
+    assert (number(out.depth), number(out.columns)) == (4096, 1024)
+
+
+def test_a_step_of_all_layers_and_the_head_does_the_models_flops(arithmetic: Hardware) -> None:
+    """Forward and twice as much backward, with scores over the whole sequence; all shapes here fill their tiles."""
+    model, one = replace(GPT, heads=4), group(Plan())
+    passes = forward_pass(model, one, arithmetic), backward_pass(model, one, arithmetic)
+    seconds = model.layers * sum(number(each.seconds()) for each in passes) + number(head(model, one, arithmetic).time)
+    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
+
+
+def test_fused_attention_skips_the_masked_half_and_computes_scores_again_backward(arithmetic: Hardware) -> None:
+    """2 s^2 a d FLOP forward, 2.5 times that backward; heads of width 80 are padded to 128."""
+    fused = replace(GPT, attention="flash")
+    expected = 2 * 2048**2 * 1024 / 100e12
+    assert number(attention_core(fused, group(Plan()), arithmetic).time) == pytest.approx(expected)
+    assert number(attention_core_backward(fused, group(Plan()), arithmetic).time) == pytest.approx(2.5 * expected)
+    assert number(attention_core(fused, group(Plan(tensor=2, context=4, microbatch=3)), arithmetic).time) == pytest.approx(3 * expected / 8)
+    narrow = replace(fused, hidden=1280)
+    assert number(attention_core(narrow, group(Plan()), arithmetic).time) == pytest.approx(2 * expected)
+
+
+def test_unfused_attention_streams_its_scores(plain: Hardware) -> None:
+    """16 x 2048^2 two-byte scores: written and read by the products, read and written by the softmax; dropout does so again, with masks."""
+    slow = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30)
+    scores, operands = 16 * 2048**2, 16 * 2 * 2048 * 64 * 2
+    products = 2 * (2 * scores + operands)
+    assert number(attention_core(GPT, group(Plan()), slow).time) == pytest.approx((products + 4 * scores) / 1e6)
+    masked = replace(GPT, dropout=True)
+    assert number(attention_core(masked, group(Plan()), slow).time) == pytest.approx((products + (8 + 1) * scores) / 1e6)
+
+
+def test_a_backward_product_is_two_products(arithmetic: Hardware) -> None:
+    twice = backward_cost(Product(512.0, 1024.0, 256.0), 2.0, arithmetic)
+    assert (number(twice.time), number(twice.kernels)) == pytest.approx((2 * 2 * 512 * 1024 * 256 / 100e12, 2))
+
+
+ELEMENTS, WIDE = 2048 * 1024, 2048 * 3072
+"""Values between operators, and inside a feed-forward part of width 3,072."""
+
+
+@pytest.mark.parametrize(
+    ("model", "plan", "forward", "backward"),
+    [
+        (replace(GROUPED, gated=False), Plan(), (8 + 12) * ELEMENTS + 4 * WIDE, (12 + 12) * ELEMENTS + 6 * WIDE),
+        (GROUPED, Plan(), (8 + 12) * ELEMENTS + 6 * WIDE, (12 + 12) * ELEMENTS + 10 * WIDE),
+        (replace(GROUPED, dropout=True), Plan(), (8 + 14) * ELEMENTS + 6 * WIDE, (12 + 14) * ELEMENTS + 10 * WIDE),
+        (GROUPED, Plan(tensor=2), 20 * ELEMENTS + 6 * WIDE / 2, 24 * ELEMENTS + 10 * WIDE / 2),
+        (GROUPED, Plan(tensor=2, sequence_parallel=True), 20 * ELEMENTS / 2 + 6 * WIDE / 2, 24 * ELEMENTS / 2 + 10 * WIDE / 2),
+        (
+            replace(GROUPED, experts=4, experts_per_token=2),
+            Plan(),
+            (20 + 2 * 8) * ELEMENTS + 2 * 6 * WIDE,
+            (24 + 2 * 8) * ELEMENTS + 2 * 10 * WIDE,
+        ),
+    ],
+    ids=["gelu", "gated", "dropout", "tensor", "sequence parallel", "experts"],
+)
+def test_element_wise_operators_stream_their_bytes(
+    plain: Hardware, model: Transformer, plan: Plan, forward: float, backward: float
+) -> None:
+    """Two-byte values: 2 norms of 2 passes (3 backward), 2 residuals of 3 with masks of a byte, activations of 2 and 3 passes (gated 3
+    and 5) over the width, and 4 passes of experts over the sorted tokens."""
+    slow, one = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30), group(plan)
+    products = sum(number(product_cost(product, 2.0, slow).time) for product in projections(model, one))
+    twice = sum(number(backward_cost(product, 2.0, slow).time) for product in projections(model, one))
+    assert number(forward_pass(model, one, slow).work.time) - products == pytest.approx(forward / 1e6)
+    assert number(backward_pass(model, one, slow).work.time) - twice == pytest.approx(backward / 1e6)
+
+
+def exchanges(model: Transformer, plan: Plan, hardware: Hardware) -> tuple[float, float, float]:
+    """Seconds of the tensor, context and expert exchanges of a forward pass."""
+    forward = forward_pass(model, group(plan), hardware)
+    return number(forward.tensor), number(forward.context), number(forward.expert)
+
+
+def test_tensor_parallelism_costs_two_all_reduces_a_pass(plain: Hardware) -> None:
+    """2 (n - 1)/n of s h values each at 100 GB/s; a gather and a scatter with sequence parallelism move as much."""
+    expected = 2 * 2 * 7 / 8 * BLOCK / 100e9
+    assert exchanges(GPT, Plan(tensor=8), plain) == pytest.approx((expected, 0, 0))
+    assert exchanges(GPT, Plan(tensor=8, sequence_parallel=True), plain) == pytest.approx((expected, 0, 0))
+    assert number(backward_pass(GPT, group(Plan(tensor=8)), plain).tensor) == pytest.approx(expected)
+
+
+def test_context_parallelism_passes_keys_and_values_around(plain: Hardware) -> None:
+    """Three steps of a quarter of the sequence's 2 x 4 key-value heads of width 64; backward the gradients as well."""
+    expected = 3 * (2048 / 4) * 2 * 4 * 64 * 2 / 100e9
+    assert exchanges(GROUPED, Plan(context=4), plain) == pytest.approx((0, expected, 0))
+    assert number(backward_pass(GROUPED, group(Plan(context=4)), plain).context) == pytest.approx(2 * expected)
+
+
+def test_expert_parallelism_costs_two_all_to_alls_a_pass(plain: Hardware) -> None:
+    """Each sends 3/4 of two copies of its tokens there and back; with sequence parallelism only its own part of them."""
+    expected = 2 * 3 / 4 * 2 * BLOCK / 100e9
+    assert exchanges(EXPERTS, Plan(data=4, expert=4), plain) == pytest.approx((0, 0, expected))
+    split = exchanges(EXPERTS, Plan(tensor=2, data=4, expert=4, sequence_parallel=True), plain)
+    assert split[2] == pytest.approx(expected / 2)
+
+
+def test_a_group_beyond_the_node_uses_the_slower_link(plain: Hardware) -> None:
+    """Sixteen ranks on nodes of eight: 7/8 of the block inside, half of an eighth outside at 10 GB/s."""
+    expected = 2 * 2 * (7 / 8 * BLOCK / 100e9 + 1 / 2 * BLOCK / 8 / 10e9)
+    assert exchanges(GPT, Plan(tensor=16), plain)[0] == pytest.approx(expected)
+
+
+def test_energy_of_the_exchanges_counts_the_bytes_each_rank_sends(plain: Hardware) -> None:
+    wired = replace(plain, links=(replace(plain.links[0], energy=2.0), plain.links[1]))
+    assert number(forward_pass(GPT, group(Plan(tensor=8)), wired).energy) == pytest.approx(2 * 2 * 7 / 8 * BLOCK * 2)
+    ring = 3 * (2048 / 4) * 2 * 16 * 64 * 2
+    assert number(backward_pass(GPT, group(Plan(context=4)), wired).energy) == pytest.approx(2 * ring * 2)
+
+
+FORWARD = Pass(Cost(10.0, 100.0, 7.0), Cost(4.0, 40.0, 3.0), 2.0, 5.0, 3.0, 1000.0)
+BACKWARD = Pass(Cost(20.0, 200.0, 14.0), Cost(8.0, 80.0, 6.0), 2.0, 6.0, 3.0, 2000.0)
+"""Forward the ring of 5 s exceeds the core of 4 s, backward it hides."""
+
+
+def test_a_pass_hides_the_ring_behind_the_core_only() -> None:
+    assert FORWARD.seconds() == 10 + 5 + 2 + 3
+    assert BACKWARD.seconds() == 20 + 8 + 2 + 3
+
+
+@pytest.mark.parametrize(("mode", "again", "energy"), [("none", 0.0, 0.0), ("selective", 4.0, 40.0), ("full", 20.0, 100.0 + 40.0 + 1000.0)])
+def test_recomputation_repeats_nothing_the_core_or_all_with_its_exchanges(plain: Hardware, mode: str, again: float, energy: float) -> None:
+    priced = layer(FORWARD, BACKWARD, mode, plain)
+    assert (priced.forward, priced.backward, priced.recompute) == (20.0, 33.0 + again, again)
+    assert priced.energy == 100 + 40 + 1000 + 200 + 80 + 2000 + energy
+    assert (priced.arithmetic, priced.tensor, priced.context, priced.expert, priced.launch) == (42.0, 4.0, 1.0, 6.0, 0.0)
+
+
+@pytest.mark.parametrize(("mode", "kernels"), [("none", 20), ("selective", 23), ("full", 30)])
+def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: str, kernels: int) -> None:
+    """Ten kernels forward, twenty and the repeated ones backward, at 10 s each."""
+    slow = replace(plain, efficiency=replace(plain.efficiency, host=10.0))
+    priced = layer(FORWARD, BACKWARD, mode, slow)
+    assert (priced.forward, priced.backward) == (100.0, 10.0 * kernels)
+    again = {"none": 0.0, "selective": 4.0, "full": 20.0}[mode]
+    assert priced.launch == (100 - 20) + (10 * kernels - 33 - again)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize("mode", RECOMPUTE)
+def test_what_a_layer_spends_adds_up_to_its_two_passes(a100: Hardware, model: Transformer, mode: str) -> None:
+    one = group(Plan(tensor=2, context=2, data=4, microbatch=2))
+    priced = layer(forward_pass(model, one, a100), backward_pass(model, one, a100), mode, a100)
+    spent = {field.name: number(getattr(priced, field.name)) for field in fields(Layer)}
+    uses = ("arithmetic", "recompute", "tensor", "context", "expert", "launch")
+    assert sum(spent[use] for use in uses) == pytest.approx(spent["forward"] + spent["backward"], rel=1e-12)
+
+
+def test_the_embedding_moves_its_rows_and_sums_the_split_vocabulary(plain: Hardware) -> None:
+    """Rows read and written forward, gradients read and rows read and written backward, at 1 TB/s; one all-reduce."""
+    moved = 5 * BLOCK / 1e12
+    assert number(embedding(GPT, group(Plan()), plain).time) == pytest.approx(moved)
+    assert number(embedding(GPT, group(Plan(tensor=8)), plain).time) == pytest.approx(moved + 2 * 7 / 8 * BLOCK / 100e9)
+
+
+def test_the_head_pads_the_vocabulary_and_passes_over_its_logits(arithmetic: Hardware) -> None:
+    """A vocabulary of 1,000 on two ranks is 512 words each; twenty passes over single-precision logits; two sums of a number a token."""
+    model, one = replace(GPT, vocabulary=1000), group(Plan(tensor=2))
+    product = 3 * 2 * 2048 * 1024 * 512 / 100e12
+    exchanged = (2 * 4 * 2048 + BLOCK) / 100e9
+    assert number(head(model, one, arithmetic).time) == pytest.approx(product + exchanged)
+    slow = replace(arithmetic, throughput=1e30, dram=Memory(1e15, 1e6), links=(Link(1e30, 0.0), Link(1e30, 0.0)))
+    operands = 3 * 2 * (2048 * 1024 + 1024 * 512 + 2048 * 512)
+    assert number(head(model, one, slow).time) == pytest.approx((operands + 20 * 4 * 2048 * 512) / 1e6)

@@ -1,0 +1,233 @@
+"""Memory of training: the formulas and figures of Korthikanti et al. 2022, every stage by brute force, and each option by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossflow.memory import (
+    Sharding,
+    StageMemory,
+    edge_weights,
+    fullest_stage,
+    kept_activations,
+    layer_activations,
+    layer_weights,
+    peak_memory,
+    stage_memory,
+    stage_weights,
+)
+from crossflow.parameters import parameters
+from crossflow.plan import Plan, table
+from crossflow.stages import microbatches_in_flight
+from crossflow.transformer import sharding
+from crossflow.workload import Transformer
+from tests.crossflow.strategies import MODELS, plans
+
+GIB = 2.0**30
+GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
+SHARDED = Plan(tensor=2, data=4)
+
+
+def shards(plan: Plan, model: Transformer = GPT) -> Sharding:
+    return sharding(model, table([plan]))
+
+
+def number(value: object) -> float:
+    return float(np.asarray(value).item())
+
+
+def memory(plan: Plan, model: Transformer = GPT, stage: int = 0) -> StageMemory:
+    return stage_memory(model, shards(plan, model), stage)
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 8])
+@pytest.mark.parametrize(("hidden", "heads", "length", "batch"), [(1024, 16, 512, 1), (6144, 64, 2048, 4), (2048, 16, 4096, 3)])
+def test_a_layer_keeps_the_published_bytes_in_every_mode(tensor: int, hidden: int, heads: int, length: int, batch: int) -> None:
+    """Korthikanti et al. 2022, table 2: all modes of tensor and sequence parallelism and of recomputation."""
+    model = replace(GPT, hidden=hidden, heads=heads, ffn=4 * hidden, sequence=length)
+    unit, scores = batch * length * hidden, 5 * heads * length / hidden
+    plain = shards(Plan(tensor=tensor, microbatch=batch), model)
+    split = shards(Plan(tensor=tensor, microbatch=batch, sequence_parallel=True), model)
+    assert number(layer_activations(model, plain, 0)) == pytest.approx(unit * (10 + 24 / tensor + scores / tensor), rel=1e-12)
+    assert number(layer_activations(model, split, 0)) == pytest.approx(unit * (34 + scores) / tensor, rel=1e-12)
+    assert number(layer_activations(model, plain, 1)) == pytest.approx(unit * (10 + 24 / tensor), rel=1e-12)
+    assert number(layer_activations(model, split, 1)) == pytest.approx(unit * 34 / tensor, rel=1e-12)
+    assert number(layer_activations(model, plain, 2)) == 2 * unit
+    assert number(layer_activations(model, split, 2)) == 2 * unit / tensor
+
+
+PUBLISHED = (
+    (GPT, Plan(tensor=8, microbatch=4), 59.25, 9.5625, 45.5625),
+    (replace(GPT, layers=96, hidden=12288, heads=96, ffn=49152), Plan(tensor=8, pipeline=8, interleave=3), 66.84, 12.35, 45.5625),
+    (
+        replace(GPT, layers=105, hidden=20480, heads=128, ffn=81920, global_batch=280),
+        Plan(tensor=8, pipeline=35, interleave=3),
+        114.02,
+        23.08,
+        31.64,
+    ),
+    (replace(GPT, layers=128, hidden=25600, heads=160, ffn=102400, global_batch=512), Plan(tensor=8, pipeline=64), 131.25, 26.56, 32.96),
+)
+"""22B, 175B, 530B and 1T: activations of the layers without recomputation, and with sequence parallelism and selective recomputation;
+weights, gradients and optimizer state of the layers' matrices. GiB."""
+
+
+@pytest.mark.parametrize(("model", "plan", "none", "selective", "states"), PUBLISHED)
+def test_the_first_stage_needs_the_published_memory(model: Transformer, plan: Plan, none: float, selective: float, states: float) -> None:
+    """Korthikanti et al. 2022, figure 1, which counts the layers only, and 18 bytes for each of 12 L h^2 / (t p) weights."""
+    split = replace(plan, sequence_parallel=True, recompute="selective")
+    assert layer_bytes(model, plan) / GIB == pytest.approx(none, rel=1e-4)
+    assert layer_bytes(model, split) / GIB == pytest.approx(selective, rel=4e-4)
+    matrices = number(layer_weights(model, shards(plan, model)).shared) - 2 * model.hidden  # less the two norms
+    held = model.layers / plan.pipeline * matrices
+    assert held == 12 * model.layers * model.hidden**2 / (8 * plan.pipeline)
+    assert (model.weight_bytes + model.gradient_bytes + model.optimizer_bytes) * held / GIB == pytest.approx(states, rel=2e-4)
+
+
+def layer_bytes(model: Transformer, plan: Plan) -> float:
+    """Activations of the first stage less the mask of the embedding's dropout, one byte a value in flight."""
+    flight = number(microbatches_in_flight(0.0, plan.pipeline, plan.interleave, 1000.0))
+    split = plan.tensor if plan.sequence_parallel else 1
+    mask = flight * plan.microbatch * model.sequence * model.hidden / split
+    head = 4 * plan.microbatch * model.sequence * (model.hidden / split + model.vocabulary / plan.tensor) if plan.pipeline == 1 else 0.0
+    return number(memory(plan, model).activations) - mask - head
+
+
+@pytest.mark.parametrize(
+    ("plan", "percent"),
+    [
+        (Plan(tensor=8, sequence_parallel=True), 66.84),
+        (Plan(tensor=8, recompute="selective"), 49.42),
+        (Plan(tensor=8, sequence_parallel=True, recompute="selective"), 16.18),
+        (Plan(tensor=8, recompute="full"), 7.64),
+    ],
+)
+def test_each_technique_saves_the_published_share_of_the_activations(plan: Plan, percent: float) -> None:
+    """Korthikanti et al. 2022, figure 7, 22B: percent of what tensor parallelism alone needs."""
+    share = number(kept_activations(GPT, shards(plan))) / number(kept_activations(GPT, shards(Plan(tensor=8))))
+    assert 100 * share == pytest.approx(percent, abs=0.15)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_the_fullest_stage_is_the_fullest_of_all(model: Transformer, data: st.DataObject) -> None:
+    plan = data.draw(plans(model, 48))
+    columns = shards(plan, model)
+    every = [number(stage_memory(model, columns, stage).total()) for stage in range(plan.pipeline)]
+    assert number(peak_memory(model, columns)) == max(every)
+    assert sum(number(size) for _, size in fullest_stage(model, columns)) == pytest.approx(max(every), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transformer, data: st.DataObject) -> None:
+    """Without tensor and expert parallelism nothing is copied, but for the embedding table that a tied head of another stage needs."""
+    columns = shards(Plan(pipeline=data.draw(st.integers(1, model.layers)), data=2), model)
+    stages = [stage_weights(model, columns, stage) for stage in range(int(number(columns.pipeline)))]
+    again = model.vocabulary * model.hidden if model.tied and len(stages) > 1 else 0
+    assert sum(number(stage.shared) + number(stage.routed) for stage in stages) == parameters(model) + again
+
+
+def test_zero_shares_state_then_gradients_then_weights() -> None:
+    """Each of four ranks keeps a quarter (Rajbhandari et al. 2020, figure 1); ZeRO-3 works on two gathered layers."""
+    plain, one, two, three = (memory(replace(SHARDED, zero=stage)) for stage in range(4))
+    assert [number(stage.optimizer / plain.optimizer) for stage in (one, two, three)] == [0.25] * 3
+    assert [number(stage.gradients / plain.gradients) for stage in (one, two, three)] == [1.0, 0.25, 0.25]
+    assert [number(stage.weights / plain.weights) for stage in (one, two, three)] == [1.0, 1.0, 0.25]
+    assert [number(stage.working) for stage in (plain, one, two)] == [0.0] * 3
+    assert number(three.working) == 2 * 2 * number(layer_weights(GPT, shards(SHARDED)).shared)
+    assert number(plain.optimizer) == 6 * number(plain.weights) == 3 * number(plain.gradients)
+
+
+def test_context_ranks_share_state_as_data_ranks_do() -> None:
+    assert number(memory(Plan(data=2, context=4, zero=1)).optimizer) == number(memory(Plan(data=8, zero=1)).optimizer)
+
+
+def test_experts_are_shared_only_with_those_who_hold_the_same_ones() -> None:
+    """Eight experts over four of eight data ranks: two on each, and each on two ranks."""
+    model = replace(GPT, experts=8, biases=False)
+    alone, spread = memory(Plan(data=8), model), memory(Plan(data=8, expert=4), model)
+    sliced = memory(Plan(data=8, expert=4, zero=1), model)
+    routed = 48 * 8 * 2 * 6144 * 24576
+    shared = number(alone.weights) / 2 - routed
+    assert number(spread.weights) == 2 * (shared + routed / 4)
+    assert number(sliced.optimizer) == 12 * (shared / 8 + routed / 4 / 2)
+
+
+def test_recomputation_works_on_one_layer_at_a_time() -> None:
+    """What a layer would have kept is there again while its backward pass runs: the scores, or all of it."""
+    for mode in ("none", "selective", "full"):
+        columns = shards(Plan(recompute=mode, microbatch=2))
+        brought_back = number(layer_activations(GPT, columns, 0)) - number(kept_activations(GPT, columns))
+        assert number(memory(Plan(recompute=mode, microbatch=2)).working) == brought_back
+    scores = 5 * 2 * 2048 * 2048 * 64
+    assert number(memory(Plan(recompute="selective", microbatch=2)).working) == pytest.approx(scores)
+
+
+def test_fused_attention_keeps_one_number_a_row_of_scores() -> None:
+    fused = replace(GPT, attention="flash")
+    for mode in (0, 1):
+        assert number(layer_activations(fused, shards(SHARDED), mode)) == 2048 * 6144 * (10 + 24 / 2) + 4 * 2048 * 64 / 2
+
+
+def test_without_dropout_there_are_no_masks_and_one_copy_of_the_scores() -> None:
+    plain = replace(GPT, dropout=False)
+    assert number(layer_activations(plain, shards(SHARDED), 0)) == 2048 * 6144 * (8 + 24 / 2) + 2 * 2048 * 2048 * 64 / 2
+    assert number(memory(Plan(pipeline=2), plain).activations) == 24 * 2 * number(layer_activations(plain, shards(Plan()), 0))
+
+
+def test_grouped_queries_keep_fewer_keys_and_values_but_one_a_rank() -> None:
+    """64 heads of width 96: on 2 ranks 32 query heads and 4 of 8 groups, on 16 ranks 4 and the one it needs."""
+    model, plain = replace(GPT, kv_heads=8), 2048 * 6144 * 10
+    heads = {2: 2 * 32 + 2 * 4, 16: 2 * 4 + 2 * 1}
+    for tensor, kept in heads.items():
+        expected = plain + 2 * 2048 * 96 * kept + 2 * 2 * 2048 * 24576 / tensor
+        assert number(layer_activations(model, shards(Plan(tensor=tensor), model), 1)) == expected
+
+
+def test_a_gated_network_keeps_three_wide_values_a_token() -> None:
+    """2 + 6 f / h instead of 2 + 4 f / h bytes, with f the feed-forward width."""
+    gated = number(layer_activations(replace(GPT, gated=True), shards(SHARDED), 1))
+    assert gated - number(layer_activations(GPT, shards(SHARDED), 1)) == 2 * 2048 * 24576 / 2
+
+
+def test_experts_keep_the_sorted_tokens_and_work_on_the_fullest_expert() -> None:
+    """Top 2 at capacity 1.25: 2.5 times the tokens, before and behind the experts and inside them."""
+    model = replace(GPT, experts=8, experts_per_token=2, capacity_factor=1.25)
+    dense = number(layer_activations(GPT, shards(SHARDED), 1))
+    extra = 1.5 * 2 * 2 * 2048 * 24576 / 2 + 2 * 2 * 2.5 * 2048 * 6144
+    assert number(layer_activations(model, shards(SHARDED, model), 1)) == pytest.approx(dense + extra, rel=1e-12)
+
+
+def test_context_parallelism_divides_all_activations() -> None:
+    for mode in (0, 1, 2):
+        whole, part = (number(layer_activations(GPT, shards(Plan(context=ranks)), mode)) for ranks in (1, 4))
+        assert part == whole / 4
+
+
+def test_the_ends_of_the_pipeline_keep_a_mask_and_the_logits() -> None:
+    """Embedding's dropout, 1 byte a value for each of four microbatches; 4 s b h and 4 s b V / t on the last stage."""
+    plan = Plan(tensor=2, pipeline=4, microbatch=2)
+    kept, tokens = number(kept_activations(GPT, shards(plan))), 2 * 2048
+    assert number(memory(plan, stage=0).activations) == 12 * 4 * kept + 4 * tokens * 6144
+    assert number(memory(plan, stage=1).activations) == 12 * 3 * kept
+    assert number(memory(plan, stage=3).activations) == 12 * kept + 4 * tokens * (6144 + 51200 / 2)
+
+
+def test_the_ends_hold_embedding_positions_and_head() -> None:
+    model = replace(GPT, learned_positions=True)
+    columns = shards(Plan(tensor=2, pipeline=4), model)
+    table_bytes = 51200 * 6144 / 2
+    assert [number(edge_weights(model, columns, stage)) for stage in range(4)] == [table_bytes + 2048 * 6144, 0, 0, table_bytes + 6144]
+    alone = shards(Plan(tensor=2), model)
+    assert number(edge_weights(model, alone, 0)) == table_bytes + 2048 * 6144 + 6144
+    assert number(edge_weights(replace(model, tied=False), alone, 0)) == 2 * table_bytes + 2048 * 6144 + 6144
+
+
+def test_one_plan_and_a_column_of_plans_give_the_same_digits() -> None:
+    several = [Plan(tensor=2, data=4, recompute=mode, zero=zero) for mode in ("none", "selective", "full") for zero in range(4)]
+    together = np.asarray(peak_memory(GPT, sharding(GPT, table(several))))[:, 0]
+    assert together.tolist() == [number(peak_memory(GPT, shards(plan))) for plan in several]

@@ -1,0 +1,89 @@
+"""Counts of weights and of FLOPs: published networks, closed forms, and what each option of a network adds."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossflow.parameters import layer_parameters, parameters, step_flops
+from crossflow.workload import Transformer
+
+GPT2 = Transformer("gpt2", 12, 768, 12, 3072, 50257, 1024, 1)
+LLAMA = Transformer("llama", 32, 4096, 32, 11008, 32000, 4096, 1, gated=True, tied=False, learned_positions=False, biases=False)
+LLAMA3 = replace(LLAMA, kv_heads=8, ffn=14336, vocabulary=128256)
+
+
+@pytest.mark.parametrize(
+    ("published", "model"),
+    [
+        (124_439_808, GPT2),
+        (1_557_611_200, replace(GPT2, layers=48, hidden=1600, heads=25, ffn=6400)),
+        (6_738_415_616, LLAMA),
+        (8_030_261_248, LLAMA3),
+        (70_553_706_496, replace(LLAMA3, layers=80, hidden=8192, heads=64, ffn=28672)),
+        (405_853_388_800, replace(LLAMA3, layers=126, hidden=16384, heads=128, ffn=53248)),
+        (46_702_792_704, replace(LLAMA3, vocabulary=32000, experts=8, experts_per_token=2)),
+    ],
+)
+def test_published_checkpoints_are_counted_to_the_last_weight(published: int, model: Transformer) -> None:
+    """GPT-2 small and XL, Llama 2 7B, Llama 3 8B, 70B and 405B, Mixtral 8x7B, as their checkpoints hold."""
+    assert parameters(model) == published
+
+
+GPTS = st.builds(
+    lambda layers, heads, width, words, sequence, batch: Transformer(
+        "gpt", layers, heads * width, heads, 4 * heads * width, words, sequence, batch
+    ),
+    st.integers(1, 128),
+    st.integers(1, 160),
+    st.integers(1, 160),
+    st.integers(1, 300_000),
+    st.integers(1, 8192),
+    st.integers(1, 4096),
+)
+
+
+@given(GPTS)
+def test_a_gpt_has_the_published_closed_form_of_weights(model: Transformer) -> None:
+    """12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)) (Narayanan et al. 2021, eq. 2), and the final norm that it leaves out."""
+    layers, hidden = model.layers, model.hidden
+    assert parameters(model) == 12 * layers * hidden**2 + 13 * layers * hidden + (model.vocabulary + model.sequence) * hidden + 2 * hidden
+
+
+@given(GPTS)
+def test_a_step_has_the_published_flops_without_and_with_recomputation(model: Transformer) -> None:
+    """72 B s L h^2 (1 + s / (6 h) + V / (12 L h)); 96 and V / (16 L h) with a second forward pass of the layers (Narayanan et al. 2021)."""
+    layers, hidden, words, length = model.layers, model.hidden, model.vocabulary, model.sequence
+    scale = model.global_batch * length * layers * float(hidden) ** 2
+    assert step_flops(model) == pytest.approx(72 * scale * (1 + length / (6 * hidden) + words / (12 * layers * hidden)), rel=1e-12)
+    again = (step_flops(model) - 6.0 * model.tokens * hidden * words) / 3.0
+    recomputed = 96 * scale * (1 + length / (6 * hidden) + words / (16 * layers * hidden))
+    assert step_flops(model) + again == pytest.approx(recomputed, rel=1e-12)
+
+
+def test_six_flops_a_weight_and_token_are_a_lower_bound_for_a_dense_network() -> None:
+    """Every weight of a product is used once forward and twice backward; embedding, norms and attention scores stand aside."""
+    products = parameters(LLAMA3) - LLAMA3.vocabulary * LLAMA3.hidden - (2 * LLAMA3.layers + 1) * LLAMA3.hidden
+    scores = 12.0 * LLAMA3.tokens * LLAMA3.layers * LLAMA3.sequence * LLAMA3.hidden
+    assert step_flops(LLAMA3) == 6.0 * LLAMA3.tokens * products + scores
+
+
+def test_only_the_experts_of_a_token_cost_flops_but_all_hold_weights() -> None:
+    model = Transformer("experts", 1, 8, 2, 16, 10, 4, 1, experts=4, experts_per_token=2, biases=False)
+    attention, norms, router, expert = 4 * 8 * 8, 2 * 8, 8 * 4, 2 * 8 * 16
+    assert layer_parameters(model) == attention + norms + router + 4 * expert
+    assert step_flops(model) == 6 * 4 * (attention + 2 * 4 * 8 + router + 2 * expert + 8 * 10)
+
+
+def test_grouped_queries_and_a_head_size_of_its_own_change_the_projections() -> None:
+    """h d (2 a + 2 a_kv) with h 8, d 3, a 4, a_kv 2."""
+    model = Transformer("grouped", 1, 8, 4, 16, 10, 4, 1, kv_heads=2, head_size=3, biases=False)
+    assert layer_parameters(model) == 8 * 3 * (2 * 4 + 2 * 2) + 2 * 8 + 2 * 8 * 16
+
+
+@pytest.mark.parametrize(("field", "value"), [("layers", 0), ("experts", 0), ("kv_heads", -8), ("head_size", -1), ("kv_heads", 5)])
+def test_an_impossible_shape_is_refused_with_the_field(field: str, value: int) -> None:
+    changes: dict[str, int] = {field: value}
+    with pytest.raises(ValueError, match=f"{field} .*{value}"):
+        replace(GPT2, **changes)  # type: ignore[arg-type]

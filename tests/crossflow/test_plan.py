@@ -1,0 +1,93 @@
+"""Plans: their words, their columns, and every rule broken on its own."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
+from crossflow.workload import Transformer
+from tests.crossflow.strategies import MODELS, plans
+
+MODEL = Transformer("model", 12, 1536, 12, 6144, 32000, 1024, 192, kv_heads=4, experts=4)
+GOOD = Plan(tensor=2, context=2, pipeline=3, data=4, expert=2, microbatch=2, interleave=2, sequence_parallel=True, zero=1, overlap="both")
+
+
+def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
+    assert broken_rules(MODEL, GOOD, 48) == ()
+
+
+@pytest.mark.parametrize(
+    ("plan", "devices", "sentence"),
+    [
+        (Plan(tensor=2), 4, "tensor x context x pipeline x data is the 4 devices"),
+        (Plan(tensor=8), 8, "tensor divides the 12 heads"),
+        (Plan(tensor=6), 6, "tensor divides the 4 key-value heads, or is a multiple of them"),
+        (Plan(context=3), 3, "context x tensor (with sequence parallel) divides the sequence 1024"),
+        (Plan(pipeline=16), 16, "pipeline x interleave is at most the 12 layers"),
+        (Plan(interleave=2), 1, "interleave needs a pipeline"),
+        (Plan(data=5), 5, "data x microbatch divides the global batch 192"),
+        (Plan(pipeline=5, interleave=2), 5, "with interleave the pipeline divides the number of microbatches"),
+        (Plan(sequence_parallel=True), 1, "sequence parallel needs tensor parallel"),
+        (Plan(zero=1), 1, "ZeRO needs data or context parallel"),
+        (Plan(overlap="data"), 1, "overlap of data exchange needs data or context parallel"),
+        (Plan(overlap="pipeline"), 1, "overlap of pipeline transfers needs a pipeline"),
+        (Plan(data=3, expert=3), 3, "expert divides the 4 experts and data"),
+        (Plan(data=2, expert=4), 2, "expert divides the 4 experts and data"),
+    ],
+)
+def test_each_broken_rule_is_said_in_its_own_words(plan: Plan, devices: int, sentence: str) -> None:
+    assert sentence in broken_rules(MODEL, plan, devices)
+
+
+@pytest.mark.parametrize(
+    ("plan", "devices"),
+    [
+        (Plan(tensor=12), 12),
+        (Plan(tensor=4), 4),
+        (Plan(context=2, zero=3), 2),
+        (Plan(context=2, overlap="data"), 2),
+        (Plan(pipeline=2, overlap="pipeline"), 2),
+        (Plan(pipeline=5), 5),
+    ],
+)
+def test_a_plan_on_the_edge_of_a_rule_keeps_it(plan: Plan, devices: int) -> None:
+    assert broken_rules(MODEL, plan, devices) == ()
+
+
+def test_tensor_must_divide_the_widths_too() -> None:
+    odd = replace(MODEL, heads=15, kv_heads=5, hidden=1536, head_size=64, ffn=6143)
+    broken = broken_rules(odd, Plan(tensor=5), 5)
+    assert broken == ("tensor divides the hidden size 1536", "tensor divides the feed-forward width 6143")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@given(data=st.data())
+def test_columns_hold_every_plan_whole(model: Transformer, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(plans(model, 48), min_size=1, max_size=5))
+    columns = table(drawn)
+    assert [plan_at(columns, row) for row in range(len(columns))] == drawn
+    assert [plan_at(rows_of(columns, slice(1, None)), row) for row in range(len(drawn) - 1)] == drawn[1:]
+
+
+@pytest.mark.parametrize("field", ["tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"])
+def test_a_degree_below_one_is_refused(field: str) -> None:
+    changes: dict[str, int] = {field: 0}
+    with pytest.raises(ValueError, match=f"{field} is 0, at least 1 is needed"):
+        Plan(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("field", "value"), [("zero", 4), ("recompute", "some"), ("overlap", "all"), ("placement", "tensor-data")])
+def test_a_word_that_is_none_is_refused_with_the_choices(field: str, value: object) -> None:
+    changes: dict[str, object] = {field: value}
+    with pytest.raises(ValueError, match=f"{field} is {value!r}, .* is needed"):
+        Plan(**changes)  # type: ignore[arg-type]
+
+
+def test_a_plan_reads_as_one_line() -> None:
+    assert str(Plan()) == "microbatch 1 · no recompute"
+    line = "tensor 2 · context 2 · pipeline 3 · data 4 · expert 2 · microbatch 2 · interleave 2 · sequence parallel · no recompute"
+    assert str(GOOD) == f"{line} · ZeRO-1 · overlap both"
+    assert str(Plan(recompute="full", placement="data-tensor-context-pipeline")).endswith("placed data-tensor-context-pipeline")
+    assert GOOD.devices == 48

@@ -1,0 +1,182 @@
+"""One operator on one device: traffic against a search over tiles, waves and limits by hand, and what bounds rest on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossflow.arrays import Array
+from crossflow.hardware import Efficiency, Hardware, Memory
+from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, reloads, stream_cost, tiled_time
+from tests.conftest import scaled
+
+SIDES = st.integers(1, 20_000)
+PRODUCTS = st.builds(lambda rows, depth, columns: Product(float(rows), float(depth), float(columns)), SIDES, SIDES, SIDES)
+ROOMS = st.floats(1.0, 1e9)
+
+
+def least_by_search(product: Product, room: float) -> float:
+    """The least traffic over a fine grid of tiles of the operand that stays, for each of the three operands."""
+    rows, depth, columns = (float(side) for side in (product.rows, product.depth, product.columns))
+    first, second, result = rows * depth, depth * columns, rows * columns
+    patterns = (
+        (columns, rows, lambda n, m: first * columns / n + second * rows / m + result),
+        (columns, depth, lambda n, k: first * columns / n + second + result * (2.0 * depth / k - 1.0)),
+        (rows, depth, lambda m, k: first + second * rows / m + result * (2.0 * depth / k - 1.0)),
+    )
+    return min(float(traffic(*_tiles(width, height, room)).min()) for width, height, traffic in patterns)
+
+
+def _tiles(width: float, height: float, room: float) -> tuple[Array, Array]:
+    """Widths from the narrowest sensible to the widest, each as high as the room lets it be."""
+    widths = np.geomspace(min(width, room / height), width, 20_001)
+    return widths, np.minimum(height, room / widths)
+
+
+@settings(max_examples=200)
+@given(PRODUCTS, ROOMS)
+def test_traffic_is_the_least_over_all_tiles(product: Product, room: float) -> None:
+    """The closed form is an optimum over real tile sides, so a fine grid comes close to it and never below."""
+    found = float(reloads(product, room))
+    searched = least_by_search(product, room)
+    assert found <= searched * (1.0 + 1e-9)
+    assert found == pytest.approx(searched, rel=1e-4)
+
+
+@given(PRODUCTS, ROOMS)
+def test_traffic_is_never_less_than_every_operand_once(product: Product, room: float) -> None:
+    rows, depth, columns = product.rows, product.depth, product.columns
+    once = rows * depth + depth * columns + rows * columns
+    assert float(reloads(product, room)) >= once * (1.0 - 1e-12)
+    smallest = min(rows * depth, depth * columns, rows * columns)
+    if room >= smallest:
+        assert float(reloads(product, room)) == pytest.approx(once, rel=1e-12)
+
+
+@settings(max_examples=200)
+@given(PRODUCTS, ROOMS, st.floats(1.0, 2.0) | st.just(1.0 + 2.0**-50))
+def test_more_room_never_means_more_traffic(product: Product, room: float, factor: float) -> None:
+    """As computed, without tolerance, even when the room grows by the last few bits only."""
+    assert reloads(product, room * factor) <= reloads(product, room)
+
+
+def test_traffic_of_square_tiles_by_hand() -> None:
+    """A tile of 10 x 10 of the 100 x 100 result: both operands of 100 x 100 are read ten times."""
+    assert reloads(Product(100.0, 100.0, 100.0), 100.0) == 2 * 10 * 10_000 + 10_000
+
+
+def test_partial_sums_are_read_back_once_less_than_written() -> None:
+    """A room for 270 of the 300 rows of B: A and B cross once, C is written 300/270 times and read back one time less."""
+    assert reloads(Product(10_000.0, 300.0, 100.0), 27_000.0) == pytest.approx(3e6 + 3e4 + 1e6 * (2 * 300 / 270 - 1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "work"),
+    [
+        (512.0, 512.0, 2 * 4 * 256 * 128 * 2),
+        (512.0, 640.0, 5 * 4 * 128 * 128 * 2 / 0.97),
+        (64.0, 64.0, 1 * 4 * 64 * 64 * 2 / 0.76),
+        (65.0, 256.0, 1 * 4 * 128 * 64 * 2 / 0.88),
+    ],
+)
+def test_tiles_are_dealt_to_bundles_in_whole_waves(plain: Hardware, rows: float, columns: float, work: float) -> None:
+    """Four bundles: 8 tiles of 256 x 128 are two waves; 10 would be three, but 20 of 128 x 128 are five shorter ones;
+    one small tile keeps all four busy as long as one."""
+    four = replace(plain, bundles=4.0)
+    assert tiled_time(Product(rows, 32.0, columns), four) == pytest.approx(work * 32 / 100e12)
+
+
+def test_the_tiles_of_a_batch_share_the_waves(plain: Hardware) -> None:
+    """Six products of one tile each on four bundles take two waves, not six."""
+    four = replace(plain, bundles=4.0)
+    assert tiled_time(Product(64.0, 32.0, 64.0, 6.0), four) == 2 * tiled_time(Product(64.0, 32.0, 64.0), four)
+
+
+def test_arithmetic_is_affine_in_the_padded_depth(plain: Hardware) -> None:
+    """(depth + accumulation) steps, the depth in whole multiples of 32."""
+    lossy = replace(plain, efficiency=replace(plain.efficiency, accumulation=192.0, matrix=0.5))
+    unit = 256 * 128 * 2 / (100e12 * 0.5)
+    for depth, steps in ((1.0, 32 + 192), (32.0, 32 + 192), (33.0, 64 + 192), (4096.0, 4096 + 192)):
+        assert tiled_time(Product(256.0, depth, 128.0), lossy) == pytest.approx(unit * steps)
+
+
+def test_each_resource_can_set_the_pace_of_a_product(plain: Hardware) -> None:
+    """1024^3 with two-byte values: 2^31 FLOP, and 6 MiB through each memory, as the operands fit everywhere but in the registers."""
+    roomy = Memory(1e12, 1e15)
+    wide = replace(plain, dram=roomy, l2=roomy, l1=roomy, registers=roomy)
+    product, size = Product(1024.0, 1024.0, 1024.0), 3 * 2 * 2.0**20
+    assert product_cost(product, 2.0, wide).time == 2.0**31 / 100e12
+    for level in ("dram", "l2", "l1"):
+        slow = replace(wide, **{level: Memory(1e12, 1e9)})  # type: ignore[arg-type]
+        assert product_cost(product, 2.0, slow).time == pytest.approx(size / 1e9)
+    slow = replace(wide, registers=Memory(1e12, 1e9), register_traffic=0.5)
+    assert product_cost(product, 2.0, slow).time == pytest.approx(2.0**31 * 0.5 / 1e9)
+
+
+def test_a_tile_fills_the_resident_share_of_one_bundles_memory(plain: Hardware) -> None:
+    """L1 of 160 kB on 4 bundles: 40 kB each, of which half or 10,000 values stay; 400 x 400 is 16 such tiles of the result."""
+    device = replace(plain, bundles=4.0, l1=Memory(160e3, 1e15), l2=Memory(1e12, 1e6), efficiency=replace(plain.efficiency, resident=0.5))
+    assert product_cost(Product(400.0, 400.0, 400.0), 2.0, device).time == pytest.approx(2 * (2 * 4 * 160_000 + 160_000) / 1e6)
+
+
+def test_each_product_of_a_batch_moves_operands_of_its_own(plain: Hardware) -> None:
+    """Folding the batch into the rows would read the second operand once only."""
+    slow = replace(plain, dram=Memory(64e9, 1e6))
+    assert product_cost(Product(64.0, 64.0, 64.0, 12.0), 2.0, slow).time == pytest.approx(12 * 3 * 4096 * 2 / 1e6)
+
+
+def test_a_stream_pays_for_its_bytes_its_start_and_its_kernels(plain: Hardware) -> None:
+    lossy = replace(plain, efficiency=replace(plain.efficiency, stream=0.8, half_stream=4e6, kernel=3e-6))
+    assert stream_cost(1e9, 0.0, lossy, 2.0).time == pytest.approx((1e9 + 2 * 4e6) / 0.8e12 + 2 * 3e-6)
+    assert stream_cost(0.0, 0.0, lossy).time == 3e-6
+    assert stream_cost(1.0, 1e12, plain).time == 1e12 / 10e12
+
+
+def test_fused_attention_computes_at_its_own_rate(plain: Hardware) -> None:
+    half = replace(plain, efficiency=replace(plain.efficiency, attention=0.5))
+    assert fused_attention_cost(1e12, 1.0, half).time == 1e12 / 50e12
+    assert fused_attention_cost(1.0, 1e9, half).time == 1e9 / 1e12
+
+
+def test_energy_counts_every_flop_and_every_byte_of_every_level(plain: Hardware) -> None:
+    device = replace(
+        plain,
+        energy_per_flop=2.0,
+        register_traffic=0.5,
+        dram=replace(plain.dram, energy=3.0),
+        l2=replace(plain.l2, energy=5.0),
+        l1=replace(plain.l1, energy=7.0),
+        registers=replace(plain.registers, energy=11.0),
+    )
+    assert stream_cost(100.0, 10.0, device).energy == 10 * 2 + 100 * (3 + 5 + 7 + 11)
+    assert fused_attention_cost(10.0, 100.0, device).energy == 10 * 2 + 100 * (3 + 5 + 7) + 5 * 11
+    assert product_cost(Product(4.0, 4.0, 4.0), 1.0, device).energy == 128 * 2 + 48 * (3 + 5 + 7) + 64 * 11
+
+
+def test_costs_add_up() -> None:
+    assert Cost(1.0, 2.0, 3.0) + Cost(10.0, 20.0) + NOTHING == Cost(11.0, 22.0, 4.0)
+    assert Cost(1.0, 2.0, 3.0).times(2.0) == Cost(2.0, 4.0, 6.0)
+
+
+@given(PRODUCTS, st.sampled_from(["throughput", "dram.bandwidth", "l2.capacity", "l1.capacity", "registers.capacity"]))
+def test_many_devices_at_once_give_the_digits_of_each_alone(product: Product, resource: str) -> None:
+    lossy = Hardware(
+        "lossy",
+        3e14,
+        2e13,
+        108.0,
+        Memory(8e10, 2e12),
+        Memory(4e7, 5e12),
+        Memory(2e7, 2e13),
+        Memory(2.7e7, 1.2e14),
+        (),
+        efficiency=Efficiency(),
+    )
+    factors = np.array([0.3, 1.0, 1.7])
+    together = product_cost(product, 2.0, scaled(lossy, resource, factors))
+    for place, factor in enumerate(factors.tolist()):
+        alone = product_cost(product, 2.0, scaled(lossy, resource, factor))
+        assert np.broadcast_to(together.time, 3)[place] == alone.time
+        assert np.broadcast_to(together.energy, 3)[place] == alone.energy
