@@ -123,19 +123,37 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
     stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation brings back
     of one layer, and two gathered layers under ZeRO-3.
     """
+    return _stage_memory(model, sharding, stage, _common(model, sharding))
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What is the same on every stage: bytes kept of a layer and microbatch, and the working set."""
+
+    kept: Real
+    working: Real
+
+
+def _common(model: Transformer, sharding: Sharding) -> _Common:
+    one, kept = layer_weights(model, sharding), kept_activations(model, sharding)
+    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * (one.shared + one.routed), 0.0)
+    return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept))
+
+
+def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     owned = stage_weights(model, sharding, stage)
     ranks = sharding.data * sharding.context
     whole = owned.shared + owned.routed
     share = owned.shared / ranks + owned.routed * sharding.expert / ranks
     held = split_layers(model.layers, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
-    activations = held * flight * kept_activations(model, sharding)
+    activations = held * flight * common.kept
     return StageMemory(
         weights=model.weight_bytes * np.where(sharding.zero > 2.5, share, whole),
         gradients=model.gradient_bytes * np.where(sharding.zero > 1.5, share, whole),
         optimizer=model.optimizer_bytes * np.where(sharding.zero > 0.5, share, whole),
         activations=activations + _edge_activations(model, sharding, stage, flight),
-        working=_working_set(model, sharding),
+        working=common.working,
     )
 
 
@@ -146,12 +164,6 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
     first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
     last = 4.0 * tokens * (model.hidden / norm_split + model.vocabulary / sharding.tensor)
     return np.where(stage < 0.5, first, 0.0) + np.where(stage > sharding.pipeline - 1.5, last, 0.0)
-
-
-def _working_set(model: Transformer, sharding: Sharding) -> Real:
-    one = layer_weights(model, sharding)
-    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * (one.shared + one.routed), 0.0)
-    return gathered + (layer_activations(model, sharding, 0) - kept_activations(model, sharding))
 
 
 def peak_memory(model: Transformer, sharding: Sharding) -> Real:
@@ -171,5 +183,5 @@ def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
 
 
 def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemory]:
-    second = np.minimum(1.0, sharding.pipeline - 1.0)
-    return [stage_memory(model, sharding, stage) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]
+    second, common = np.minimum(1.0, sharding.pipeline - 1.0), _common(model, sharding)
+    return [_stage_memory(model, sharding, stage, common) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]

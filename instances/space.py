@@ -18,7 +18,7 @@ from crossflow.generator import Architecture, Parts, Split, dram_power_at_nomina
 from crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossflow.kernel_plan import KernelPlan
 from crossflow.kernel_plan import broken_rules as broken_kernel_rules
-from crossflow.plan import PLAN_FIELDS, Plans, code, rows_of, rules
+from crossflow.plan import PLAN_FIELDS, Plan, Plans, code, rows_of, rules
 from crossflow.workload import Transformer
 from instances.instance import FreeHardware, Instance, Options
 
@@ -92,12 +92,18 @@ def device_at(instance: Instance, point: int) -> Hardware:
 
 def combinations(instance: Instance) -> int:
     """How many combinations of plan choices there are, before the rules that make them plans."""
-    return len(_layouts(instance)) * prod(len(values) for _, values in _other_options(instance))
+    return _combined(instance, _layouts(instance))
+
+
+def _combined(instance: Instance, layouts: Index) -> int:
+    return len(layouts) * prod(len(values) for _, values in _other_options(instance))
 
 
 def plan_block_count(instance: Instance) -> int:
     """How many blocks `plan_blocks` gives."""
-    return -(-combinations(instance) // (_COMBINATIONS if isinstance(instance.workload, Transformer) else _KERNEL_COMBINATIONS))
+    if not isinstance(instance.workload, Transformer):
+        return -(-combinations(instance) // _KERNEL_COMBINATIONS)
+    return -(-_combined(instance, _sound_layouts(instance)) // _COMBINATIONS)
 
 
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
@@ -105,11 +111,8 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
-    for plans in _combination_blocks(instance):
-        holds = np.ones(len(plans), bool)
-        for _, column in rules(instance.workload, plans, instance.cluster.devices):
-            holds &= column
-        yield rows_of(plans, np.flatnonzero(holds))
+    for plans in _combination_blocks(instance, _sound_layouts(instance)):
+        yield rows_of(plans, np.flatnonzero(_keeps_rules(instance, plans)))
 
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
@@ -124,7 +127,7 @@ def _never_kept(instance: Instance) -> list[str]:
         broken = [broken_kernel_rules(instance.workload, plan, count) for plan in _kernel_plans(instance)]
         return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
     met: dict[str, bool] = {}
-    for plans in _combination_blocks(instance):
+    for plans in _combination_blocks(instance, _layouts(instance)):
         for sentence, column in rules(instance.workload, plans, count):
             met[sentence] = met.get(sentence, False) or bool(column.any())
     return [sentence for sentence, kept in met.items() if not kept]
@@ -160,15 +163,31 @@ def _other_options(instance: Instance) -> Options:
     return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
 
 
-def _combination_blocks(instance: Instance) -> Iterator[Plans]:
-    total = combinations(instance)
+def _sound_layouts(instance: Instance) -> Index:
+    """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
+    layouts = _layouts(instance)
+    columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
+    columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
+    return layouts[_keeps_rules(instance, Plans(**columns))]
+
+
+def _keeps_rules(instance: Instance, plans: Plans) -> Mask:
+    holds = np.ones(len(plans), bool)
+    for _, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
+        holds &= column
+    return holds
+
+
+def _combination_blocks(instance: Instance, layouts: Index) -> Iterator[Plans]:
+    """All combinations of these layouts with all other settings."""
+    total = _combined(instance, layouts)
     for start in range(0, total, _COMBINATIONS):
-        yield _plans(instance, np.arange(start, min(start + _COMBINATIONS, total)))
+        yield _plans(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
 
 
-def _plans(instance: Instance, numbers: Index) -> Plans:
+def _plans(instance: Instance, layouts: Index, numbers: Index) -> Plans:
     """The combinations with these numbers, as columns."""
-    layouts, others = _layouts(instance), _other_options(instance)
+    others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))

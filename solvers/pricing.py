@@ -28,5 +28,5 @@ def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPl
 def memory_of(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Array:
     """Bytes that each plan needs on its fullest device, without pricing its time."""
     if isinstance(workload, Transformer) and isinstance(plans, Plans):
-        return peak_memory(workload, sharding(workload, plans))[:, 0]  # type: ignore[index,no-any-return]
+        return peak_memory(workload, sharding(workload, plans))[:, 0]  # type: ignore[index]
     return price(workload, hardware, cluster, plans).memory[:, 0]
