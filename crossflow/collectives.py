@@ -3,7 +3,7 @@
 A collective is first an `Exchange`: on each network level, how many operations it starts, how many steps they take and how many bytes
 each device sends. Its time is linear in these, so that plans and networks can be priced apart and multiplied out:
 
-    time = sum over levels of  starts * setup + steps * latency + bytes / bandwidth
+    time = sum over levels of  starts * setup + steps * latency + bytes / (bandwidth * share of it that so many ranks sustain)
 
 A group that spans levels always uses the hierarchical form: reduce-scatter inside, the same on the next level with the shard, gather inside
 (Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form).
@@ -24,6 +24,8 @@ class Traffic:
     starts: Real
     steps: Real
     bytes: Real
+    ranks: Real
+    """Devices of this level that take part together; 1 for a message between two."""
 
 
 Exchange = tuple[Traffic, ...]
@@ -55,14 +57,14 @@ def all_gather(size: Real, members: Members) -> Exchange:
     traffic = []
     for count in members:
         busy = np.minimum(count - 1.0, 1.0)
-        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size))
+        traffic.append(Traffic(busy, count - 1.0, (count - 1.0) / count * size, count))
         size = size / count
     return tuple(traffic)
 
 
 def ring_all_reduce(size: Real, members: Members) -> Exchange:
     """Reduce-scatter then all-gather on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, on each outer level of the shard."""
-    return tuple(Traffic(part.starts, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
+    return tuple(Traffic(part.starts, 2.0 * part.steps, 2.0 * part.bytes, part.ranks) for part in all_gather(size, members))
 
 
 def tree_all_reduce(size: Real, members: Members) -> Exchange:
@@ -72,7 +74,7 @@ def tree_all_reduce(size: Real, members: Members) -> Exchange:
     traffic = []
     for part, count, last in zip(ring, members, outer, strict=True):
         steps = np.where(last, 2.0 * _ceil_log2(count), part.steps)
-        traffic.append(Traffic(part.starts, steps, np.where(last, 2.0 * shard, part.bytes)))
+        traffic.append(Traffic(part.starts, steps, np.where(last, 2.0 * shard, part.bytes), count))
         shard = shard / count
     return tuple(traffic)
 
@@ -86,22 +88,29 @@ def all_to_all(size: Real, members: Members) -> Exchange:
     traffic = []
     for count in members:
         reach = inside * count
-        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size))
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size, count))
         inside = reach
     return tuple(traffic)
 
 
 def send(size: Real, members: Members) -> Exchange:
     """One message between neighbours of the group, over the outermost level that the group spans (its slowest pair)."""
-    return tuple(Traffic(0.0 * last, 1.0 * last, last * size) for last in (np.asarray(flag, np.float64) for flag in _outermost(members)))
+    last = (np.asarray(flag, np.float64) for flag in _outermost(members))
+    return tuple(Traffic(0.0 * here, 1.0 * here, here * size, 1.0) for here in last)
 
 
 def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     """Seconds that the exchange takes; levels work one after the other."""
     time: Real = 0.0
     for part, link in zip(exchange, links, strict=True):
-        time = time + (part.starts * link.setup + part.steps * link.latency + part.bytes / link.bandwidth)
+        time = time + (part.starts * link.setup + part.steps * link.latency + part.bytes / (link.bandwidth * _share(link, part.ranks)))
     return time
+
+
+def _share(link: Link, ranks: Real) -> Real:
+    """The share of the bandwidth that a group of so many ranks sustains; the last of the table stands for larger groups."""
+    table = np.array((1.0, 1.0, *link.shares))
+    return table[np.minimum(ranks, len(table) - 1.0).astype(np.int64)] if link.shares else 1.0
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:

@@ -36,6 +36,8 @@ class Link:
     """Seconds to start one collective."""
     energy: Real = 0.0
     """Joules per byte sent."""
+    shares: tuple[float, ...] = ()
+    """Share of the bandwidth that groups of 2, 3, 4, ... ranks sustain; all of it where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +48,31 @@ class Efficiency:
     a stream of bytes costs (bytes + half_stream) / bandwidth.
     """
 
-    matrix: float = 0.82
+    matrix: Real = 0.82
     """Share of the matrix peak that a large aligned product reaches."""
-    attention: float = 0.55
+    attention: Real = 0.55
     """Share of the matrix peak inside fused attention."""
-    accumulation: float = 192.0
+    accumulation: Real = 192.0
     """Steps of the inner dimension lost to filling and draining one output tile."""
-    stream: float = 0.85
+    stream: Real = 0.85
     """Share of the DRAM peak that a long stream reaches."""
-    half_stream: float = 4.0e6
+    half_stream: Real = 4.0e6
     """Bytes at which a stream reaches half of that."""
-    resident: float = 0.5
+    resident: Real = 0.5
     """Share of an on-chip memory that holds the resident tile; the rest double-buffers the streams."""
-    kernel: float = 3.0e-6
+    kernel: Real = 3.0e-6
     """Seconds that the device loses between two kernels."""
-    host: float = 6.0e-6
+    host: Real = 6.0e-6
     """Seconds that the host needs to launch one kernel; a layer cannot be faster than its launches."""
-    step: float = 20.0e-3
+    step: Real = 20.0e-3
     """Seconds per training step outside the model: data loading, clipping, logging."""
-    data_overlap: float = 0.9
+    data_overlap: Real = 0.9
     """Share of the last backward pass behind which gradients can be exchanged."""
-    pipeline_overlap: float = 0.9
+    pipeline_overlap: Real = 0.9
     """Share of a stage's work behind which activations can be passed on."""
-    gather_overlap: float = 0.9
+    gather_overlap: Real = 0.9
     """Share of a layer's work behind which sharded weights can be gathered."""
-    loss_passes: float = 20.0
+    loss_passes: Real = 20.0
     """Passes over the single-precision logits for softmax and cross entropy, forward and backward."""
 
 
@@ -129,7 +131,7 @@ def take(hardware: Kind, index: int | Index) -> Kind:
         value = getattr(hardware, field.name)
         if isinstance(value, np.ndarray):
             changes[field.name] = float(value[index]) if isinstance(index, int) else value[index]
-        elif isinstance(value, tuple):
+        elif field.name == "links":
             changes[field.name] = tuple(take(link, index) for link in value)
         elif is_dataclass(value) and not isinstance(value, Efficiency):
             changes[field.name] = take(value, index)  # type: ignore[type-var]

@@ -18,6 +18,10 @@ from crossflow.workload import Transformer
 
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
+_FUSED_SOFTMAX = 4.0
+"""Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
+_UNFUSED_KERNELS, _UNFUSED_PASSES = 5.0, 10.0
+"""Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
 _VOCABULARY_ALIGNMENT = 128.0
 """The vocabulary is padded to this many words a tensor-parallel rank."""
 
@@ -56,8 +60,11 @@ class Pass:
     """Joules of the exchanges."""
 
     def seconds(self) -> Real:
-        """Work + max(core, key-value ring) + exchanges that nothing hides."""
-        return self.work.time + np.maximum(self.core.time, self.context) + self.tensor + self.expert
+        """Work + max(core, key-value ring), without exchanges that nothing hides."""
+        return self.work.time + np.maximum(self.core.time, self.context)
+
+    def exchanges(self) -> Real:
+        return self.tensor + self.expert
 
     def kernels(self) -> Real:
         return self.work.kernels + self.core.kernels
@@ -82,24 +89,24 @@ class Layer:
 def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> Layer:
     """A layer under a recompute mode: nothing again, attention's core again, or the whole forward pass again with its exchanges.
 
-    Each direction takes at least as long as the host needs to launch its kernels.
+    Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
     """
     again = {"none": _IDLE, "selective": Pass(NOTHING, forward.core, 0.0, 0.0, 0.0, 0.0), "full": forward}[recompute]
     host = hardware.efficiency.host
     work_forward, work_backward = forward.seconds(), backward.seconds() + again.seconds()
-    time_forward = np.maximum(work_forward, host * forward.kernels())
-    time_backward = np.maximum(work_backward, host * (backward.kernels() + again.kernels()))
+    busy_forward = np.maximum(work_forward, host * forward.kernels())
+    busy_backward = np.maximum(work_backward, host * (backward.kernels() + again.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     return Layer(
-        forward=time_forward,
-        backward=time_backward,
+        forward=busy_forward + forward.exchanges(),
+        backward=busy_backward + (backward.exchanges() + again.exchanges()),
         energy=energy + (again.work.energy + again.core.energy + again.energy),
         arithmetic=forward.work.time + forward.core.time + backward.work.time + backward.core.time,
-        recompute=again.seconds(),
+        recompute=again.seconds() + again.exchanges(),
         tensor=forward.tensor + backward.tensor,
         context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
         expert=forward.expert + backward.expert,
-        launch=(time_forward - work_forward) + (time_backward - work_backward),
+        launch=(busy_forward - work_forward) + (busy_backward - work_backward),
     )
 
 
@@ -154,7 +161,7 @@ def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost
     scores, values = _score_products(model, ranks)
     size = model.activation_bytes
     cost = product_cost(scores, size, hardware) + product_cost(values, size, hardware)
-    return cost + stream_cost(_score_count(model, ranks) * _softmax_bytes(model, 2.0), 5.0 * _score_count(model, ranks), hardware, 2.0)
+    return cost + _softmax_cost(model, ranks, hardware, passes=2.0, flops=5.0)
 
 
 def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -164,7 +171,7 @@ def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware
     scores, values = _score_products(model, ranks)
     size = model.activation_bytes
     cost = backward_cost(scores, size, hardware) + backward_cost(values, size, hardware)
-    return cost + stream_cost(_score_count(model, ranks) * _softmax_bytes(model, 3.0), 8.0 * _score_count(model, ranks), hardware, 2.0)
+    return cost + _softmax_cost(model, ranks, hardware, passes=3.0, flops=8.0)
 
 
 def _core_flops(model: Transformer, ranks: Ranks) -> Real:
@@ -188,6 +195,17 @@ def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]
 
 def _score_count(model: Transformer, ranks: Ranks) -> Real:
     return ranks.tokens(model) * model.sequence * model.heads / ranks.tensor
+
+
+def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, flops: float) -> Cost:
+    """Scale, mask, softmax and dropout of all scores in one direction.
+
+    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own.
+    """
+    alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
+    size = _softmax_bytes(model, passes) + alone * _UNFUSED_PASSES * model.activation_bytes
+    count = _score_count(model, ranks)
+    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS)
 
 
 def _softmax_bytes(model: Transformer, passes: float) -> float:

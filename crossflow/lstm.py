@@ -159,7 +159,10 @@ def _finish(model: Lstm, held: Held, cut: Grid, hardware: Hardware) -> Finish:
 def _breakdown(chain: Chain, steps: int, hardware: Hardware, time: Real) -> Items:
     """Seconds of a device by use, on average over the chain; what is left of the step it waits for others and their messages."""
     once, last = reduce(Work.__add__, (*chain.forward, *chain.backward)), reduce(Finish.__add__, chain.finish)
-    launches = sum(work.seconds(hardware.efficiency.host) - work.total().time for work in (*chain.forward, *chain.backward))
+    host = hardware.efficiency.host
+    launches: Real = 0.0
+    for work in (*chain.forward, *chain.backward):
+        launches = launches + (work.seconds(host) - work.total().time)
     busy = (
         ("matrix products", steps * once.products.time),
         ("point-wise", steps * once.pointwise.time),

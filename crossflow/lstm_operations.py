@@ -54,7 +54,7 @@ class Work:
     def total(self) -> Cost:
         return self.products + self.pointwise + self.exchange + self.host_copy
 
-    def seconds(self, host: float) -> Real:
+    def seconds(self, host: Real) -> Real:
         """Time of the work, but at least what the host needs to launch its kernels at `host` seconds each."""
         total = self.total()
         return np.maximum(total.time, host * total.kernels)

@@ -64,7 +64,7 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     return _roofline(tiled_time(product, hardware), product.flops, (dram, l2, l1, registers), 1.0, hardware)
 
 
-def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: float = 1.0) -> Cost:
+def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0) -> Cost:
     """Cost of an element-wise operator, reduction or gather that moves `size` bytes between DRAM and the vector engine."""
     arithmetic = flops / hardware.vector_throughput
     return _roofline(arithmetic, flops, (size, size, size, size), kernels, hardware)
@@ -76,7 +76,7 @@ def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
     return _roofline(arithmetic, flops, (size, size, size, flops * hardware.register_traffic), 1.0, hardware)
 
 
-def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: float, hardware: Hardware) -> Cost:
+def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real], kernels: Real, hardware: Hardware) -> Cost:
     efficiency = hardware.efficiency
     dram, l2, l1, registers = moved
     # Below one byte the fixed cost of a stream shrinks with it, so that moving nothing costs nothing.

@@ -19,7 +19,7 @@ def answer(result: Result) -> str:
     """A result as text."""
     if result.design is None or result.evaluation is None:
         return _no_design(result)
-    lines = [_headline(result), "", *_design_lines(result.design), *_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
+    lines = [*_headline(result), "", *_design_lines(result.design), *_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
     notes = [*_rival_lines(result), *_space_lines(result)]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
@@ -58,14 +58,19 @@ def _provers(results: list[Result]) -> str:
     return ", ".join(sorted({result.proved_by for result in results if result.proved_by}))
 
 
-def _headline(result: Result) -> str:
-    name = f"{result.instance['name']}   "
+def _headline(result: Result) -> list[str]:
+    label = f"{result.instance['name']}   "
     if result.space is None:
-        return f"{name}{result.engine}: a design without a proof"
-    counts = f"{_designs(result.space.designs)}, {_count(result.space.feasible)} keep every limit"
+        return _wrapped(label, f"{result.engine}: a design without a proof")
+    feasible = result.space.feasible
+    keep = f"{_count(feasible)} keep{'s' if feasible == 1 else ''} every limit"
     if not result.proved:
-        return f"{name}{_designs(result.space.feasible)} found that keep every limit, not proved: {_why(result)}"
-    return f"{name}{counts}, proved in {_time(float(f'{result.seconds:.2g}'))} by {result.engine}"
+        return _wrapped(label, f"not proved: {_why(result)}; of the designs seen {keep}")
+    return _wrapped(label, f"{_designs(result.space.designs)}, {keep}, proved in {_seconds(result)} by {result.engine}")
+
+
+def _seconds(result: Result) -> str:
+    return f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{_count(round(result.seconds))} s"
 
 
 def _why(result: Result) -> str:
@@ -176,7 +181,7 @@ def _no_design(result: Result) -> str:
     name = result.instance["name"]
     if result.status != "INFEASIBLE":
         return f"{name}: no design found ({result.engine}: {result.stopped})\n"
-    proof = f"no design of the question keeps every limit, proved in {_time(float(f'{result.seconds:.2g}'))} by {result.proved_by}"
+    proof = f"no design of the question keeps every limit, proved in {_seconds(result)} by {result.proved_by}"
     lines = [*_wrapped(f"{name}: ", proof), ""]
     lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
     if result.conflicts and all(conflict.kept_by for conflict in result.conflicts):

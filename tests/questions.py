@@ -24,7 +24,7 @@ choices:
 
 LSTM = """\
 kind: codesign
-workload: {model: deepflow-lstm, global_batch: 256, precision: fp16}
+workload: {lstm: {layers: 2, hidden: 2048, vocabulary: 10000, sequence: 20}, global_batch: 256, precision: fp16}
 cluster: {devices: 8, devices_per_node: 1}
 technology: v100-class
 choices:

@@ -196,8 +196,8 @@ BACKWARD = Pass(Cost(20.0, 200.0, 14.0), Cost(8.0, 80.0, 6.0), 2.0, 6.0, 3.0, 20
 
 
 def test_a_pass_hides_the_ring_behind_the_core_only() -> None:
-    assert FORWARD.seconds() == 10 + 5 + 2 + 3
-    assert BACKWARD.seconds() == 20 + 8 + 2 + 3
+    assert (FORWARD.seconds(), FORWARD.exchanges()) == (10 + 5, 2 + 3)
+    assert (BACKWARD.seconds(), BACKWARD.exchanges()) == (20 + 8, 2 + 3)
 
 
 @pytest.mark.parametrize(("mode", "again", "energy"), [("none", 0.0, 0.0), ("selective", 4.0, 40.0), ("full", 20.0, 100.0 + 40.0 + 1000.0)])
@@ -210,12 +210,13 @@ def test_recomputation_repeats_nothing_the_core_or_all_with_its_exchanges(plain:
 
 @pytest.mark.parametrize(("mode", "kernels"), [("none", 20), ("selective", 23), ("full", 30)])
 def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: str, kernels: int) -> None:
-    """Ten kernels forward, twenty and the repeated ones backward, at 10 s each."""
+    """Ten kernels forward, twenty and the repeated ones backward, at 10 s each; exchanges of 5 s follow each pass."""
     slow = replace(plain, efficiency=replace(plain.efficiency, host=10.0))
     priced = layer(FORWARD, BACKWARD, mode, slow)
-    assert (priced.forward, priced.backward) == (100.0, 10.0 * kernels)
-    again = {"none": 0.0, "selective": 4.0, "full": 20.0}[mode]
-    assert priced.launch == (100 - 20) + (10 * kernels - 33 - again)
+    repeated = 5.0 if mode == "full" else 0.0
+    assert (priced.forward, priced.backward) == (100.0 + 5.0, 10.0 * kernels + 5.0 + repeated)
+    again = {"none": 0.0, "selective": 4.0, "full": 15.0}[mode]
+    assert priced.launch == (100 - 15) + (10 * kernels - 28 - again)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

@@ -1,0 +1,200 @@
+"""The answer on the terminal: its numbers are those of the evaluation, its lines fit the page, and it claims what is proved."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.units import format_quantity, parse_quantity
+from reports.text import answer, comparison, evaluation_text
+from solvers.engines import ENGINES, Limits
+from solvers.exhaustive import Progress
+from solvers.result import Conflict, Result, Space
+from solvers.single import evaluate_single
+from tests.paths import INSTANCES
+from tests.questions import LSTM, TINY_FREE, ask, random_question
+
+PAGE = 100
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def solved(instance: Instance, engine: str = "exhaustive") -> Result:
+    return ENGINES[engine](instance, Limits(), silent)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Result:
+    return solved(read_instance(INSTANCES / "tiny.yaml"))
+
+
+@pytest.fixture(scope="module")
+def quickstart() -> Result:
+    return solved(read_instance(INSTANCES / "quickstart.yaml"))
+
+
+def shown_again(text: str, dimension: str) -> float:
+    return parse_quantity(text, dimension)
+
+
+def test_the_value_and_the_bound_are_those_of_the_certificate(quickstart: Result) -> None:
+    match = re.search(r"step time +([\d.]+ m?s) +bound ([\d.]+ m?s), gap 0\.00%", answer(quickstart))
+    assert match
+    assert quickstart.evaluation is not None
+    assert shown_again(match[1], "time") == pytest.approx(quickstart.evaluation["step_time"], rel=5e-4)
+    assert shown_again(match[2], "time") == pytest.approx(quickstart.bound, rel=5e-4)
+
+
+def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: Result) -> None:
+    assert quickstart.evaluation is not None
+    items, total = quickstart.evaluation["breakdown"], quickstart.evaluation["step_time"]
+    lines = re.findall(r"^    ([a-z -]+?) +([\d.]+ [num]?s) +([\d.]+)%", answer(quickstart), re.MULTILINE)
+    assert {name for name, _, _ in lines} == {name for name, seconds in items.items() if seconds > 0.0}
+    for name, seconds, share in lines:
+        assert shown_again(seconds, "time") == pytest.approx(items[name], rel=5e-4)
+        assert float(share) == pytest.approx(100.0 * items[name] / total, abs=0.051)
+    assert [items[name] for name, _, _ in lines] == sorted((items[name] for name, _, _ in lines), reverse=True)
+
+
+def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstart: Result) -> None:
+    assert quickstart.evaluation is not None
+    text, limits = answer(quickstart), quickstart.evaluation["limits"]
+    assert {limit["name"] for limit in limits} == {"memory", "die area", "package area", "power"}
+    for limit in limits:
+        match = re.search(rf"^    {limit['name']} +(\S+ \S+) of (\S+ \S+) +([\d.]+)%(.*)$", text, re.MULTILINE)
+        assert match
+        assert shown_again(match[1], limit["unit"]) == pytest.approx(limit["used"], rel=5e-4)
+        assert shown_again(match[2], limit["unit"]) == pytest.approx(limit["available"], rel=5e-4)
+        assert float(match[3]) == pytest.approx(100.0 * limit["used"] / limit["available"], abs=0.051)
+        assert match[4].endswith("binds") == (limit["name"] in quickstart.evaluation["binding"])
+
+
+def test_rates_memory_and_counts_are_those_of_the_result(tiny: Result) -> None:
+    assert tiny.evaluation is not None
+    assert tiny.space is not None
+    text = " ".join(answer(tiny).split())
+    assert f"{round(tiny.evaluation['tokens_per_second']):,} tokens/s · {tiny.evaluation['utilisation']:.1%} of peak" in text
+    assert f"{tiny.space.designs} designs, {tiny.space.feasible} keep every limit" in text
+    for name, size in tiny.evaluation["memory"].items():
+        if size:
+            match = re.search(rf"{name} ([\d.]+ [KMGT]?i?B)", text)
+            assert match
+            assert shown_again(match[1], "bytes") == pytest.approx(size, rel=5e-4)
+
+
+def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: Result) -> None:
+    text = " ".join(answer(tiny).split())
+    assert f"certificate: no design of the question is below {tiny.bound:.6g} s, by exhaustive enumeration of 24 designs." in text
+    assert "Checked: priced again by the full model, one design on its own; plan rules; memory, area and power limits." in text
+
+
+def test_an_answer_without_a_proof_claims_none() -> None:
+    for engine in ("expert", "plan-only", "hardware-only"):
+        text = answer(solved(ask(TINY_FREE), engine))
+        assert "no bound" in text
+        assert f"not proved by {engine}, so a better design may exist" in text
+        assert "certificate" not in text
+        assert "near the optimum" not in text
+
+
+@pytest.mark.parametrize(
+    ("ties", "one", "five", "words"),
+    [
+        (1, 1, 3, "no other design ties, 1 design within 1 %, 3 within 5 %"),
+        (2, 2, 2, "1 design as good, 2 designs within 1 %, 2 within 5 %"),
+        (1001, 1200, 1300, "1,000 designs as good, 1,200 designs within 1 %, 1,300 within 5 %"),
+    ],
+)
+def test_designs_near_the_optimum_are_counted_in_words(tiny: Result, ties: int, one: int, five: int, words: str) -> None:
+    assert tiny.space is not None
+    space = replace(tiny.space, ties=ties, within_1_percent=one, within_5_percent=five)
+    assert words in answer(replace(tiny, space=space))
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.0142, "0.014 s"), (1.234, "1.2 s"), (123.4, "123 s"), (7200.0, "7,200 s")])
+def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: Result, seconds: float, words: str) -> None:
+    assert f"proved in {words} by exhaustive" in answer(replace(tiny, seconds=seconds))
+
+
+def test_the_rival_is_told_with_its_distance(quickstart: Result) -> None:
+    [rival] = quickstart.rivals
+    assert rival.value is not None
+    assert quickstart.value is not None
+    text = answer(quickstart)
+    assert f"{rival.value:.5g} s, {rival.value / quickstart.value - 1.0:.1%} above the optimum" in text
+    assert "finds the same value" in answer(replace(quickstart, rivals=(replace(rival, value=quickstart.value),)))
+    assert "finds no design: nothing fits" in answer(replace(quickstart, rivals=(replace(rival, value=None, note="nothing fits"),)))
+
+
+def test_limits_that_no_design_meets_come_first_and_with_the_least_violation(tiny: Result) -> None:
+    nothing = {"design": None, "evaluation": None, "value": None, "bound": None, "gap": None}
+    conflicts = (Conflict("memory", 7, 0.5), Conflict("power", 0, 1.25), Conflict("die area", 0, 4.0), Conflict("rule: x", 0, None))
+    text = answer(replace(tiny, status="INFEASIBLE", conflicts=conflicts, **nothing))  # type: ignore[arg-type]
+    told = [line.strip().partition(":")[0] for line in text.splitlines() if line.startswith("  ") and ": " in line]
+    assert told == ["die area", "power", "memory", "rule"]
+    assert "die area: no design keeps it; the least that any design needs is 4 times what there is" in text
+    assert "memory: kept by 7 designs" in text
+    both = answer(replace(tiny, status="INFEASIBLE", conflicts=conflicts[:1], **nothing))  # type: ignore[arg-type]
+    assert "each limit is kept by some design, but no design keeps them all" in both
+
+
+@pytest.mark.parametrize("objective", ["energy_per_token", "cost_per_token"])
+def test_other_objectives_have_their_unit_and_the_step_time_below(objective: str) -> None:
+    prices = "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}"
+    result = solved(read_instance(INSTANCES / "tiny.yaml", (f"objective={objective}", prices)))
+    text = answer(result)
+    unit = {"energy_per_token": "J/token", "cost_per_token": "USD/token"}[objective]
+    assert re.search(rf"{objective.replace('_', ' ')} +{re.escape(f'{result.value:.5g}')} {unit} +bound", text)
+    assert "step time" in text
+    assert "USD a step" in text
+
+
+def test_a_comparison_has_one_row_an_engine_and_its_distance_from_the_bound(quickstart: Result) -> None:
+    expert = solved(read_instance(INSTANCES / "quickstart.yaml"), "expert")
+    rows = comparison([quickstart, expert]).splitlines()
+    assert quickstart.value is not None
+    assert expert.value is not None
+    assert rows[3].split()[:3] == ["exhaustive", f"{quickstart.value:.5g}", "0.00%"]
+    [row] = [line for line in rows if line.startswith("  expert")]
+    assert row.split()[1:3] == [f"{expert.value:.5g}", f"{expert.value / quickstart.value - 1.0:.2%}"]
+
+
+def test_a_design_over_its_limits_is_marked() -> None:
+    single = evaluate_single(
+        read_instance(
+            INSTANCES / "tiny.yaml",
+            ("workload.model=gpt3-175b", "tensor=4", "pipeline=1", "microbatch=1", "recompute=none"),
+        )
+    )
+    text = evaluation_text("big", single.design, single.evaluation)
+    assert "BREAKS A LIMIT" in text
+    assert re.search(r"memory .*BROKEN$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 6, 9, 22, 33, 44])
+def test_no_line_is_wider_than_the_page(seed: int) -> None:
+    instance = random_question(seed)
+    results = [solved(instance, engine) for engine in ENGINES]
+    for text in (*map(answer, results), comparison(results)):
+        assert max(map(len, text.splitlines())) <= PAGE
+        assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+        assert "\N{NO-BREAK SPACE}" not in text
+
+
+def test_an_answer_of_an_lstm_is_told_in_its_own_words() -> None:
+    text = answer(solved(ask(LSTM)))
+    assert "matrix products" in text
+    assert re.search(r"plan +(rows|columns|inner|data|undivided)", text)
+
+
+def test_one_of_a_thing_is_not_several(tiny: Result) -> None:
+    assert tiny.space is not None
+    space = Space(1, 1, 1, 1, 1, 0, 1, 1)
+    text = answer(replace(tiny, space=space))
+    assert "1 designs" not in text
+    assert text.startswith("tiny   1 design, 1 keeps every limit")
+    assert format_quantity(1.0, "time") == "1 s"

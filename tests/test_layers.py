@@ -1,0 +1,104 @@
+"""The house rules that no linter knows: which room may enter which, where solvers may be named, and how long a function may be."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+ROOMS = ("crossflow", "instances", "formulation", "solvers", "reports")
+MAY_IMPORT = {
+    "crossflow": {"crossflow"},
+    "instances": {"crossflow", "instances"},
+    "formulation": {"crossflow", "instances", "formulation"},
+    "solvers": {"crossflow", "instances", "formulation", "solvers"},
+    "reports": {"reports"},
+}
+ALSO = {
+    "solvers/cli.py": {"reports.text"},
+    "reports/text.py": {"solvers.result", "instances.units"},
+}
+"""Single modules that a single file may import beside its room's."""
+LONGEST_FILE, LONGEST_FUNCTION = 400, 50
+FILES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Every module that a file names, at the top or inside a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "."
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def test_the_walk_sees_all_rooms() -> None:
+    assert {name.split("/")[0] for name in FILES} == set(ROOMS)
+    assert "instances.reading" in set(imports(TREES["solvers/cli.py"]))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_imports_run_one_way(name: str) -> None:
+    """crossflow <- instances <- formulation <- solvers; reports read results only, and only the command line calls them."""
+    allowed = MAY_IMPORT[name.split("/", maxsplit=1)[0]]
+    rooms = [module for module in imports(TREES[name]) if module.split(".")[0] in ROOMS]
+    assert [module for module in rooms if module.split(".")[0] not in allowed and module not in ALSO.get(name, set())] == []
+
+
+def test_no_import_is_relative() -> None:
+    assert [name for name, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level] == []
+
+
+@pytest.mark.parametrize("packages", [("ortools",), ("pulp", "highspy"), ("networkx",)], ids=" ".join)
+def test_a_solver_is_named_in_one_file_at_most(packages: tuple[str, ...]) -> None:
+    """So that it can be replaced in one place."""
+    naming = [name for name, tree in TREES.items() if set(packages) & {module.split(".")[0] for module in imports(tree)}]
+    assert len(naming) <= 1
+
+
+def test_the_cost_model_and_the_questions_know_no_solver() -> None:
+    solvers = {"ortools", "pulp", "highspy"}
+    inner = [name for name in FILES if not name.startswith("solvers/")]
+    assert [name for name in inner if solvers & {module.split(".")[0] for module in imports(TREES[name])}] == []
+
+
+def test_the_check_names_no_solver_and_no_formulation() -> None:
+    """A proof that the same code wrote and checks proves nothing."""
+    for name in ("solvers/check.py", "solvers/verify.py"):
+        assert not {module.split(".")[0] for module in imports(TREES[name])} & {"formulation", "ortools", "pulp", "highspy"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_and_functions_are_short(name: str) -> None:
+    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+    long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions(TREES[name])}
+    assert {function: lines for function, lines in long.items() if lines > LONGEST_FUNCTION} == {}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_libraries_print_nothing_and_assert_nothing(name: str) -> None:
+    """Input is refused by errors with a sentence; `python -O` drops asserts."""
+    for node in ast.walk(TREES[name]):
+        assert not isinstance(node, ast.Assert)
+        assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"print", "eval", "exec", "input"})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_says_what_it_is_for(name: str) -> None:
+    assert ast.get_docstring(TREES[name])
+
+
+def test_no_function_hides_its_arguments() -> None:
+    bags = [(name, node.name) for name, tree in TREES.items() for node in functions(tree) if node.args.kwarg]
+    assert bags == []
+
+
+def test_every_package_says_that_it_is_typed() -> None:
+    assert [room for room in ROOMS if not (Path(ROOT) / room / "py.typed").exists()] == []

@@ -1,0 +1,44 @@
+"""What a command loads: help and validation answer at once because they wait for no solver."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.paths import INSTANCES
+
+SLOW = ("highspy", "networkx", "ortools", "pulp")
+"""Packages that take from a third of a second to over a second to import."""
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The packages that are loaded after a command ran in a fresh process."""
+    program = (
+        "import sys\n"
+        "from solvers.cli import main\n"
+        "try:\n"
+        f"    main({list(arguments)!r})\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "sys.stderr.write('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.modules})))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("solve", "--help"), ("validate", str(INSTANCES / "tiny.yaml")), ("list", "hardware"), ("solve", "nothing.yaml")],
+    ids=" ".join,
+)
+def test_commands_that_solve_nothing_load_no_solver(arguments: tuple[str, ...]) -> None:
+    assert loaded(*arguments).isdisjoint(SLOW)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("solve", "--help"), ()], ids=" ".join)
+def test_help_does_not_even_wait_for_numpy(arguments: tuple[str, ...]) -> None:
+    assert loaded(*arguments).isdisjoint({*SLOW, "numpy", "yaml"})
+
+
+def test_the_walk_sees_what_is_loaded() -> None:
+    assert {"numpy", "yaml", "crossflow", "instances"} <= loaded("validate", str(INSTANCES / "tiny.yaml"))
