@@ -1,7 +1,7 @@
 """From a YAML question to an `Instance`: names looked up, units in SI, and every fault of the file at once, with its place."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,18 @@ from crossflow.evaluate import Budget
 from crossflow.generator import Edges
 from crossflow.hardware import Cluster, Efficiency, Hardware, Link
 from crossflow.workload import Workload
-from instances.codesign import BudgetSection, ChoicesSection, ClusterSection, CodesignFile, LinkSection, PricesSection, TechnologySection
+from instances.codesign import (
+    BudgetSection,
+    ChoicesSection,
+    ClusterSection,
+    CodesignFile,
+    LinkSection,
+    PricesSection,
+    TechnologySection,
+    WorkloadSection,
+)
 from instances.document import Entry, Fault, InstanceError, Node, Scalar, fault_at, read_file, read_text
+from instances.huggingface import read_config
 from instances.instance import FreeHardware, Instance
 from instances.plan_choices import Report, plan_options
 from instances.registry import build_device, build_technology, device, efficiency_with, parts_of, technology_named
@@ -49,11 +59,23 @@ def _instance(root: Node, text: str, source: str, settings: tuple[str, ...]) -> 
     file = read_as(CodesignFile, root, faults)
     instance = None
     if file is not None:
-        document = {"source": source, "text": text, "settings": list(settings)}
+        document = {"source": source, "text": text, "settings": [*settings, *_inlined(file.workload, Path(source).parent)]}
         instance = _resolved(file, Path(source), document, lambda path, message: faults.append(fault_at(root, path, message)))
     if faults or instance is None:
         raise InstanceError(source, [_with_setting(fault, settings) for fault in faults])
     return instance
+
+
+def _inlined(section: WorkloadSection, folder: Path) -> tuple[str, ...]:
+    """Settings that put the shapes of a `config.json` into the question, so that a saved result stands without that file."""
+    try:
+        shape = read_config(folder / section.config) if section.config is not None else None
+    except ValueError:
+        return ()  # the fault is reported where the workload is built
+    if shape is None:
+        return ()
+    shapes = ", ".join(f"{key}: {str(value).lower()}" for key, value in asdict(shape).items())
+    return "workload.config=null", f"workload.transformer={{{shapes}}}"
 
 
 def _with_setting(fault: Fault, settings: tuple[str, ...]) -> Fault:

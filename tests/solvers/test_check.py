@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -267,3 +268,17 @@ def test_a_result_survives_the_way_to_json_and_back() -> None:
         result = solved(instance)
         assert reread(to_json(result)) == result
         assert text_of(reread(to_json(result))) == text_of(result)
+
+
+def test_a_result_on_a_hugging_face_config_stands_without_that_file(tmp_path: Path) -> None:
+    """The shapes travel in the result, so that it can be checked anywhere."""
+    shapes = {"hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "llama", "max_position_embeddings": 256, **shapes}), encoding="utf-8")
+    asked = tmp_path / "question.yaml"
+    asked.write_text(
+        "kind: codesign\nworkload: {config: config.json, global_batch: 8}\ncluster: {devices: 4}\nhardware: a100-80g\n", encoding="utf-8"
+    )
+    result = solved(read_instance(asked))
+    config.unlink()
+    assert check(reread(to_json(result)), silent).accepted
