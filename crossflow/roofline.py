@@ -61,7 +61,8 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     l2 = elements * reloads(product, share * hardware.l1.capacity / hardware.bundles)
     l1 = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles)
     registers = product.flops * hardware.register_traffic
-    return _roofline(tiled_time(product, hardware), product.flops, (dram, l2, l1, registers), 1.0, hardware)
+    rate = hardware.wide_share if value_bytes > 1.0 else 1.0
+    return _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
 
 
 def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0) -> Cost:
@@ -72,7 +73,7 @@ def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0
 
 def fused_attention_cost(flops: Real, size: Real, hardware: Hardware) -> Cost:
     """Cost of attention that never writes its scores: arithmetic at the rate fused kernels reach, `size` bytes of operands and results."""
-    arithmetic = flops / (hardware.throughput * hardware.efficiency.attention)
+    arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention)
     return _roofline(arithmetic, flops, (size, size, size, flops * hardware.register_traffic), 1.0, hardware)
 
 

@@ -148,6 +148,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     return Hardware(
         name=name,
         throughput=entry.peak[precision],
+        wide_share=entry.peak["bf16"] / entry.peak["fp8"] if precision == "fp8" else 1.0,
         vector_throughput=entry.vector_peak,
         bundles=float(entry.bundles),
         dram=_memory(entry.dram),

@@ -69,6 +69,7 @@ def scaled(hardware: Hardware, resource: str, factor: float | Array) -> Hardware
 GROWING = (
     "throughput",
     "vector_throughput",
+    "wide_share",
     "dram.bandwidth",
     "l2.bandwidth",
     "l2.capacity",

@@ -180,3 +180,11 @@ def test_many_devices_at_once_give_the_digits_of_each_alone(product: Product, re
         alone = product_cost(product, 2.0, scaled(lossy, resource, factor))
         assert np.broadcast_to(together.time, 3)[place] == alone.time
         assert np.broadcast_to(together.energy, 3)[place] == alone.energy
+
+
+def test_attention_and_head_of_an_eight_bit_run_stay_at_sixteen_bits(plain: Hardware) -> None:
+    """At half the rate on 16 bits, a product of 16-bit operands and attention take twice as long, an 8-bit product does not."""
+    halved, product = replace(plain, wide_share=0.5), Product(1024.0, 1024.0, 1024.0)
+    assert product_cost(product, 2.0, halved).time == 2.0 * product_cost(product, 2.0, plain).time
+    assert product_cost(product, 1.0, halved).time == product_cost(product, 1.0, plain).time
+    assert fused_attention_cost(1e12, 0.0, halved).time == 2.0 * fused_attention_cost(1e12, 0.0, plain).time

@@ -109,7 +109,7 @@ def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> N
         slow = scaled(slow, delay, 0.0)
     fast = slow
     for rate in GROWING:
-        fast = fast if rate.endswith("capacity") else scaled(fast, rate, 2.0)
+        fast = fast if rate.endswith(("capacity", "share")) else scaled(fast, rate, 2.0)
     columns = table([data.draw(plans(model, cluster.devices))])
     assert price(model, slow, cluster, columns).step_time[0, 0] == 2.0 * price(model, fast, cluster, columns).step_time[0, 0]
 
