@@ -11,7 +11,7 @@ from typing import NoReturn
 
 ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
 
-_EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design
+_EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
 11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
 
 
@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
     _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
+    _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     return parser
 
@@ -158,6 +159,15 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_compare)
 
 
+def _add_accuracy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="measured runs, a CSV file with one run a row")
+    parser.add_argument("--by", choices=("source", "gpu", "model", "nodes"), default="source", help="what to tell apart (default: source)")
+    parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
+    parser.set_defaults(command=_accuracy)
+
+
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
     parser.set_defaults(command=_list)
@@ -174,7 +184,8 @@ def _solve(options: argparse.Namespace) -> int:
     _check_engines([options.engine], tuple(ENGINES))
     limits = Limits(_seconds(options.time_limit), options.seed)
     _check_target(options.out)
-    instance = read_instance(options.file, tuple(options.settings))
+    _spare_question(options.out, options.file)
+    instance = read_instance(_question(options.file), tuple(options.settings))
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result = ENGINES[options.engine](instance, limits, watch)
     text = text_of(result) if options.json or options.out else ""
@@ -198,7 +209,7 @@ def _validate(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from instances.space import combinations, hardware_points  # noqa: PLC0415
 
-    instance = read_instance(options.file, tuple(options.settings))
+    instance = read_instance(_question(options.file), tuple(options.settings))
     points, plans = hardware_points(instance), combinations(instance)
     chips, spreads = f"hardware point{'s' * (points != 1)}", f"combination{'s' * (plans != 1)} of plan choices"
     sys.stdout.write(f"{options.file}: a sound question: {points:,} {chips} x {plans:,} {spreads}\n")
@@ -210,7 +221,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from reports.text import evaluation_text  # noqa: PLC0415
     from solvers.single import evaluate_single  # noqa: PLC0415
 
-    instance = read_instance(options.file, tuple(options.settings))
+    instance = read_instance(_question(options.file), tuple(options.settings))
     single = evaluate_single(instance)
     if options.json:
         import json  # noqa: PLC0415
@@ -247,12 +258,32 @@ def _compare(options: argparse.Namespace) -> int:
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
     _check_engines(names, tuple(ENGINES))
     limits = Limits(_seconds(options.time_limit))
-    instance = read_instance(options.file, tuple(options.settings))
+    instance = read_instance(_question(options.file), tuple(options.settings))
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         results = [ENGINES[name](instance, limits, watch) for name in names]
     sys.stdout.write(comparison(results))
     statuses = {result.status for result in results}
     return _code("INFEASIBLE" if "INFEASIBLE" in statuses else "UNKNOWN" if statuses == {"UNKNOWN"} else "FEASIBLE", unproved=False)
+
+
+def _accuracy(options: argparse.Namespace) -> int:
+    import json  # noqa: PLC0415
+
+    from instances.measured import read_measured  # noqa: PLC0415
+    from reports.accuracy import document, plot, text  # noqa: PLC0415
+    from solvers.accuracy import accuracy, predictions  # noqa: PLC0415
+    from solvers.files import write_whole  # noqa: PLC0415
+
+    _check_target(options.plot, "--plot")
+    if options.plot and (str(options.plot) == "-" or options.plot.resolve() == options.file.resolve()):
+        _usage(f"--plot {options.plot}: a picture goes into a file of its own (name another)")
+    measured = read_measured(options.file)
+    result, name = accuracy(measured, predictions(measured.measurements)[:, 0], options.by), options.file.name
+    if options.plot:
+        write_whole(options.plot, plot(name, result))
+    report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
+    sys.stdout.write(report)
+    return ANSWERED if result.priced else INVALID
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -270,6 +301,27 @@ def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
             _usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
+    return int(text)
+
+
+def _spare_question(path: Path | None, question: Path) -> None:
+    """Refuse to put the answer in the place of the question."""
+    if path is not None and path.exists() and question.exists() and path.samefile(question):
+        _usage(f"--out {path}: this is the question itself (name another file)")
+
+
+def _question(path: Path) -> Path:
+    """The file that is meant: a path, or the name of an instance that comes along."""
+    if path.exists() or path.suffix:
+        return path
+    from instances.registry import ladder  # noqa: PLC0415
+
+    return ladder().get(str(path), path)
+
+
 def _seconds(text: str | None) -> float:
     if text is None:
         return float("inf")
@@ -281,16 +333,16 @@ def _seconds(text: str | None) -> float:
         _usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
 
 
-def _check_target(path: Path | None) -> None:
+def _check_target(path: Path | None, option: str = "--out") -> None:
     """Refuse a place that cannot be written before hours of work are lost on it."""
     if path is None or str(path) == "-":
         return
     if path.is_dir():
-        _usage(f"--out {path}: this is a directory (name a file)")
+        _usage(f"{option} {path}: this is a directory (name a file)")
     if not path.parent.is_dir():
-        _usage(f"--out {path}: there is no folder {path.parent} (make it first)")
+        _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        _usage(f"--out {path}: this cannot be written (name a file in a folder of yours)")
+        _usage(f"{option} {path}: this cannot be written (name a file in a folder of yours)")
 
 
 def _usage(message: str) -> NoReturn:

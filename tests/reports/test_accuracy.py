@@ -1,0 +1,109 @@
+"""The report on accuracy: what stands in the table, the document and the picture, and that none depends on anything but the runs."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from instances.measured import read_measured
+from reports.accuracy import document, plot, text
+from reports.scatter import Labels, Series, scatter
+from solvers.accuracy import Accuracy, accuracy
+
+COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,time_kind,framework"
+NAME = "a source of which the name is so long that it cannot stand in a column <&>"
+PLANS = ("1,1,2", "2,1,2", "4,1,2", "8,1,2")
+LABELS = Labels("title <1>", "words & signs", "across", "upward")
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Accuracy:
+    """Four plans of one question, a derived time that is met exactly, and a device that nobody knows."""
+    start = "GPT,24,2048,16,1024,A100-80GB,8"
+    rows = [
+        f"{NAME},{start},{plan},64,{seconds},measured,Megatron-LM 2021" for plan, seconds in zip(PLANS, (1.0, 1.2, 1.5, 2.5), strict=True)
+    ]
+    rows += [f"short,{start},1,1,2,64,1.0,derived,Megatron-LM 2021", f"short,{start.replace('A100-80GB', 'abacus')},1,1,2,64,9,measured,"]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join([COLUMNS, *rows]) + "\n", encoding="utf-8")
+    return accuracy(read_measured(path), np.array([1.1, 1.0, 1.2, 5.0, 1.0]))
+
+
+def test_the_table_has_the_figures(result: Accuracy) -> None:
+    """Errors +10 %, -16.7 %, -20 %, +100 %; the model ranks the plan of 1.2 s first and has one of six pairs in the wrong order."""
+    lines = text("runs.csv", result, 0).splitlines()
+    assert lines[0] == "runs.csv: 6 rows, 5 priced (5 with a setting that the source does not state), 1 rejected"
+    assert re.split(r"\s{2,}", lines[3].strip()) == [
+        "a source of which the name is so",
+        "measured",
+        "4",
+        "-",
+        "36.7%",
+        "18.3%",
+        "+18.3%",
+        "-3.3%",
+        "+100.0%",
+    ]
+    assert lines[4] == "    long that it cannot stand in a"
+    assert lines[6].split() == ["short", "derived", "1", "1", "0.0%", "0.0%", "+0.0%", "+0.0%", "+0.0%"]
+    ranked = next(line for line in lines if line.startswith("  all") and line.endswith("0%") and len(line.split()) == 7)
+    assert ranked.split() == ["all", "measured", "1", "0.67", "20.0%", "20.0%", "0%"]
+
+
+def test_the_page_is_110_columns_wide(result: Accuracy) -> None:
+    assert max(len(line) for line in text("runs.csv", result, 5).splitlines()) <= 110
+
+
+def test_as_many_of_the_worst_runs_as_asked_are_listed(result: Accuracy) -> None:
+    assert "largest errors" not in text("runs.csv", result, 0)
+    listed = text("runs.csv", result, 1).split("largest errors\n")[1].split("\n\n")[0]
+    assert listed.splitlines()[0].startswith("  line 5      +100.0%  2.5 s measured, 5 s predicted; GPT on 8 a100-80g, batch 64: tensor 8")
+    assert listed.count("  line ") == 1
+
+
+def test_rejected_rows_are_listed_by_reason(result: Accuracy) -> None:
+    assert text("runs.csv", result, 0).endswith(
+        "rejected rows\n       1  'abacus' is no device of the registry (see `crossopt list hardware`) (line 7)\n"
+    )
+
+
+def test_the_document_holds_every_run_and_survives_json(result: Accuracy) -> None:
+    found = json.loads(json.dumps(document("runs.csv", result), allow_nan=False))
+    assert [(run["line"], run["measured"], run["predicted"]) for run in found["runs"]][:2] == [(2, 1.0, 1.1), (3, 1.2, 1.0)]
+    assert [line["times"] for line in found["lines"]] == ["measured", "derived"]
+    assert found["lines"][0]["ranking"]["groups"] == 1
+    assert found["rejected"][0]["gpu"] == "abacus"
+
+
+def test_the_picture_is_sound_svg_with_a_circle_for_every_run(result: Accuracy) -> None:
+    picture = plot("runs.csv", result)
+    root = ElementTree.fromstring(picture)
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.get("role") == "img"
+    assert root.findtext(f"{space}title") == "runs.csv: predicted and measured step times"
+    assert "measured: 4 runs, mean error 36.7%; derived: 1 runs, mean error 0.0%" in (root.findtext(f"{space}desc") or "")
+    legend = len(root.findall(f"{space}circle"))
+    assert (legend, len(root.findall(f".//{space}circle"))) == (2, 2 + 5)
+    assert picture == plot("runs.csv", result)
+
+
+def test_a_point_on_the_diagonal_is_as_far_to_the_right_as_up() -> None:
+    picture = scatter([Series("x", hollow=False, points=((1.0, 1.0), (100.0, 100.0)))], LABELS, 0.1)
+    circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="3"/>', picture)
+    assert len(circles) == 2
+    assert {round(float(x) - 70.0 + float(y) - 40.0, 1) for x, y in circles} == {520.0}
+
+
+def test_a_picture_of_nothing_is_still_one() -> None:
+    assert ElementTree.fromstring(scatter([], LABELS, 0.1)).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"), [(1.0, 10.0, ["1", "2", "5", "10"]), (0.01, 1000.0, ["0.01", "0.1", "1", "10", "100", "1000"])]
+)
+def test_ticks_are_round_numbers(low: float, high: float, ticks: list[str]) -> None:
+    picture = scatter([Series("x", hollow=True, points=((low, high),))], LABELS, 0.1)
+    assert re.findall(r'text-anchor="end"[^>]*>([^<]+)<', picture) == ticks
