@@ -114,10 +114,16 @@ def _share(link: Link, ranks: Real) -> Real:
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
-    """Seconds of the faster of ring and tree; a minimum of monotone times is monotone."""
+    """Seconds of the faster of ring and tree, where the links of the outermost level that the group spans allow trees.
+
+    A minimum of monotone times is monotone.
+    """
     ring = exchange_time(ring_all_reduce(size, members), links)
     tree = exchange_time(tree_all_reduce(size, members), links)
-    return np.minimum(ring, tree)
+    allowed: Real = 0.0
+    for last, link in zip(_outermost(members), links, strict=True):
+        allowed = allowed + last * float(link.trees)
+    return np.where(np.greater(allowed, 0.5), np.minimum(ring, tree), ring)
 
 
 def exchange_energy(exchange: Exchange, links: tuple[Link, ...]) -> Real:

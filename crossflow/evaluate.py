@@ -37,6 +37,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that a device offers, by name and dimension."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What one device may use at the most; infinite where nothing is said."""
 
@@ -64,6 +73,8 @@ class Evaluation:
     memory: tuple[tuple[str, float], ...]
     """Bytes by use on the fullest device."""
     limits: tuple[Limit, ...]
+    device: tuple["Resource", ...]
+    """What one device offers."""
     energy: float
     """Joules of one step, all devices together."""
     average_power: float
@@ -111,6 +122,7 @@ def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), pric
         breakdown=_floats(bill.time),
         memory=_floats((*bill.memory, ("reserved", hardware.reserved_memory))),
         limits=limits(bill, hardware, budget),
+        device=resources(hardware),
         energy=energy,
         average_power=energy / time / cluster.devices,
         power=float(hardware.power),
@@ -119,6 +131,19 @@ def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), pric
         flops=bill.flops,
         tokens=workload.tokens,
         utilisation=bill.flops / (time * float(hardware.throughput) * cluster.devices),
+    )
+
+
+def resources(hardware: Hardware) -> tuple[Resource, ...]:
+    """The peak, the memories and the links of a device, innermost link first."""
+    links = tuple(Resource(f"link {level}", float(link.bandwidth), "bandwidth") for level, link in enumerate(hardware.links, start=1))
+    return (
+        Resource("matrix peak", float(hardware.throughput), "throughput"),
+        Resource("memory", float(hardware.dram.capacity), "bytes"),
+        Resource("memory bandwidth", float(hardware.dram.bandwidth), "bandwidth"),
+        Resource("L2", float(hardware.l2.capacity), "bytes"),
+        Resource("L2 bandwidth", float(hardware.l2.bandwidth), "bandwidth"),
+        *links,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossflow.arrays import Mask, Real
 from crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
 from crossflow.hardware import Hardware, Link
 from crossflow.layout import Layout
@@ -29,28 +29,35 @@ class DataExchange:
 def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardware: Hardware) -> DataExchange:
     """The exchanges of the fullest stage.
 
-    stage 0: all-reduce of the gradients; 1 and 2: reduce-scatter of gradients, and a gather of weights after the update; 3: weights are
-    gathered a layer at a time forward and backward and gradients scattered, for every microbatch; those beside the layers once.
+    stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients, and a gather of weights after the update; 2: the gradients of
+    each layer are scattered in every microbatch, since no device keeps them whole; 3: weights are gathered a layer at a time forward and
+    backward as well. What lies beside the layers is exchanged once.
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
-    sliced, sharded = sharding.zero > 0.5, sharding.zero > 2.5
-    kept = Weights(np.where(sharded, _edges(model, sharding), peak.shared), np.where(sharded, 0.0, peak.routed))
+    sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
+    summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
     gather = _gather_time(one, model.weight_bytes, layout, links)
     scatter = _gather_time(one, model.gradient_bytes, layout, links)
-    gradients = np.where(sliced, _gather_time(kept, model.gradient_bytes, layout, links), _reduce_time(kept, model, layout, links))
-    sent = _sent_energy(kept, model.gradient_bytes, layout, links) * np.where(sliced, 1.0, 2.0)
-    sent = sent + np.where(sliced, _sent_energy(kept, model.weight_bytes, layout, links), 0.0)
-    layer_sent = 2.0 * _sent_energy(one, model.weight_bytes, layout, links) + _sent_energy(one, model.gradient_bytes, layout, links)
+    gradients = np.where(sliced, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
+    sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(sliced, 1.0, 2.0)
+    sent = sent + np.where(sliced, _sent_energy(published, model.weight_bytes, layout, links), 0.0)
+    layer_sent = np.where(scattered, _sent_energy(one, model.gradient_bytes, layout, links), 0.0)
+    layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
         synchronize=gradients + _tied_time(model, sharding, layout, links),
-        publish=np.where(sliced, _gather_time(kept, model.weight_bytes, layout, links), 0.0),
+        publish=np.where(sliced, _gather_time(published, model.weight_bytes, layout, links), 0.0),
         gather_forward=np.where(sharded, gather, 0.0),
-        gather_backward=np.where(sharded, gather + scatter, 0.0),
+        gather_backward=np.where(sharded, gather, 0.0) + np.where(scattered, scatter, 0.0),
         optimizer=optimizer.time,
         energy=sent + optimizer.energy,
-        gather_energy=np.where(sharded, layer_sent, 0.0),
+        gather_energy=layer_sent,
     )
+
+
+def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask) -> Weights:
+    """What is exchanged once a step: all of the fullest stage, or where layers are exchanged one by one what lies beside them."""
+    return Weights(np.where(by_layer, _edges(model, sharding), peak.shared), np.where(by_layer, 0.0, peak.routed))
 
 
 def transfer_time(model: Transformer, sharding: Sharding, members: Members, links: tuple[Link, ...]) -> Real:

@@ -38,6 +38,8 @@ class Link:
     """Joules per byte sent."""
     shares: tuple[float, ...] = ()
     """Share of the bandwidth that groups of 2, 3, 4, ... ranks sustain; all of it where nothing is said."""
+    trees: bool = True
+    """Whether collectives on this level may run as trees; NCCL's run as rings inside a node."""
 
 
 @dataclass(frozen=True, slots=True)

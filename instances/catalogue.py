@@ -39,6 +39,8 @@ class LinkEntry:
     latency: Annotated[Duration, Doc("per step of a collective")]
     setup: Annotated[Duration, Doc("per collective")] = 0.0
     energy: EnergyPerBit = 0.0
+    shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
+    trees: Annotated[bool, Doc("whether collectives may run as trees")] = True
 
 
 @dataclass(frozen=True, slots=True)

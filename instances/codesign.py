@@ -94,8 +94,8 @@ class PricesSection:
     wafer_diameter: Length = 0.3
     defects_per_square_metre: Annotated[float, Bounds(0.0)] = 0.0
     clustering: Annotated[float, Bounds(0.1)] = 3.0
-    stack: Money = 0.0
-    package: Money = 0.0
+    stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
+    package: Annotated[Money | None, Doc("of package, board, host and network for one device; needed with wafer")] = None
 
 
 @dataclass(frozen=True, slots=True)

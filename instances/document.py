@@ -298,9 +298,9 @@ def _scalar(event: yaml.ScalarEvent, path: str, faults: list[Fault]) -> Scalar:
 def _refuse_anchor_and_tag(event: yaml.Event, path: str, faults: list[Fault]) -> None:
     match event:
         case yaml.AliasEvent(anchor=str(name)):
-            faults.append(_fault(event, path, f"aliases such as {quoted('*' + name)} are not read (write the value out)"))
+            raise _UnreadableError(_fault(event, path, f"aliases such as {quoted('*' + name)} are not read (write the value out)"))
         case yaml.NodeEvent(anchor=str(name)):
-            faults.append(_fault(event, path, f"anchors such as {quoted('&' + name)} are not read (remove it)"))
+            raise _UnreadableError(_fault(event, path, f"anchors such as {quoted('&' + name)} are not read (write the values out)"))
     match event:
         case yaml.ScalarEvent(tag=str(tag)) | yaml.CollectionStartEvent(tag=str(tag)):
             faults.append(_fault(event, path, f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not read (remove it)"))

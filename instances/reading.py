@@ -21,7 +21,7 @@ from instances.codesign import (
     TechnologySection,
     WorkloadSection,
 )
-from instances.document import Entry, Fault, InstanceError, Node, Scalar, fault_at, read_file, read_text
+from instances.document import Entry, Fault, InstanceError, Node, fault_at, read_file, read_text
 from instances.huggingface import read_config
 from instances.instance import FreeHardware, Instance
 from instances.plan_choices import Report, plan_options
@@ -94,9 +94,9 @@ def _laid_over(root: Node, setting: str, source: str) -> Node:
         raise InstanceError(f"--set {setting}", [Fault(1, 1, "", "a setting is written KEY=VALUE (for example tensor=8)")])
     if not isinstance(root.value, dict):
         raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
-    nothing = value.strip() in {"~", "null"}
-    node = Node(Scalar("~", quoted=False), 1, 1) if nothing else read_text(value, f"--set {setting}")
-    return _replaced(root, _path_of(setting), node)
+    if value.strip() in {"~", "null"}:
+        return _without(root, _path_of(setting))
+    return _replaced(root, _path_of(setting), read_text(value, f"--set {setting}"))
 
 
 def _path_of(setting: str) -> list[str]:
@@ -107,6 +107,17 @@ def _path_of(setting: str) -> list[str]:
 
 def _top_keys() -> set[str]:
     return {field.name for field in fields(CodesignFile)}
+
+
+def _without(node: Node, path: list[str]) -> Node:
+    """The mapping without the entry at the path, if it has it."""
+    if not isinstance(node.value, dict) or path[0] not in node.value:
+        return node
+    entries = dict(node.value)
+    entry = entries.pop(path[0])
+    if len(path) > 1:
+        entries[path[0]] = replace(entry, node=_without(entry.node, path[1:]))
+    return replace(node, value=entries)
 
 
 def _replaced(node: Node, path: list[str], value: Node, at: str = "") -> Node:
@@ -204,7 +215,12 @@ def _levels(file: CodesignFile, report: Report) -> tuple[tuple[str, ...], Cluste
     """Names and sizes of the network levels that join more devices than the one inside."""
     section = file.cluster
     per_node = min(section.devices_per_node or _usual_node(file), section.devices)
-    sizes = [("node", per_node), *([("pod", min(section.devices_per_pod, section.devices))] if section.devices_per_pod else [])]
+    sizes = [("node", per_node), *([("pod", section.devices_per_pod)] if section.devices_per_pod else [])]
+    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.devices:
+        report(
+            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.devices})"
+        )
+        return (), None
     kept: list[tuple[str, int]] = []
     for name, size in [*sizes, ("cluster", section.devices)]:
         if size > (kept[-1][1] if kept else 1):
@@ -233,6 +249,8 @@ def _overridden(given: LinkSection, usual: Link) -> Link:
         latency=usual.latency if given.latency is None else given.latency,
         setup=usual.setup if given.setup is None else given.setup,
         energy=usual.energy,
+        shares=usual.shares,
+        trees=usual.trees,
     )
 
 
@@ -287,12 +305,12 @@ def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHar
         return None
     if file.workload.precision not in {"bf16", "fp16"}:
         report("workload.precision", f"the cores of a technology compute in 16 bits, not {file.workload.precision} (use bf16 or fp16)")
-    split, budget = entry.split, file.budget
+    split = entry.split
     return FreeHardware(
         technology=technology,
-        die_area=budget.die_area or split.die_area,
-        package_area=budget.package_area or split.package_area,
-        power=budget.power or split.power,
+        die_area=split.die_area,
+        package_area=split.package_area,
+        power=split.power,
         areas=parts_of(split.areas),
         powers=parts_of(split.powers),
         edges=Edges(split.hbm_edge, split.node_network_edge, split.network_edge),
@@ -324,7 +342,8 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
 def _budget(section: BudgetSection, hardware: Hardware | FreeHardware) -> Budget:
     """The budget; free hardware may not exceed what its technology's chips usually have where nothing is said."""
     if isinstance(hardware, FreeHardware):
-        return Budget(hardware.die_area, hardware.package_area, hardware.power)
+        usual = (hardware.die_area, hardware.package_area, hardware.power)
+        return Budget(section.die_area or usual[0], section.package_area or usual[1], section.power or usual[2])
     infinite = float("inf")
     return Budget(section.die_area or infinite, section.package_area or infinite, section.power or infinite)
 
@@ -337,6 +356,8 @@ def _prices(file: CodesignFile, report: Report) -> Prices | None:
         return None
     if (section.device is None) == (section.wafer is None):
         report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
+    if section.wafer is not None and (section.stack is None or section.package is None):
+        report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
     return Prices(
         electricity=section.electricity,
         lifetime=section.lifetime,
@@ -345,6 +366,6 @@ def _prices(file: CodesignFile, report: Report) -> Prices | None:
         wafer_diameter=section.wafer_diameter,
         defect_density=section.defects_per_square_metre,
         clustering=section.clustering,
-        stack=section.stack,
-        package=section.package,
+        stack=section.stack or 0.0,
+        package=section.package or 0.0,
     )

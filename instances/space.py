@@ -14,7 +14,7 @@ import numpy as np
 from crossflow.arrays import Array, Index, Mask, Real
 from crossflow.cost import device_price
 from crossflow.device import device_from
-from crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
+from crossflow.generator import Parts, Split, dram_power_at_nominal, generate
 from crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossflow.kernel_plan import KernelPlan
 from crossflow.kernel_plan import broken_rules as broken_kernel_rules
@@ -210,28 +210,27 @@ def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
 
 
 def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:
-    """The devices of the points, and their stacks."""
+    """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
     chosen = _chosen(free.options, points)
-    die_area = chosen.get("die_area", free.die_area)
-    areas = _parts(free.areas, die_area, chosen, "area")
+    areas = _parts(free.areas, free.die_area, chosen, "area")
     powers = _parts(free.powers, free.power, chosen, "power")
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
-    package = np.maximum(free.package_area, die_area)
-    if "hbm_stacks" in chosen:
-        stacks, dram = chosen["hbm_stacks"], free.technology.dram
-        areas = replace(areas, dram=stacks * dram.controller_area)
-        package = die_area + stacks * dram.stack_area
-        if "hbm_power" not in chosen:
-            powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die_area, edges.dram))
-    built = generate(free.technology, Split(die_area, package, areas, powers, edges))
+    stacks = chosen.get("hbm_stacks")
+    if stacks is not None:
+        areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
+    die = np.maximum(_sum(areas), chosen.get("die_area", 0.0))
+    package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
+    if stacks is not None and "hbm_power" not in chosen:
+        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
+    built = generate(free.technology, Split(die, package, areas, powers, edges))
     device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
     links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    return replace(device, links=links, die_area=_occupied(built, areas), reserved_memory=free.reserved_memory), built.dram.stacks
+    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory), built.dram.stacks
 
 
-def _occupied(built: Architecture, areas: Parts) -> Real:
-    """Die area in use: what the parts occupy, and no more than they were given."""
-    return np.minimum(built.area, areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter)
+def _sum(areas: Parts) -> Real:
+    """The die is as large as its parts, unless a larger one is chosen for the sake of its edge."""
+    return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
 
 
 def _chosen(options: Options, points: Index) -> dict[str, Array]:

@@ -19,7 +19,8 @@ def answer(result: Result) -> str:
     """A result as text."""
     if result.design is None or result.evaluation is None:
         return _no_design(result)
-    lines = [*_headline(result), "", *_design_lines(result.design), *_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
+    lines = [*_headline(result), "", *_design_lines(result.design), *_end_lines(result.design), *_chip_lines(result.evaluation)]
+    lines += [*_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
     notes = [*_rival_lines(result), *_space_lines(result)]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
@@ -27,7 +28,7 @@ def answer(result: Result) -> str:
 def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
-    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design)]
+    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *_chip_lines(evaluation)]
     lines += [f"  {'step time':<{_LABEL}}{_time(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
     return "\n".join(lines) + "\n"
 
@@ -83,6 +84,21 @@ def _design_lines(design: dict[str, Any]) -> list[str]:
         *_listed(f"  {'hardware':<{_LABEL}}", " · ".join(_hardware_words(design))),
         *_listed(f"  {'plan':<{_LABEL}}", design["words"]),
     ]
+
+
+def _chip_lines(evaluation: dict[str, Any]) -> list[str]:
+    """What one device offers."""
+    offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
+    links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
+    memory = f"{offered['memory']} at {offered['memory bandwidth']}"
+    words = [offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"]
+    return _listed(f"  {'device':<{_LABEL}}", " · ".join(words))
+
+
+def _end_lines(design: dict[str, Any]) -> list[str]:
+    """Choices at the end of what the question allows: a wider range may hold a better design."""
+    ends = [name.replace("_", " ") for name in design["at_end_of_range"]]
+    return _listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
 
 
 def _design_words(design: dict[str, Any]) -> str:
@@ -163,9 +179,9 @@ def _space_lines(result: Result) -> list[str]:
     space = result.space
     if space is None or not result.proved:
         return []
-    near = [f"{_designs(space.within_1_percent)} within 1 %", f"{_count(space.within_5_percent)} within 5 %"]
-    ties = "no other design ties" if space.ties == 1 else f"{_designs(space.ties - 1)} as good"
-    return [f"  {'near the optimum':<{_LABEL}}{ties}, {', '.join(near)}"]
+    others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
+    words = ", ".join(f"{_count(count) if count else 'none'} {what}" for what, count in others)
+    return [f"  {'other designs':<{_LABEL}}{words}"]
 
 
 def _certificate(result: Result) -> list[str]:

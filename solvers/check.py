@@ -1,6 +1,7 @@
 """Checks a saved result without believing any of it: the question is read anew, the design priced anew, the proof carried out anew."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from instances.document import InstanceError
@@ -89,9 +90,19 @@ def _certificate_faults(result: Result) -> list[str]:
         (f"gap: {_gap(value, bound)!r} follows, the result says {result.gap!r}", result.gap == _gap(value, bound)),
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         ("what proved the bound is told without a proof", result.proved or not result.proved_by),
+        (f"{result.seconds!r} seconds are no time", result.seconds >= 0.0),
+        ("the trace does not fall to the value", _trace_holds(result)),
         ("rivals and conflicts are told without a proof", result.proved or not (result.rivals or result.conflicts)),
     )
     return [sentence for sentence, holds in rules if not holds]
+
+
+def _trace_holds(result: Result) -> bool:
+    """Times rise, values fall, and the last value is the result's."""
+    times, values = [at for at, _, _ in result.trace], [best for _, best, _ in result.trace]
+    falling = all(later < earlier for earlier, later in pairwise(values) if earlier is not None and later is not None)
+    ends = not values or values[-1] == result.value
+    return falling and ends and times == sorted(times) and all(at >= 0.0 for at in times)
 
 
 def _status(result: Result) -> str:

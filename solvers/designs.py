@@ -7,7 +7,7 @@ from crossflow.evaluate import Design
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import Plan, Plans, plan_at
 from crossflow.workload import Transformer
-from instances.instance import Instance
+from instances.instance import FreeHardware, Instance
 from instances.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 
 
@@ -32,14 +32,27 @@ def design_of(instance: Instance, chosen: Candidate) -> Design:
 def to_words(instance: Instance, chosen: Candidate) -> dict[str, Any]:
     """The design as plain data: what is chosen, in SI, and what it is called."""
     hardware = hardware_choice(instance, chosen.point)
-    name = instance.hardware.name if not hasattr(instance.hardware, "technology") else instance.hardware.technology.name
-    return {"hardware": {"name": name, **hardware}, "plan": asdict(chosen.plan), "words": str(chosen.plan)}
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    return {
+        "hardware": {"name": name, **hardware},
+        "plan": asdict(chosen.plan),
+        "words": str(chosen.plan),
+        "at_end_of_range": _at_ends(instance, hardware),
+    }
+
+
+def _at_ends(instance: Instance, hardware: dict[str, Any]) -> list[str]:
+    """Hardware choices whose value is the least or the greatest option, beyond which the question does not look."""
+    options = dict(instance.hardware.options) if isinstance(instance.hardware, FreeHardware) else {}
+    return [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
 
 
 def from_words(instance: Instance, words: object) -> Candidate:
     """The design that plain data stands for; a ValueError in words if the question does not allow it."""
     if not isinstance(words, dict) or not isinstance(words.get("hardware"), dict) or not isinstance(words.get("plan"), dict):
         raise ValueError("a design needs its hardware and its plan")
+    if any(isinstance(value, bool) for name, value in words["plan"].items() if name != "sequence_parallel"):
+        raise ValueError("a degree is a number, not true or false")
     point = hardware_point(instance, {name: value for name, value in words["hardware"].items() if name != "name"})
     kind = Plan if isinstance(instance.workload, Transformer) else KernelPlan
     try:

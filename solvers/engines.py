@@ -10,7 +10,7 @@ from typing import Any
 from crossflow.hardware import Hardware
 from instances.instance import FreeHardware, Instance
 from instances.space import broken_everywhere, hardware_choice
-from solvers.designs import Candidate, to_words
+from solvers.designs import Candidate, from_words, to_words
 from solvers.exhaustive import Found, Watch, search
 from solvers.expert import expert_design, expert_point
 from solvers.objective import UNITS
@@ -175,6 +175,8 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     left = replace(limits, seconds=start + limits.seconds - monotonic())
     answer = expert(instance, left, watch) if narrowed is None else exhaustive(narrowed, left, watch)
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
+    if answer.design is not None:
+        answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))
     unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", rivals=(), conflicts=())
     return replace(unproved, engine=name, status=status, seconds=monotonic() - start)
 

@@ -144,6 +144,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "tokens_per_second": evaluation.tokens_per_second,
         "breakdown": dict(evaluation.breakdown),
         "memory": dict(evaluation.memory),
+        "device": [asdict(resource) for resource in evaluation.device],
         "limits": limits,
         "feasible": evaluation.feasible,
         "binding": list(evaluation.binding),

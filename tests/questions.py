@@ -53,7 +53,7 @@ def ask(text: str, *settings: str) -> Instance:
 
 _MODEL = "{layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}"
 _EXPERTS = "{layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}"
-_PRICES = "{electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: 1000, stack: 120 USD}"
+_PRICES = "{electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: 1000, stack: 120 USD, package: 900 USD}"
 _PLAN_CHOICES: dict[str, tuple[str, ...]] = {
     "tensor": ("[1, 2]", "[1, 2, 4]", "divisors"),
     "context": ("1", "[1, 2]"),

@@ -33,13 +33,20 @@ def test_without_sharing_the_gradients_are_all_reduced(plain: Hardware) -> None:
     assert (found["publish"], found["gather_forward"], found["gather_backward"], found["gather_energy"]) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("zero", [1, 2])
-def test_shared_optimizer_state_means_scattered_gradients_and_gathered_weights(plain: Hardware, zero: int) -> None:
+def test_shared_optimizer_state_means_scattered_gradients_and_gathered_weights(plain: Hardware) -> None:
     """Half the gradient exchange, and two bytes a weight after the update."""
-    found = exchanged(replace(DATA, zero=zero), plain)
+    found = exchanged(replace(DATA, zero=1), plain)
     assert found["synchronize"] == pytest.approx(3 / 4 * 4 * parameters(GPT) / 100e9)
     assert found["publish"] == pytest.approx(3 / 4 * 2 * parameters(GPT) / 100e9)
     assert (found["gather_forward"], found["gather_backward"]) == (0, 0)
+
+
+def test_shared_gradients_are_scattered_a_layer_at_a_time(plain: Hardware) -> None:
+    """No device keeps them whole, so every microbatch scatters four bytes a weight of each layer; weights are gathered once a step."""
+    found = exchanged(replace(DATA, zero=2), plain)
+    assert (found["gather_forward"], found["gather_backward"]) == (0, pytest.approx(3 / 4 * 4 * LAYER / 100e9))
+    assert found["synchronize"] == pytest.approx(3 / 4 * 4 * (TABLE + NORM) / 100e9)
+    assert found["publish"] == pytest.approx(3 / 4 * 2 * parameters(GPT) / 100e9)
 
 
 def test_shared_weights_are_gathered_a_layer_at_a_time(plain: Hardware) -> None:
@@ -106,7 +113,8 @@ def test_the_optimizer_streams_its_state_of_the_weights_it_owns(plain: Hardware)
 def test_energy_of_the_exchanges_counts_what_each_rank_sends(plain: Hardware) -> None:
     wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
     assert exchanged(DATA, wired)["energy"] == pytest.approx(2 * 2 * 3 / 4 * 4 * parameters(GPT))
-    assert exchanged(replace(DATA, zero=2), wired)["energy"] == pytest.approx(2 * 3 / 4 * (4 + 2) * parameters(GPT))
+    assert exchanged(replace(DATA, zero=1), wired)["energy"] == pytest.approx(2 * 3 / 4 * (4 + 2) * parameters(GPT))
+    assert exchanged(replace(DATA, zero=2), wired)["gather_energy"] == pytest.approx(2 * 3 / 4 * 4 * LAYER)
     assert exchanged(replace(DATA, zero=3), wired)["gather_energy"] == pytest.approx(2 * 3 / 4 * (2 + 2 + 4) * LAYER)
 
 

@@ -51,7 +51,7 @@ REFUSED = [
     ("a: *", "f.yaml:1:5: '&' and '*' begin anchors and aliases, which are not read (put the value in quotes)"),
     ("a: *b", "f.yaml:1:4: a: aliases such as '*b' are not read (write the value out)"),
     ("*a : 1", "f.yaml:1:1: aliases such as '*a' are not read (write the value out)"),
-    ("a: &b [1]", "f.yaml:1:4: a: anchors such as '&b' are not read (remove it)"),
+    ("a: &b [1]", "f.yaml:1:4: a: anchors such as '&b' are not read (write the values out)"),
     ("a: !!python/object:x {}", "f.yaml:1:4: a: tags such as '!!python/object:x' are not read (remove it)"),
     ("a: ! b", "f.yaml:1:4: a: tags such as '!' are not read (remove it)"),
     ("!a!b c", "f.yaml:1:1: words that begin with '!' are tags, which are not read (put the value in quotes)"),
@@ -75,7 +75,7 @@ def test_a_text_that_cannot_be_read_names_place_and_remedy(text: str, message: s
 
 def test_all_faults_come_at_once_and_in_the_order_of_the_file() -> None:
     with pytest.raises(InstanceError) as raised:
-        read_text("a: &x 1\nb: *x\na: 2\nc: [", "f.yaml")
+        read_text("a: !x 1\nb: !y 1\na: 2\nc: [", "f.yaml")
     assert [fault.line for fault in raised.value.faults] == [1, 2, 3, 4]
     assert str(raised.value).endswith("\n4 faults, nothing solved")
 
@@ -159,7 +159,7 @@ def test_a_bomb_of_aliases_is_refused_without_being_expanded() -> None:
     levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]" for level in range(1, 10)]
     with pytest.raises(InstanceError) as raised:
         read_text("l0: &l0 [lol]\n" + "\n".join(levels), "f.yaml")
-    assert len(raised.value.faults) == 10 + 9 * 9
+    assert len(raised.value.faults) == 1
 
 
 def message_of(path: Path) -> str:

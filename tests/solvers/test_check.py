@@ -181,7 +181,7 @@ def with_design(result: Result, instance: Instance, row: int) -> Result:
     chosen = candidate(plans, row, 0)
     verdict = verify(instance, chosen)
     words, value = to_words(instance, chosen), verdict.value
-    return replace(result, design=words, evaluation=evaluation_json(verdict.evaluation), value=value, bound=value, gap=0.0)
+    return replace(result, design=words, evaluation=evaluation_json(verdict.evaluation), value=value, bound=value, gap=0.0, trace=())
 
 
 def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
@@ -196,7 +196,7 @@ def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
 
 
 def test_a_feasible_question_that_is_claimed_to_be_infeasible_is_refused() -> None:
-    empty = {"value": None, "bound": None, "gap": None, "design": None, "evaluation": None, "checks": (), "rivals": ()}
+    empty = {"value": None, "bound": None, "gap": None, "design": None, "evaluation": None, "checks": (), "rivals": (), "trace": ()}
     claim = replace(solved(TINY), status="INFEASIBLE", **empty)  # type: ignore[arg-type]
     assert any("bound" in reason for reason in check(claim, silent).refused)
 
