@@ -52,6 +52,8 @@ class Efficiency:
 
     matrix: Real = 0.82
     """Share of the matrix peak that a large aligned product reaches."""
+    unaligned: Real = 0.75
+    """Share of that rate left where a row of an operand is no whole number of cache lines (64 values)."""
     attention: Real = 0.55
     """Share of the matrix peak inside fused attention."""
     accumulation: Real = 192.0

@@ -18,6 +18,8 @@ TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 
 
 _DEPTH_ALIGNMENT = 32.0
 """The inner dimension is padded to this many elements by the matrix engine."""
+_LINE = 64.0
+"""Values of 16 bits in a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
 
         waves * bundles * tile rows * tile columns * 2 (depth + accumulation) / (throughput * efficiency * tile's rate)
 
+    at a lower efficiency where rows of the operands are not aligned to cache lines (NVIDIA, Matrix Multiplication Background, 2023).
     Waves are ceil(tiles / bundles) for the product as a whole: the tiles of a batch share the waves.
     """
     efficiency = hardware.efficiency
@@ -103,7 +106,8 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
         tiles = np.ceil(product.rows / rows) * np.ceil(product.columns / columns) * product.count
         work = np.ceil(tiles / hardware.bundles) * hardware.bundles * (rows * columns * 2.0 / rate)
         best = np.minimum(best, work)
-    return best * depth / (hardware.throughput * efficiency.matrix)
+    aligned = (np.mod(product.depth, _LINE) < 0.5) & (np.mod(product.columns, _LINE) < 0.5)
+    return best * depth / (hardware.throughput * efficiency.matrix * np.where(aligned, 1.0, efficiency.unaligned))
 
 
 def reloads(product: Product, room: Real) -> Real:

@@ -53,6 +53,18 @@ class NetworkEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class CalibrationEntry:
+    """Where fitted constants come from, and what they leave unexplained."""
+
+    rows: Annotated[dict[str, Positive], Doc("measured step times by source")]
+    errors: Annotated[dict[str, Ratio], Doc("mean absolute relative error by source")]
+    left_out: Annotated[dict[str, float], Doc("the same for each source by constants fitted without it")]
+    at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")]
+    optimistic: Annotated[float, Bounds(0.0), Doc("measured over predicted time, 10th percentile")]
+    pessimistic: Annotated[float, Bounds(0.0), Doc("measured over predicted time, 90th percentile")]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceEntry:
     """A device one can buy."""
 
@@ -74,6 +86,7 @@ class DeviceEntry:
     devices_per_node: Positive
     sources: Annotated[dict[str, str], Doc("where each figure is from")]
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final
 from instances.registry import device
 from instances.units import quoted
 
-SUSTAINED: Final = 0.9
-"""Share of a port's nominal bandwidth that a collective sustains, as in the registry's own networks."""
+SUSTAINED: Final = 0.8
+"""Share of a port's nominal bandwidth that collectives of a training run sustain: fits those of VIA-Research/vTrain on 64 to 256 A100."""
 _GIGA: Final = 1e9
 
 _KIND: Final = re.compile(r"(?<![a-wyz])(gb300|gb200|gh200|b300|b200|h800|h200|h100|h20|a800|a100|v100)(?![0-9])")

@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
+    _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     return parser
 
@@ -166,6 +167,13 @@ def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
     parser.set_defaults(command=_accuracy)
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="measured step times, a CSV file as for `accuracy`")
+    parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
+    parser.set_defaults(command=_calibrate)
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
@@ -284,6 +292,26 @@ def _accuracy(options: argparse.Namespace) -> int:
     report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
     sys.stdout.write(report)
     return ANSWERED if result.priced else INVALID
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from instances.measured import read_measured  # noqa: PLC0415
+    from instances.registry import device  # noqa: PLC0415
+    from solvers.calibrate import calibrate, registry_text  # noqa: PLC0415
+    from solvers.files import write_whole  # noqa: PLC0415
+
+    _check_target(options.out)
+    kind = options.gpu.partition("-")[0]
+    try:
+        device(options.gpu)
+        rows = [row for row in read_measured(options.file).measurements if row.gpu.partition("-")[0] == kind]
+        text = registry_text(calibrate(rows), options.file.name)
+    except ValueError as error:
+        _usage(str(error))
+    if options.out and str(options.out) != "-":
+        write_whole(options.out, text)
+    sys.stdout.write(text)
+    return ANSWERED
 
 
 def _list(options: argparse.Namespace) -> int:

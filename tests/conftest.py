@@ -37,7 +37,16 @@ def small_model() -> Transformer:
 def plain() -> Hardware:
     """A device of round figures without any launch cost, setup or latency, on which times can be computed by hand."""
     smooth = Efficiency(
-        matrix=1.0, attention=1.0, accumulation=0.0, stream=1.0, half_stream=0.0, resident=1.0, kernel=0.0, host=0.0, step=0.0
+        matrix=1.0,
+        unaligned=1.0,
+        attention=1.0,
+        accumulation=0.0,
+        stream=1.0,
+        half_stream=0.0,
+        resident=1.0,
+        kernel=0.0,
+        host=0.0,
+        step=0.0,
     )
     return Hardware(
         name="plain",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossflow.evaluate import Design, evaluate
-from crossflow.hardware import Cluster, Hardware, take
+from crossflow.hardware import Cluster, Efficiency, Hardware, take
 from crossflow.parameters import step_flops
 from crossflow.plan import Plan, plan_at, table
 from crossflow.transformer import price, price_directly
@@ -119,7 +119,7 @@ def test_published_megatron_step_times_are_met_within_fifteen_percent_unfitted()
     with reference("measured/training-extra.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["source"].startswith("Korthikanti")]
     assert len(rows) == 8
-    hardware = build_device(device("a100-80g"), "a100-80g", "fp16", 2)
+    hardware = replace(build_device(device("a100-80g"), "a100-80g", "fp16", 2), efficiency=Efficiency())
     for row in rows:
         model, cluster, plan = _megatron(row)
         predicted = evaluate(model, Design(hardware, cluster, plan)).step_time
