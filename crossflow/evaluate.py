@@ -68,6 +68,8 @@ class Evaluation:
     """Everything the model says of one design, in SI units."""
 
     step_time: float
+    likely: tuple[float, float]
+    """Seconds between which four of five measured runs lay, beside their predictions; the step time itself where nothing was fitted."""
     breakdown: tuple[tuple[str, float], ...]
     """Seconds by use; they add up to the step time."""
     memory: tuple[tuple[str, float], ...]
@@ -119,6 +121,7 @@ def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), pric
     time, energy = float(bill.step_time), float(bill.energy)
     return Evaluation(
         step_time=time,
+        likely=(time * hardware.spread[0], time * hardware.spread[1]),
         breakdown=_floats(bill.time),
         memory=_floats((*bill.memory, ("reserved", hardware.reserved_memory))),
         limits=limits(bill, hardware, budget),

@@ -110,6 +110,8 @@ class Hardware:
     reserved_memory: float = 4.0 * 2**30
     """Bytes of DRAM that the framework, the runtime and fragmentation take."""
     efficiency: Efficiency = Efficiency()
+    spread: tuple[float, float] = (1.0, 1.0)
+    """Measured over predicted step time, 10th and 90th percentile of the runs that the constants were fitted to; (1, 1) without a fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         package_area=entry.package_area,
         reserved_memory=entry.reserved_memory,
         efficiency=efficiency_with(entry.efficiency),
+        spread=(entry.calibration.optimistic, entry.calibration.pessimistic) if entry.calibration else (1.0, 1.0),
     )
 
 

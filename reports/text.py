@@ -139,7 +139,14 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
         rates.append(f"{_shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return _listed(f"  {'':<{_LABEL}}", " · ".join(rates))
+    return [*_likely_line(evaluation), *_listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+
+
+def _likely_line(evaluation: dict[str, Any]) -> list[str]:
+    """The step times that measured runs of this kind of device would suggest, where there were some to fit the model to."""
+    low, high = evaluation["likely"]
+    words = f"likely {_time(low)} to {_time(high)}, as four of five measured runs were"
+    return [f"  {'':<{_LABEL}}{words}"] if low < high else []
 
 
 def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:

@@ -141,6 +141,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
     plain = {name: getattr(evaluation, name) for name in _PLAIN}
     return {
         **plain,
+        "likely": list(evaluation.likely),
         "tokens_per_second": evaluation.tokens_per_second,
         "breakdown": dict(evaluation.breakdown),
         "memory": dict(evaluation.memory),

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossflow.device import device_from
 from crossflow.evaluate import Design, evaluate
+from crossflow.generator import generate
 from crossflow.hardware import Cluster, Efficiency, Hardware, take
 from crossflow.parameters import step_flops
 from crossflow.plan import Plan, plan_at, table
 from crossflow.transformer import price, price_directly
 from crossflow.workload import Transformer
-from instances.registry import build_device, device, names
+from instances.registry import build_device, build_technology, device, names, technology, usual_split
 from tests.conftest import FACTORS, GROWING, SHRINKING, scaled
 from tests.crossflow.strategies import MODELS, plans
 from tests.paths import reference
@@ -24,10 +26,19 @@ CLUSTERS = (Cluster(48, (8, 48)), Cluster(48, (4, 12, 48)), Cluster(48, (48,)))
 
 def device_on(cluster: Cluster, name: str = "a100-80g") -> Hardware:
     """A device of the registry with as many network levels as the cluster; a middle level has links between those of the others."""
-    built = build_device(device(name), name, "fp16", 2)
+    built = build_device(device(name), name, "fp16", 2) if name in names("hardware") else usual_chip(name)
     node, outer = built.links
     middle = replace(outer, bandwidth=outer.bandwidth * 2.0)
     return replace(built, links={1: (outer,), 2: (node, outer), 3: (node, middle, outer)}[len(cluster.level_sizes)])
+
+
+def usual_chip(name: str) -> Hardware:
+    """What a technology makes of its usual split; its outer links join the node as well where the split has no inner ones."""
+    entry = technology(name)
+    made_of = build_technology(entry, name)
+    built = device_from(made_of, generate(made_of, usual_split(entry)), 2.0, 0.1, Efficiency())
+    node, outer = built.links
+    return replace(built, links=(node if float(node.bandwidth) > 0.0 else outer, outer))
 
 
 def many(hardware: Hardware, count: int) -> Hardware:
@@ -71,7 +82,7 @@ def test_the_breakdown_adds_up_to_the_step_time(model: Transformer, data: st.Dat
     assert sum(size for _, size in evaluation.memory) == pytest.approx(evaluation.limits[0].used, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", names("hardware"))
+@pytest.mark.parametrize("name", [*names("hardware"), *names("technologies")])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @settings(max_examples=8)
 @given(data=st.data())

@@ -198,3 +198,12 @@ def test_one_of_a_thing_is_not_several(tiny: Result) -> None:
     assert "1 designs" not in text
     assert text.startswith("tiny   1 design, 1 keeps every limit")
     assert format_quantity(1.0, "time") == "1 s"
+
+
+def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: Result) -> None:
+    """The A100 is calibrated; a technology is not."""
+    assert tiny.evaluation is not None
+    low, high = tiny.evaluation["likely"]
+    assert low < tiny.evaluation["step_time"] < high
+    assert f"likely {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
+    assert "likely" not in answer(solved(ask(TINY_FREE)))
