@@ -31,17 +31,27 @@ def test_constants_that_made_the_times_are_found_again() -> None:
     assert 0.97 < found.optimistic <= found.pessimistic < 1.03
 
 
-@pytest.mark.parametrize(("name", "kind"), [("a100-80g", "a100"), ("h100-sxm", "h100")])
-def test_the_committed_constants_keep_the_accuracy_they_claim(name: str, kind: str) -> None:
+@pytest.mark.parametrize("name", ["a100-40g", "a100-80g"])
+def test_the_committed_constants_keep_the_accuracy_they_claim(name: str) -> None:
     """A change of the model that makes it worse on measured machines fails here; a better fit needs `crossopt calibrate` again."""
     calibration = device(name).calibration
     assert calibration is not None
-    rows = measured(kind)
+    rows = measured("a100")
     off = np.abs(predictions(rows)[:, 0] / np.array([row.seconds for row in rows]) - 1.0)
     for source, claimed in calibration.errors.items():
         mine = off[[row.source == source for row in rows]]
         assert len(mine) == calibration.rows[source]
         assert mine.mean() == pytest.approx(claimed, abs=0.002), source
+
+
+def test_the_constants_of_the_a100_carry_over_to_megatron_core_on_h100() -> None:
+    """Nothing was fitted to these runs: Megatron-Bridge, DGX Cloud recipes and NeMo stay within 11 % on average, source by source."""
+    rows = [row for row in read_measured(reference("measured/training-extra.csv")).measurements if row.gpu == "h100-sxm"]
+    off = np.abs(predictions(rows)[:, 0] / np.array([row.seconds for row in rows]) - 1.0)
+    for kind, least in (("Megatron-Bridge", 10), ("DGX Cloud", 25), ("NeMo 24.07", 30)):
+        mine = off[[kind in row.source for row in rows]]
+        assert len(mine) >= least
+        assert mine.mean() < 0.11, kind
 
 
 def test_too_few_rows_are_refused() -> None:
