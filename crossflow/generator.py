@@ -157,14 +157,14 @@ def split_for_stacks(technology: Technology, split: Split, stacks: Real) -> Spli
 def dram_power_at_nominal(technology: Technology, stacks: Real, die_area: Real, dram_edge: Real) -> Real:
     """Watts that run `stacks` stacks at nominal frequency: energy per bit * wires * frequency + static power of the capacity."""
     dram = technology.dram
-    links = _dram_links(dram, stacks, dram_edge * _perimeter(die_area))
-    return nominal_frequency_power(dram, dram.energy_per_bit * dram.nominal_frequency * links) + _dram_static_power(dram, stacks)
+    links = dram_links(dram, stacks, dram_edge * perimeter_of(die_area))
+    return nominal_frequency_power(dram, dram.energy_per_bit * dram.nominal_frequency * links) + dram_static_power(dram, stacks)
 
 
 def generate(technology: Technology, split: Split) -> Architecture:
     """The architecture that the split buys; what does not fit is zero."""
-    areas, powers, perimeter = split.areas, split.powers, _perimeter(split.die_area)
-    core = _compute(technology.core, areas.core, powers.core)
+    areas, powers, perimeter = split.areas, split.powers, perimeter_of(split.die_area)
+    core = compute(technology.core, areas.core, powers.core)
     dram = _dram(technology.dram, split, perimeter)
     return Architecture(
         core=core,
@@ -172,13 +172,13 @@ def generate(technology: Technology, split: Split) -> Architecture:
         l1=_sram(technology.l1, areas.l1, powers.l1, core.bundles),
         l2=_sram(technology.l2, areas.l2, powers.l2, core.bundles),
         dram=dram,
-        intra=_network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
-        inter=_network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
+        intra=network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
+        inter=network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
         package_area=split.die_area + dram.package_area,
     )
 
 
-def _compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
+def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
     cores = _count(area, core.area)
     bundles = np.floor(cores / core.cores_per_bundle)
@@ -195,33 +195,58 @@ def _compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     )
 
 
-def _sram(sram: SramTechnology, area: Real, power: Real, bundles: Real) -> Sram:
-    """Banks = floor(area / (cells / (1 - overhead) + bundles * controller)); bandwidth = (power - static power) / energy per byte.
+def sram_banks(sram: SramTechnology, area: Real, bundles: Real) -> Real:
+    """Banks = floor(area / (cells / (1 - overhead) + bundles * controller))."""
+    return _count(area, _bank_area(sram, bundles))
+
+
+def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
+    """Watts that keep the banks alive."""
+    return 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
+
+
+def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real) -> Sram:
+    """The level with so many banks, of whose power `static` is not left for moving bytes: bandwidth = the rest / energy per byte.
 
     Bandwidth does not depend on the number of banks. Banks that the power cannot keep alive count as absent.
     """
-    bank_area = 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
-    banks = _count(area, bank_area)
-    dynamic = power - 8.0 * sram.static_power_per_bit * (banks * sram.bank_capacity)
+    dynamic = power - static
     present = np.where((banks > 0.0) & (dynamic > 0.0), 1.0, 0.0)[()]
     return Sram(
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
         bandwidth=np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit) * present,
-        area=banks * bank_area * present,
+        area=banks * _bank_area(sram, bundles) * present,
         power=power * present,
     )
 
 
+def _sram(sram: SramTechnology, area: Real, power: Real, bundles: Real) -> Sram:
+    banks = sram_banks(sram, area, bundles)
+    return sram_of(sram, banks, bundles, power, sram_static_power(sram, banks))
+
+
+def _bank_area(sram: SramTechnology, bundles: Real) -> Real:
+    return 8.0 * sram.area_per_bit * sram.bank_capacity / (1.0 - sram.overhead) + bundles * sram.controller_area
+
+
 def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
-    """Stacks by package room and controllers, wires by die edge and stacks, frequency by the power left after static power."""
+    stacks = dram_stacks(dram, split)
+    return dram_of(dram, stacks, split.edges.dram * perimeter, split.powers.dram, dram_static_power(dram, stacks))
+
+
+def dram_stacks(dram: DramTechnology, split: Split) -> Real:
+    """Stacks by package room and controllers."""
     room = _count(np.maximum(split.package_area - split.die_area, 0.0), dram.stack_area)
-    stacks = np.minimum(room, _count(split.areas.dram, dram.controller_area))
-    links = _dram_links(dram, stacks, split.edges.dram * perimeter)
-    static = _dram_static_power(dram, stacks)
+    return np.minimum(room, _count(split.areas.dram, dram.controller_area))
+
+
+def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
+    """So many stacks: wires by die edge and stacks, frequency by the power left after `static`, which keeps the stacks alive."""
+    links = dram_links(dram, stacks, edge)
     present = np.minimum(links, 1.0)
     nominal_power = dram.energy_per_bit * dram.nominal_frequency * np.maximum(links, 1.0)
-    point = operating_point(dram, np.maximum(split.powers.dram - static, 0.0), nominal_power)
+    point = operating_point(dram, np.maximum(power - static, 0.0), nominal_power)
     return Dram(
         stacks=stacks,
         links=links,
@@ -231,11 +256,11 @@ def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
         bandwidth=links * point.frequency / 8.0,
         area=stacks * dram.controller_area,
         package_area=stacks * dram.stack_area,
-        power=np.maximum(static, np.minimum(static + point.power * present, split.powers.dram)),
+        power=np.maximum(static, np.minimum(static + point.power * present, power)),
     )
 
 
-def _network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
+def network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Network:
     """Wires by die area and die edge; bandwidth to a neighbour = wires * frequency * utilisation / (8 * degree)."""
     links = np.minimum(_count(area, link.area), _count(edge * link.links_per_metre, 1.0))
     present = np.minimum(links, 1.0)
@@ -250,16 +275,16 @@ def _network(link: LinkTechnology, area: Real, power: Real, edge: Real) -> Netwo
     )
 
 
-def _dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
+def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
     """Wires = min(floor(edge * wires per metre), wires per stack * stacks)."""
     return np.minimum(_count(edge * dram.links_per_metre, 1.0), dram.links_per_stack * stacks)
 
 
-def _dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
+def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:
     return 8.0 * dram.static_power_per_bit * (stacks * dram.stack_capacity)
 
 
-def _perimeter(die_area: Real) -> Real:
+def perimeter_of(die_area: Real) -> Real:
     """Edge length of a square die."""
     return 4.0 * np.sqrt(die_area)
 

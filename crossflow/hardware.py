@@ -95,6 +95,8 @@ class Hardware:
     l1: Memory
     registers: Memory
     links: tuple[Link, ...]
+    open_bundles: Real = 0.0
+    """1 where `bundles` is the least of several numbers that the device may have, which whole waves must not count on."""
     register_traffic: Real = 0.57
     """Register bytes per matrix FLOP after reuse inside the matrix engine."""
     wide_share: Real = 1.0

@@ -104,10 +104,18 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
     best: Real = np.inf
     for rows, columns, rate in TILES:
         tiles = np.ceil(product.rows / rows) * np.ceil(product.columns / columns) * product.count
-        work = np.ceil(tiles / hardware.bundles) * hardware.bundles * (rows * columns * 2.0 / rate)
+        work = _places(tiles, hardware) * (rows * columns * 2.0 / rate)
         best = np.minimum(best, work)
     aligned = (np.mod(product.depth, _LINE) < 0.5) & (np.mod(product.columns, _LINE) < 0.5)
     return best * depth / (hardware.throughput * efficiency.matrix * np.where(aligned, 1.0, efficiency.unaligned))
+
+
+def _places(tiles: Real, hardware: Hardware) -> Real:
+    """Places for tiles in whole waves, ceil(tiles / bundles) * bundles; for an open number of at least `bundles`, the least there can be."""
+    whole = np.ceil(tiles / hardware.bundles) * hardware.bundles
+    if np.ndim(hardware.open_bundles) == 0 and hardware.open_bundles == 0.0:
+        return whole
+    return np.where(hardware.open_bundles > 0.0, np.maximum(tiles, hardware.bundles), whole)
 
 
 def reloads(product: Product, room: Real) -> Real:

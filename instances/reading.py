@@ -35,7 +35,7 @@ _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
-_MOST_DESIGNS = 10**15
+_MOST_DESIGNS = 10**24
 
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = ()) -> Instance:

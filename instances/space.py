@@ -14,7 +14,7 @@ import numpy as np
 from crossflow.arrays import Array, Index, Mask, Real
 from crossflow.cost import device_price
 from crossflow.device import device_from
-from crossflow.generator import Parts, Split, dram_power_at_nominal, generate
+from crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
 from crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossflow.kernel_plan import KernelPlan
 from crossflow.kernel_plan import broken_rules as broken_kernel_rules
@@ -75,11 +75,11 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
     """The hardware points from `start` up to `stop`, those that can be built."""
     points = np.arange(start, stop)
     if isinstance(instance.hardware, Hardware):
-        return Devices(_priced(instance, instance.hardware, 0.0), points, 0)
+        return Devices(priced(instance, instance.hardware, 0.0), points, 0)
     hardware, stacks = _generated(instance.hardware, points)
-    built = np.broadcast_to(_buildable(hardware), points.shape)
-    kept = take(_as_arrays(hardware, len(points)), np.flatnonzero(built))
-    return Devices(_priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
+    built = np.broadcast_to(buildable(hardware), points.shape)
+    kept = take(as_arrays(hardware, len(points)), np.flatnonzero(built))
+    return Devices(priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
 
 
 def device_at(instance: Instance, point: int) -> Hardware:
@@ -211,7 +211,13 @@ def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
 
 def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:
     """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
-    chosen = _chosen(free.options, points)
+    split = split_of(free, _chosen(free.options, points))
+    built = generate(free.technology, split)
+    return device_of(free, built, split.die_area), built.dram.stacks
+
+
+def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
+    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split."""
     areas = _parts(free.areas, free.die_area, chosen, "area")
     powers = _parts(free.powers, free.power, chosen, "power")
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
@@ -222,10 +228,14 @@ def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:
     package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
-    built = generate(free.technology, Split(die, package, areas, powers, edges))
+    return Split(die, package, areas, powers, edges)
+
+
+def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
+    """The device that an architecture on such a die makes, with the links of each network level."""
     device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
     links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory), built.dram.stacks
+    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory)
 
 
 def _sum(areas: Parts) -> Real:
@@ -244,7 +254,7 @@ def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) ->
     return Parts(**values)
 
 
-def _buildable(hardware: Hardware) -> Mask:
+def buildable(hardware: Hardware) -> Mask:
     """Which points have cores, every memory and every link that the network levels use."""
     needed: list[Real] = [hardware.throughput, hardware.bundles]
     for memory in (hardware.dram, hardware.l2, hardware.l1, hardware.registers):
@@ -259,7 +269,7 @@ def _buildable(hardware: Hardware) -> Mask:
 Record = TypeVar("Record", Hardware, Memory, Link)
 
 
-def _as_arrays(hardware: Hardware, count: int) -> Hardware:
+def as_arrays(hardware: Hardware, count: int) -> Hardware:
     """The same devices with every array as long as the block, since the generator's results keep the shape of what they depend on."""
 
     def full(value: object) -> object:
@@ -273,7 +283,7 @@ def _as_arrays(hardware: Hardware, count: int) -> Hardware:
     return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
 
 
-def _priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
+def priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
     if instance.prices is None:
         return hardware
     return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks))

@@ -1,16 +1,22 @@
 """Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
 
-from crossflow.arrays import Array
+import numpy as np
+
+from crossflow.arrays import Array, Index
 from crossflow.bill import Prices
 from crossflow.gemm import price as price_gemm
-from crossflow.hardware import Cluster, Hardware
+from crossflow.hardware import Cluster, Hardware, take
 from crossflow.lstm import price as price_lstm
 from crossflow.memory import peak_memory
 from crossflow.plan import Plans
+from crossflow.plan import rows_of as plan_rows
 from crossflow.transformer import price as price_transformer
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer, Workload
+from instances.boxes import Corners
+from instances.instance import Instance
 from instances.space import AnyPlans
+from solvers.objective import values
 
 
 def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Prices:
@@ -23,6 +29,28 @@ def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPl
         case Gemm(), tuple():
             return price_gemm(workload, hardware, cluster, plans)
     raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")
+
+
+def rows_of(plans: AnyPlans, rows: Index) -> AnyPlans:
+    """Some of the plans."""
+    return plan_rows(plans, rows) if isinstance(plans, Plans) else tuple(plans[int(row)] for row in rows)
+
+
+def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
+    """The objective of every plan (rows) on every chip (columns); infinite where the chip is none or the plan does not fit it."""
+    hardware = chips.hardware
+    found = np.full((len(plans), len(chips.alive)), np.inf)
+    if not len(plans) or not chips.alive.any():
+        return found
+    needed = memory_of(instance.workload, hardware, instance.cluster, plans) + hardware.reserved_memory
+    fits = (needed[:, None] <= np.asarray(hardware.dram.capacity)) & chips.alive
+    rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(chips.alive)
+    if not len(rows):
+        return found
+    fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
+    prices = price(instance.workload, fewer, instance.cluster, rows_of(plans, rows))
+    found[np.ix_(rows, columns)] = values(instance, prices, fewer)
+    return np.where(fits, found, np.inf)
 
 
 def memory_of(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Array:

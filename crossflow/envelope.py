@@ -1,0 +1,126 @@
+"""The best that any split between two splits can buy: every resource at its highest, everything it costs at its lowest.
+
+A step never gets slower when a resource grows, so a step on this architecture is at least as fast as on any architecture between
+(a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
+
+    cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
+    clocks and bandwidths             by the most power, less the least that keeps memories alive
+    voltage, used area, used power    by the least power and area, the voltage beside the most cores
+
+In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
+count differently many, such a figure is therefore moved outwards by one part in 1e12, some thousand times the error of its operations.
+Between equal splits the envelope is the architecture itself, to the last bit.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossflow.arrays import Real
+from crossflow.generator import (
+    Architecture,
+    Compute,
+    Dram,
+    Network,
+    Split,
+    Sram,
+    compute,
+    dram_of,
+    dram_stacks,
+    dram_static_power,
+    network,
+    perimeter_of,
+    sram_banks,
+    sram_of,
+    sram_static_power,
+)
+from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+
+_OUTWARD = 1.0e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What no architecture between the two splits surpasses."""
+
+    best: Architecture
+    open_bundles: Real
+    """1 where the number of bundles is open; `best.core.bundles` is then the least that a chip with any has."""
+    least_stacks: Real
+
+
+def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
+    """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`."""
+    low, high = (compute(technology.core, split.areas.core, split.powers.core) for split in (least, most))
+    fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
+    stacks = _stacks(technology.dram, least, most)
+    dram = _dram(technology.dram, least, most, stacks)
+    best = Architecture(
+        core=_core(technology.core, least, most, low, high, fewest),
+        registers=_sram(technology.registers, least, most, "registers", fewest, high.bundles),
+        l1=_sram(technology.l1, least, most, "l1", fewest, high.bundles),
+        l2=_sram(technology.l2, least, most, "l2", fewest, high.bundles),
+        dram=dram,
+        intra=_network(technology.intra, least, most, "intra"),
+        inter=_network(technology.inter, least, most, "inter"),
+        package_area=least.die_area + dram.package_area,
+    )
+    return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
+
+
+def _core(core: CoreTechnology, least: Split, most: Split, low: Compute, high: Compute, fewest: Real) -> Compute:
+    """Peak N f(P / N) by the most of both; voltage by the least power on the most cores."""
+    slow, differ = compute(core, most.areas.core, least.powers.core), low.cores < high.cores
+    return replace(
+        high,
+        bundles=fewest,
+        peak=_raised(high.peak, differ),
+        voltage=_lowered(slow.voltage, differ),
+        area=low.area,
+        power=low.power,
+    )
+
+
+def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: Real, bundles: Real) -> Sram:
+    """As many banks as the most area holds beside the fewest bundles, and the bandwidth that the fewest banks leave."""
+    most_banks = sram_banks(sram, getattr(most.areas, level), fewest)
+    least_banks = sram_banks(sram, getattr(least.areas, level), bundles)
+    best = sram_of(sram, most_banks, fewest, getattr(most.powers, level), sram_static_power(sram, least_banks))
+    same = (least_banks == most_banks) & np.equal(fewest, bundles)
+    return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=np.minimum(getattr(least.powers, level), best.power))
+
+
+def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
+    """The fewest and the most stacks; room in the package may shrink when the die grows, so it is looked at both ends."""
+    rooms = (least, most, replace(least, areas=most.areas), replace(most, areas=least.areas))
+    counts = np.broadcast_arrays(*(dram_stacks(dram, split) for split in rooms))
+    return np.minimum.reduce(counts)[()], np.maximum.reduce(counts)[()]
+
+
+def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Dram:
+    """Capacity and wires of the most stacks, and the clock that is left after keeping the fewest alive."""
+    fewest, count = stacks
+    static = dram_static_power(dram, fewest)
+    edges = tuple(split.edges.dram * perimeter_of(split.die_area) for split in (least, most))
+    low = dram_of(dram, fewest, edges[0], least.powers.dram, static)
+    high = dram_of(dram, count, edges[1], most.powers.dram, static)
+    differ = (fewest < count) | (low.links < high.links)
+    power = _lowered(low.power, differ | np.less(least.powers.dram, most.powers.dram))
+    return replace(high, bandwidth=_raised(high.bandwidth, differ), area=low.area, package_area=low.package_area, power=power)
+
+
+def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Network:
+    low, high = (
+        network(link, getattr(split.areas, level), getattr(split.powers, level), getattr(split.edges, level) * perimeter_of(split.die_area))
+        for split in (least, most)
+    )
+    bandwidth = _raised(high.bandwidth, low.links < high.links)
+    return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
+
+
+def _raised(value: Real, differ: Real) -> Real:
+    return value * np.where(differ, 1.0 + _OUTWARD, 1.0)
+
+
+def _lowered(value: Real, differ: Real) -> Real:
+    return value * np.where(differ, 1.0 - _OUTWARD, 1.0)

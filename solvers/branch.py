@@ -1,0 +1,184 @@
+"""Monotone branch and bound over boxes of hardware points and lists of plans: exact, without a solver.
+
+A step on the best device that a box can hold is at least as fast as on any device in it, so the objective there bounds the box from
+below, plan by plan. The plan with the least bound is looked at first:
+
+    take the box and the plans with the least bound; cut the box in two; price the plans on the best device of either part;
+    forget plans that do not fit or are bounded by the best value known; on a box of one point the bound is the value itself
+
+until nothing is bounded below the best value. Where a box is cut is decided once, when it is first looked at, so that the cuts form one
+tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
+
+import numpy as np
+
+from crossflow.arrays import Array, Index
+from instances.boxes import Boxes, Corners, Grid, corners, grid, tightened, whole
+from instances.instance import Instance
+from instances.space import AnyPlans
+from solvers.incumbent import Incumbent
+from solvers.pricing import rows_of, values_of
+
+_PLANS = 4096
+"""Plans of a box that are looked at together; the others wait with their bounds."""
+_DIVING = 16
+"""Plans that decide the way of a dive."""
+_DECIDING = 4
+"""Plans by which is decided where a box is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A box in two: places of one choice up to `place`, and above it."""
+
+    choice: int
+    place: int
+
+
+@dataclass(slots=True)
+class Node:
+    """A box in the tree of cuts."""
+
+    box: Boxes
+    cut: Cut | None = None
+    parts: tuple["Node", ...] = ()
+    corners: Corners | None = None
+    """Of the parts."""
+
+    @property
+    def single(self) -> bool:
+        return bool((self.box.low == self.box.high).all())
+
+
+@dataclass(slots=True)
+class Search:
+    """Where the search stands."""
+
+    root: Node
+    best: Incumbent
+    heap: list[tuple[float, int, Node, Index, Array]] = field(default_factory=list)
+    boxes: int = 1
+    bounds: int = 0
+    """Plans bounded, all boxes together."""
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    stopped: str = "complete"
+
+    @property
+    def bound(self) -> float:
+        """No design is below this."""
+        return min(self.best.value, self.heap[0][0]) if self.heap else self.best.value
+
+
+Watch = Callable[[Search], None]
+
+
+def branch(instance: Instance, plans: AnyPlans, start: Incumbent, watch: Watch, deadline: float = float("inf"), gap: float = 0.0) -> Search:
+    """Search until no plan on any box is bounded below the best value, or until gap or deadline."""
+    space, began, order = grid(instance), monotonic(), count()
+    search = Search(root_node(instance, space), start)
+    _keep(search, search.root, np.arange(len(plans)), values_of(instance, corners(instance, space, search.root.box), plans)[:, 0], order)
+    try:
+        while search.heap and not _closed(search, gap):
+            if monotonic() >= deadline:
+                search.stopped = "time limit"
+                break
+            _, _, node, rows, bounds = heappop(search.heap)
+            if len(rows) > _PLANS:
+                heappush(search.heap, (float(bounds[_PLANS]), next(order), node, rows[_PLANS:], bounds[_PLANS:]))
+                rows = rows[:_PLANS]
+            _look(instance, space, search, node, rows, plans, order)
+            search.trace.append((monotonic() - began, search.best.value, search.bound))
+            watch(search)
+    except KeyboardInterrupt:
+        search.stopped = "interrupted"
+    return search
+
+
+def root_node(instance: Instance, space: Grid) -> Node:
+    """The box of all points."""
+    return Node(tightened(instance, space, whole(space)))
+
+
+def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> None:
+    """Cut a box in two."""
+    box = tightened(instance, space, halves(node.box, cut))
+    node.cut = cut
+    node.corners = corners(instance, space, box)
+    node.parts = tuple(Node(Boxes(box.low[[part]], box.high[[part]])) for part in (0, 1))
+
+
+def halves(box: Boxes, cut: Cut) -> Boxes:
+    """The two parts of one box."""
+    low, high = np.repeat(box.low, 2, axis=0), np.repeat(box.high, 2, axis=0)
+    high[0, cut.choice], low[1, cut.choice] = cut.place, cut.place + 1
+    return Boxes(low, high)
+
+
+def _closed(search: Search, gap: float) -> bool:
+    """Whether the bound is within the gap of the best value."""
+    return search.heap[0][0] >= search.best.value or search.best.value - search.heap[0][0] <= gap * search.best.value
+
+
+def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
+    """Bound the plans on the parts of the box."""
+    chosen = rows_of(plans, rows)
+    if not node.parts:
+        split_node(instance, space, node, _cut(instance, space, node, rows_of(chosen, np.arange(min(_DECIDING, len(rows)))), search.best.value))
+        search.boxes += 2
+    bounds = values_of(instance, node.corners, chosen)
+    for column, part in enumerate(node.parts):
+        search.bounds += len(rows)
+        _keep(search, part, rows, bounds[:, column], order)
+
+
+def _keep(search: Search, node: Node, rows: Index, bounds: Array, order: "count[int]") -> None:
+    """Keep the plans that may be better than the best; on a single point the least is the new best."""
+    if node.single:
+        least = int(np.argmin(bounds)) if len(bounds) else 0
+        if len(bounds) and bounds[least] < search.best.value:
+            search.best = Incumbent(float(bounds[least]), node.box.low[0], int(rows[least]))
+        return
+    kept = np.flatnonzero(bounds < search.best.value)
+    if len(kept):
+        kept = kept[np.argsort(bounds[kept], kind="stable")]
+        heappush(search.heap, (float(bounds[kept[0]]), next(order), node, rows[kept], bounds[kept]))
+
+
+def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: float) -> Cut:
+    """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
+
+    Every cut of every choice is tried on a few plans, its lower part only: the upper part keeps the best device.
+    """
+    cuts = [Cut(choice, place) for choice, (low, high) in enumerate(zip(node.box.low[0], node.box.high[0], strict=True)) for place in range(low, high)]
+    low, high = np.repeat(node.box.low, len(cuts), axis=0), np.repeat(node.box.high, len(cuts), axis=0)
+    for row, cut in enumerate(cuts):
+        high[row, cut.choice] = cut.place
+    bounds = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0)
+    widths = (node.box.high - node.box.low)[0] + 1
+    share = np.array([(cut.place - node.box.low[0, cut.choice] + 1) / widths[cut.choice] for cut in cuts])
+    forgotten = bounds >= value
+    if forgotten.any():
+        return cuts[int(np.argmax(np.where(forgotten, share, 0.0)))]
+    middle = np.array([cut.place == (node.box.low[0, cut.choice] + node.box.high[0, cut.choice]) // 2 for cut in cuts])
+    return cuts[int(np.argmax(np.where(middle, bounds, -np.inf)))]
+
+
+def dive(instance: Instance, space: Grid, plans: AnyPlans) -> Index | None:
+    """A chip that keeps the budgets: the better part of every box, down to one point. None where no chip does."""
+    node, chosen = root_node(instance, space), plans
+    bounds = values_of(instance, corners(instance, space, node.box), chosen).min(axis=1)
+    while not node.single:
+        if not np.isfinite(bounds).any():
+            return None
+        chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:_DIVING])
+        split_node(instance, space, node, _cut(instance, space, node, chosen, np.inf))
+        table = values_of(instance, node.corners, chosen)
+        better = int(table[:, 1].min() <= table[:, 0].min())
+        node, bounds = node.parts[better], table[:, better]
+    return node.box.low[0] if np.isfinite(bounds).any() else None

@@ -1,0 +1,79 @@
+"""A good design to start from: alternating between the best plan for a chip and the best chip for a few plans."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+
+from crossflow.arrays import Array, Index
+from instances.boxes import Boxes, Grid, corners
+from instances.instance import Instance
+from instances.space import AnyPlans
+from solvers.pricing import rows_of, values_of
+
+_PLANS = 16
+"""Plans for which a chip is sought."""
+_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A design by its hardware places and its plan's row; the value is infinite where there is none."""
+
+    value: float
+    places: Index
+    row: int
+
+
+def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Index, count: int) -> tuple[Index, Array]:
+    """The rows of the plans with the least values on one chip, and those values, ascending; infinite where a plan does not fit."""
+    found = values_of(instance, corners(instance, space, Boxes(places[None], places[None])), plans)[:, 0]
+    rows = np.argsort(found, kind="stable")[:count]
+    return rows, found[rows]
+
+
+def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> Incumbent:
+    """The design to which alternating steps lead from a chip; no step is taken that does not lower the value."""
+    places = start
+    rows, found = best_plans(instance, space, plans, places, _PLANS)
+    best = Incumbent(float(found[0]), places, int(rows[0]))
+    for _ in range(_ROUNDS):
+        moves = _moves(space, best.places)
+        if not len(moves):
+            return best
+        chosen = rows_of(plans, rows)
+        table = values_of(instance, corners(instance, space, Boxes(moves, moves)), chosen)
+        row, column = np.unravel_index(int(np.argmin(table)), table.shape)
+        if not table[row, column] < best.value:
+            return best
+        best = Incumbent(float(table[row, column]), moves[column], int(rows[row]))
+        rows, found = best_plans(instance, space, plans, best.places, _PLANS)
+        if found[0] < best.value:
+            best = Incumbent(float(found[0]), best.places, int(rows[0]))
+    return best
+
+
+def _moves(space: Grid, places: Index) -> Index:
+    """All other options of one choice, and one choice a step up for another a step down."""
+    sizes = np.array(space.sizes)
+    found = [*_single_moves(sizes, places), *_pair_moves(sizes, places)]
+    return np.array(found, np.int64).reshape(-1, len(places))
+
+
+def _single_moves(sizes: Index, places: Index) -> Iterator[Index]:
+    for choice, size in enumerate(sizes):
+        for place in range(size):
+            if place != places[choice]:
+                moved = places.copy()
+                moved[choice] = place
+                yield moved
+
+
+def _pair_moves(sizes: Index, places: Index) -> Iterator[Index]:
+    """One choice up and another down, each to any option."""
+    for up, down in permutations(range(len(sizes)), 2):
+        for higher, lower in product(range(places[up] + 1, sizes[up]), range(places[down])):
+            moved = places.copy()
+            moved[up], moved[down] = higher, lower
+            yield moved
