@@ -115,6 +115,11 @@ def rows_of(plans: Plans, rows: Index | slice) -> Plans:
     return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
 
 
+def joined(parts: Sequence[Plans]) -> Plans:
+    """The plans of several tables in one, in their order."""
+    return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
+
+
 Rule = tuple[str, Mask]
 
 

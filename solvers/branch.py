@@ -19,10 +19,10 @@ from time import monotonic
 import numpy as np
 
 from crossflow.arrays import Array, Index
-from instances.boxes import Boxes, Corners, Grid, corners, grid, tightened, whole
+from instances.boxes import Boxes, Corners, Grid, corners, tightened, whole
 from instances.instance import Instance
 from instances.space import AnyPlans
-from solvers.incumbent import Incumbent
+from solvers.incumbent import Incumbent, at_row
 from solvers.pricing import rows_of, values_of
 
 _PLANS = 4096
@@ -75,17 +75,27 @@ class Search:
         return min(self.best.value, self.heap[0][0]) if self.heap else self.best.value
 
 
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """How long to search, and how close."""
+
+    deadline: float = float("inf")
+    """Of the monotonic clock."""
+    gap: float = 0.0
+    """(value - bound) / value that is close enough."""
+
+
 Watch = Callable[[Search], None]
 
 
-def branch(instance: Instance, plans: AnyPlans, start: Incumbent, watch: Watch, deadline: float = float("inf"), gap: float = 0.0) -> Search:
-    """Search until no plan on any box is bounded below the best value, or until gap or deadline."""
-    space, began, order = grid(instance), monotonic(), count()
-    search = Search(root_node(instance, space), start)
-    _keep(search, search.root, np.arange(len(plans)), values_of(instance, corners(instance, space, search.root.box), plans)[:, 0], order)
+def branch(instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds: Array, start: Incumbent, watch: Watch, spend: Spend) -> Search:
+    """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
+    began, order = monotonic(), count()
+    search = Search(root, start)
+    _keep(search, root, plans, np.arange(len(plans)), bounds, order)
     try:
-        while search.heap and not _closed(search, gap):
-            if monotonic() >= deadline:
+        while search.heap and not _closed(search, spend.gap):
+            if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
                 break
             _, _, node, rows, bounds = heappop(search.heap)
@@ -134,15 +144,15 @@ def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Ind
     bounds = values_of(instance, node.corners, chosen)
     for column, part in enumerate(node.parts):
         search.bounds += len(rows)
-        _keep(search, part, rows, bounds[:, column], order)
+        _keep(search, part, plans, rows, bounds[:, column], order)
 
 
-def _keep(search: Search, node: Node, rows: Index, bounds: Array, order: "count[int]") -> None:
+def _keep(search: Search, node: Node, plans: AnyPlans, rows: Index, bounds: Array, order: "count[int]") -> None:
     """Keep the plans that may be better than the best; on a single point the least is the new best."""
     if node.single:
         least = int(np.argmin(bounds)) if len(bounds) else 0
         if len(bounds) and bounds[least] < search.best.value:
-            search.best = Incumbent(float(bounds[least]), node.box.low[0], int(rows[least]))
+            search.best = at_row(float(bounds[least]), node.box.low[0], plans, int(rows[least]))
         return
     kept = np.flatnonzero(bounds < search.best.value)
     if len(kept):

@@ -7,9 +7,12 @@ from itertools import permutations, product
 import numpy as np
 
 from crossflow.arrays import Array, Index
+from crossflow.kernel_plan import KernelPlan
+from crossflow.plan import Plan
 from instances.boxes import Boxes, Grid, corners
 from instances.instance import Instance
 from instances.space import AnyPlans
+from solvers.designs import candidate
 from solvers.pricing import rows_of, values_of
 
 _PLANS = 16
@@ -19,11 +22,16 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """A design by its hardware places and its plan's row; the value is infinite where there is none."""
+    """A design by its hardware places and its plan; the value is infinite, and the plan None, where there is none."""
 
     value: float
     places: Index
-    row: int
+    plan: Plan | KernelPlan | None
+
+
+def at_row(value: float, places: Index, plans: AnyPlans, row: int) -> Incumbent:
+    """The design with the plan in one row."""
+    return Incumbent(value, places, candidate(plans, row, 0).plan if value < float("inf") else None)
 
 
 def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Index, count: int) -> tuple[Index, Array]:
@@ -37,7 +45,7 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
     """The design to which alternating steps lead from a chip; no step is taken that does not lower the value."""
     places = start
     rows, found = best_plans(instance, space, plans, places, _PLANS)
-    best = Incumbent(float(found[0]), places, int(rows[0]))
+    best = at_row(float(found[0]), places, plans, int(rows[0]))
     for _ in range(_ROUNDS):
         moves = _moves(space, best.places)
         if not len(moves):
@@ -47,10 +55,10 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
         row, column = np.unravel_index(int(np.argmin(table)), table.shape)
         if not table[row, column] < best.value:
             return best
-        best = Incumbent(float(table[row, column]), moves[column], int(rows[row]))
+        best = at_row(float(table[row, column]), moves[column], plans, int(rows[row]))
         rows, found = best_plans(instance, space, plans, best.places, _PLANS)
         if found[0] < best.value:
-            best = Incumbent(float(found[0]), best.places, int(rows[0]))
+            best = at_row(float(found[0]), best.places, plans, int(rows[0]))
     return best
 
 
@@ -58,7 +66,7 @@ def _moves(space: Grid, places: Index) -> Index:
     """All other options of one choice, and one choice a step up for another a step down."""
     sizes = np.array(space.sizes)
     found = [*_single_moves(sizes, places), *_pair_moves(sizes, places)]
-    return np.array(found, np.int64).reshape(-1, len(places))
+    return np.array(found, np.int64).reshape(len(found), len(places))
 
 
 def _single_moves(sizes: Index, places: Index) -> Iterator[Index]:

@@ -1,5 +1,7 @@
 """Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from crossflow.arrays import Array, Index
@@ -9,6 +11,7 @@ from crossflow.hardware import Cluster, Hardware, take
 from crossflow.lstm import price as price_lstm
 from crossflow.memory import peak_memory
 from crossflow.plan import Plans
+from crossflow.plan import joined as joined_tables
 from crossflow.plan import rows_of as plan_rows
 from crossflow.transformer import price as price_transformer
 from crossflow.transformer import sharding
@@ -34,6 +37,12 @@ def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPl
 def rows_of(plans: AnyPlans, rows: Index) -> AnyPlans:
     """Some of the plans."""
     return plan_rows(plans, rows) if isinstance(plans, Plans) else tuple(plans[int(row)] for row in rows)
+
+
+def joined(parts: Sequence[AnyPlans]) -> AnyPlans:
+    """The plans of several blocks in one table."""
+    tables = [part for part in parts if isinstance(part, Plans)]
+    return joined_tables(tables) if tables else tuple(plan for part in parts if isinstance(part, tuple) for plan in part)
 
 
 def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:

@@ -1,0 +1,183 @@
+"""Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
+
+Plans come in blocks and are priced once on the best chip that the whole space can hold. Those that fit no chip, and those that even
+there are no better than the design to start from, are gone before the search; `solvers.branch` has the rest. What is left of it is
+the tree of its cuts, and `refuted` goes down the same tree again to see that no design is below the bound.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from crossflow.arrays import Array
+from instances.boxes import Grid, corners, grid, point_number, whole
+from instances.instance import Instance
+from instances.space import AnyPlans, plan_blocks
+from solvers.branch import Cut, Node, Search, Spend, Watch, branch, dive, root_node, split_node
+from solvers.designs import Candidate
+from solvers.incumbent import Incumbent, improved
+from solvers.pricing import joined, rows_of, values_of
+
+_PROMISING = 4096
+"""Plans among which the design to start from is sought."""
+
+Cuts = tuple[tuple[int, int] | None, ...]
+"""The tree from the root, each box before its parts: choice and place of its cut, None for a box that is not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search saw."""
+
+    best: Candidate | None
+    value: float | None
+    bound: float | None
+    """No design is below this; infinite where there is none, None where too little was looked at to say."""
+    plans: int
+    fitting: int
+    """Plans that fit the best chip there could be."""
+    promising: int
+    """Plans that are better there than the design to start from."""
+    boxes: int
+    bounds: int
+    """Plans bounded on boxes."""
+    cuts: Cuts
+    trace: tuple[tuple[float, float | None, float | None], ...]
+    stopped: str
+
+
+@dataclass(slots=True)
+class _Survey:
+    """The plans on the best chip there could be."""
+
+    bounds: list[Array]
+    """Of every block."""
+    pool: AnyPlans
+    """The plans with the least bounds."""
+    complete: bool = False
+
+    def every(self) -> Array:
+        return np.concatenate([np.zeros(0), *self.bounds])
+
+
+def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
+    """The least design, or the best one found in time with a bound on all others."""
+    began, space = monotonic(), grid(instance)
+    root = root_node(instance, space)
+    survey = _survey(instance, space, root, spend.deadline)
+    every = survey.every()
+    start = _start(instance, space, survey.pool)
+    least = float(every.min(initial=np.inf))
+    first = ((monotonic() - began, _finite(start.value), least if survey.complete else None),)
+    if not survey.complete:
+        return _found(space, start, None, every, Search(root, start), first, "time limit")
+    kept = np.flatnonzero(every < start.value)
+    plans = joined([rows_of(block, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, start.value)])
+    searched = branch(instance, space, root, plans, every[kept], start, watch, spend)
+    offset = monotonic() - began
+    trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
+    return _found(space, searched.best, searched.bound, every, searched, trace, searched.stopped)
+
+
+def refuted(instance: Instance, cuts: Cuts, bound: float) -> tuple[str, ...]:
+    """Why the tree does not prove the bound; nothing if it does.
+
+    All plans are priced on the best chip of each box; whoever is not bounded by `bound` goes on into the parts of the box, and nobody may
+    be left in a box that is not cut.
+    """
+    space = grid(instance)
+    root = root_node(instance, space)
+    left = iter(cuts)
+    chip = corners(instance, space, root.box)
+    kept = []
+    for block in plan_blocks(instance):
+        values = values_of(instance, chip, block)[:, 0]
+        kept.append(rows_of(block, np.flatnonzero(values < bound)))
+    try:
+        faults = _refuted_below(instance, space, root, joined(kept), bound, left)
+    except StopIteration:
+        return ("the tree of cuts ends too early",)
+    return faults if next(left, _END) is _END else (*faults, "the tree of cuts is longer than its boxes")
+
+
+_END = object()
+
+
+def _refuted_below(instance: Instance, space: Grid, node: Node, plans: AnyPlans, bound: float, left: Iterator[tuple[int, int] | None]) -> tuple[str, ...]:
+    """The same for one box, whose cut is next."""
+    cut = next(left)
+    if cut is None:
+        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
+    choice, place = cut
+    if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
+        return (f"choice {choice} cannot be cut at {place}",)
+    split_node(instance, space, node, Cut(choice, place))
+    table = values_of(instance, node.corners, plans) if node.corners else np.zeros((0, 2))
+    faults: tuple[str, ...] = ()
+    for column, part in enumerate(node.parts):
+        faults += _refuted_below(instance, space, part, rows_of(plans, np.flatnonzero(table[:, column] < bound)), bound, left)
+    return faults
+
+
+def _survey(instance: Instance, space: Grid, root: Node, deadline: float) -> _Survey:
+    """Price all plans on the best chip, until the deadline."""
+    chip = corners(instance, space, root.box)
+    survey, pooled = _Survey([], ()), np.zeros(0)
+    for block in plan_blocks(instance):
+        bounds = values_of(instance, chip, block)[:, 0]
+        survey.bounds.append(bounds)
+        finite = np.flatnonzero(np.isfinite(bounds))
+        together = np.concatenate([pooled, bounds[finite]])
+        best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
+        survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block, finite)]), best), together[best]
+        if monotonic() >= deadline:
+            return survey
+    survey.complete = True
+    return survey
+
+
+def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value."""
+    places = dive(instance, space, pool) if len(pool) else None
+    if places is None:
+        return Incumbent(float("inf"), whole(space).low[0], None)
+    return improved(instance, space, pool, places)
+
+
+def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[AnyPlans, Array]]:
+    """The blocks again, with the rows of plans bounded below the value; nothing where there is none."""
+    if not any((block < value).any() for block in bounds):
+        return
+    for block, values in zip(plan_blocks(instance), bounds, strict=True):
+        rows = np.flatnonzero(values < value)
+        if len(rows):
+            yield block, rows
+
+
+def _found(space: Grid, best: Incumbent, bound: float | None, every: Array, searched: Search, trace, stopped: str) -> Found:
+    return Found(
+        best=Candidate(point_number(space, best.places), best.plan) if best.plan else None,
+        value=_finite(best.value),
+        bound=bound,
+        plans=len(every),
+        fitting=int(np.isfinite(every).sum()),
+        promising=int((every < trace[0][1]).sum()) if trace[0][1] is not None else int(np.isfinite(every).sum()),
+        boxes=searched.boxes,
+        bounds=searched.bounds,
+        cuts=tuple(_cuts(searched.root)),
+        trace=trace,
+        stopped=stopped,
+    )
+
+
+def _cuts(node: Node) -> Iterator[tuple[int, int] | None]:
+    """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
+    yield (node.cut.choice, node.cut.place) if node.cut else None
+    for part in node.parts:
+        yield from _cuts(part)
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
