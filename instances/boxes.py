@@ -47,6 +47,10 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.low)
 
+    def at(self, row: int) -> "Boxes":
+        """One of them."""
+        return Boxes(self.low[[row]], self.high[[row]])
+
 
 @dataclass(frozen=True, slots=True)
 class Corners:
@@ -97,6 +101,14 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     device = replace(device, price=device.price * np.where(differ, 1.0 - _OUTWARD, 1.0), open_bundles=best.open_bundles)
     hardware = as_arrays(device, len(boxes))
     return Corners(hardware, np.broadcast_to(buildable(hardware) & _within(instance, hardware), (len(boxes),)))
+
+
+def halves(box: Boxes, choice: int, place: int | None = None) -> Boxes:
+    """The two parts of one box: the options of one choice up to a place, in the middle if none is given, and those above it."""
+    low, high = np.repeat(box.low, 2, axis=0), np.repeat(box.high, 2, axis=0)
+    last = (box.low[0, choice] + box.high[0, choice]) // 2 if place is None else place
+    high[0, choice], low[1, choice] = last, last + 1
+    return Boxes(low, high)
 
 
 def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:

@@ -19,7 +19,7 @@ from time import monotonic
 import numpy as np
 
 from crossflow.arrays import Array, Index
-from instances.boxes import Boxes, Corners, Grid, corners, tightened, whole
+from instances.boxes import Boxes, Corners, Grid, corners, halves, tightened, whole
 from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.incumbent import Incumbent, at_row
@@ -117,17 +117,10 @@ def root_node(instance: Instance, space: Grid) -> Node:
 
 def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> None:
     """Cut a box in two."""
-    box = tightened(instance, space, halves(node.box, cut))
+    box = tightened(instance, space, halves(node.box, cut.choice, cut.place))
     node.cut = cut
     node.corners = corners(instance, space, box)
-    node.parts = tuple(Node(Boxes(box.low[[part]], box.high[[part]])) for part in (0, 1))
-
-
-def halves(box: Boxes, cut: Cut) -> Boxes:
-    """The two parts of one box."""
-    low, high = np.repeat(box.low, 2, axis=0), np.repeat(box.high, 2, axis=0)
-    high[0, cut.choice], low[1, cut.choice] = cut.place, cut.place + 1
-    return Boxes(low, high)
+    node.parts = tuple(Node(box.at(part)) for part in (0, 1))
 
 
 def _closed(search: Search, gap: float) -> bool:

@@ -192,7 +192,7 @@ def _with_expert_plan(instance: Instance, deadline: float) -> Instance | None:
 
 def _with_expert_hardware(instance: Instance, deadline: float) -> Instance | None:
     """The question with no hardware but the rule's."""
-    point = expert_point(instance, deadline)
+    point = expert_point(instance)
     if point is None:
         return None
     if isinstance(instance.hardware, Hardware):

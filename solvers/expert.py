@@ -1,8 +1,9 @@
 """The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
 
-Hardware: as many memory stacks as the package holds, then as much compute as the budgets leave. Plan (Narayanan et al. 2021,
-"takeaways"; Korthikanti et al. 2022): selective recomputation with sequence parallelism; tensor parallelism up to a node, then pipeline
-stages until the model fits, the rest data parallel with a sharded optimizer; as large a microbatch as leaves four microbatches a stage.
+Hardware: as many memory stacks as the package holds, every other part as in the technology's usual chip, and as much compute as the
+budgets then leave. Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al. 2022): selective recomputation with sequence
+parallelism; tensor parallelism up to a node, then pipeline stages until the model fits, the rest data parallel with a sharded
+optimizer; as large a microbatch as leaves four microbatches a stage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,16 +12,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Index
 from crossflow.hardware import Hardware
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from instances.boxes import Boxes, corners, grid, point_number, tightened, whole
 from instances.instance import Instance
-from instances.space import AnyPlans, device_at, devices, hardware_points, plan_blocks
+from instances.space import PART_OF, AnyPlans, device_at, plan_blocks
 from solvers.designs import Candidate
 from solvers.pricing import memory_of
 
-_POINTS = 1 << 14
 _RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
@@ -31,7 +32,7 @@ Ranked = tuple[tuple[float, ...], Candidate]
 
 def expert_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
     """The rule's design, or None if no plan of the question fits the rule's device; a TimeoutError at the deadline."""
-    point = expert_point(instance, deadline)
+    point = expert_point(instance)
     if point is None:
         return None
     device = device_at(instance, point)
@@ -44,21 +45,38 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
     return best[1] if best else None
 
 
-def expert_point(instance: Instance, deadline: float = float("inf")) -> int | None:
-    """The hardware point within the budgets with the most memory; of equal ones the most compute, then bandwidth, cache, links."""
-    best: tuple[tuple[float, ...], int] | None = None
-    total = hardware_points(instance)
-    for start in _until(deadline, range(0, total, _POINTS)):
-        block = devices(instance, start, min(start + _POINTS, total))
-        if not len(block.points):
-            continue
-        keys = _hardware_keys(block.hardware, len(block.points))
-        keys[:, ~_within(instance, block.hardware, len(block.points))] = -np.inf
-        place = int(np.lexsort(keys[::-1])[-1])
-        key = tuple(float(value) for value in keys[:, place])
-        if key[0] > 0 and (best is None or key > best[0]):
-            best = (key, int(block.points[place]))
-    return best[1] if best else None
+def expert_point(instance: Instance) -> int | None:
+    """The rule's hardware point; None where no chip keeps the budgets.
+
+    Choices are settled one after the other, each at the option nearest to the rule's wish that leaves a chip within the budgets.
+    """
+    space = grid(instance)
+    box = tightened(instance, space, whole(space))
+    for choice in sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice])):
+        wish = _wish(instance, space.names[choice])
+        options = space.options[choice][box.low[0, choice] : box.high[0, choice] + 1]
+        place = int(box.low[0, choice]) + int(np.argmin(np.abs(options - min(wish, options[-1]))))
+        low, high = box.low.copy(), box.high.copy()
+        low[0, choice] = high[0, choice] = place
+        box = tightened(instance, space, Boxes(low, high))
+    return point_number(space, box.low[0]) if corners(instance, space, box).alive[0] else None
+
+
+def _rank(name: str) -> int:
+    """When a choice is settled: memory first, compute last."""
+    return {"hbm_stacks": 0, "compute_area": 2, "compute_power": 3}.get(name, 1)
+
+
+def _wish(instance: Instance, name: str) -> float:
+    """What the rule would like to choose: all the memory and compute there can be, the rest as the technology's usual chip has it."""
+    free = instance.hardware
+    if isinstance(free, Hardware) or _rank(name) != 1:
+        return float("inf")
+    if name == "die_area":
+        return 0.0
+    part, _, kind = name.rpartition("_")
+    shares, total = {"area": (free.areas, free.die_area), "power": (free.powers, free.power), "edge": (free.edges, 1.0)}[kind]
+    return float(getattr(shares, PART_OF[part])) * total
 
 
 def _until(deadline: float, items: Iterable[T]) -> Iterator[T]:
@@ -67,18 +85,6 @@ def _until(deadline: float, items: Iterable[T]) -> Iterator[T]:
         if monotonic() >= deadline:
             raise TimeoutError
         yield item
-
-
-def _hardware_keys(hardware: Hardware, count: int) -> Array:
-    rest = (hardware.dram.bandwidth, hardware.l2.capacity, hardware.l2.bandwidth, *(link.bandwidth for link in hardware.links))
-    columns = (hardware.dram.capacity, hardware.throughput, *rest)
-    return np.array([np.broadcast_to(np.asarray(column, np.float64), (count,)) for column in columns])
-
-
-def _within(instance: Instance, hardware: Hardware, count: int) -> Mask:
-    budget = instance.budget
-    kept = (np.asarray(hardware.die_area) <= budget.die_area) & (np.asarray(hardware.package_area) <= budget.package_area)
-    return np.broadcast_to(kept & (np.asarray(hardware.power) <= budget.power), (count,))
 
 
 def _widest(instance: Instance, plans: AnyPlans, device: Hardware) -> int:
