@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossflow.arrays import Mask, Real
 from crossflow.generator import (
     Architecture,
     Compute,
@@ -118,9 +118,9 @@ def _network(link: LinkTechnology, least: Split, most: Split, level: str) -> Net
     return replace(high, bandwidth=bandwidth, area=low.area, power=low.power)
 
 
-def _raised(value: Real, differ: Real) -> Real:
+def _raised(value: Real, differ: bool | Mask) -> Real:
     return value * np.where(differ, 1.0 + _OUTWARD, 1.0)
 
 
-def _lowered(value: Real, differ: Real) -> Real:
+def _lowered(value: Real, differ: bool | Mask) -> Real:
     return value * np.where(differ, 1.0 - _OUTWARD, 1.0)

@@ -2,7 +2,7 @@
 
 Plans come in blocks and are priced once on the best chip that the whole space can hold. Those that fit no chip, and those that even
 there are no better than the design to start from, are gone before the search; `solvers.branch` has the rest. What is left of it is
-the tree of its cuts, and `refuted` goes down the same tree again to see that no design is below the bound.
+the tree of its cuts, and `reread` goes down the same tree again to see that no design is below the bound.
 """
 
 from collections.abc import Iterator
@@ -11,18 +11,20 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array
+from crossflow.arrays import Array, Index
 from instances.boxes import Grid, corners, grid, point_number, whole
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Cut, Node, Search, Spend, Watch, branch, dive, root_node, split_node
+from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
 from solvers.designs import Candidate
 from solvers.incumbent import Incumbent, improved
 from solvers.pricing import joined, rows_of, values_of
+from solvers.watching import Watch
 
 _PROMISING = 4096
 """Plans among which the design to start from is sought."""
 
+Trace = tuple[tuple[float, float | None, float | None], ...]
 Cuts = tuple[tuple[int, int] | None, ...]
 """The tree from the root, each box before its parts: choice and place of its cut, None for a box that is not cut."""
 
@@ -39,13 +41,24 @@ class Found:
     fitting: int
     """Plans that fit the best chip there could be."""
     promising: int
-    """Plans that are better there than the design to start from."""
-    boxes: int
-    bounds: int
-    """Plans bounded on boxes."""
+    """Plans that would be below the bound on that chip."""
     cuts: Cuts
-    trace: tuple[tuple[float, float | None, float | None], ...]
+    trace: Trace
     stopped: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What a reader of the tree sees."""
+
+    cuts: Cuts
+    plans: int
+    fitting: int
+    """Plans that fit the best chip there could be."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    faults: tuple[str, ...]
+    """Why the tree does not prove the bound; nothing if it does."""
 
 
 @dataclass(slots=True)
@@ -70,42 +83,47 @@ def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     every = survey.every()
     start = _start(instance, space, survey.pool)
     least = float(every.min(initial=np.inf))
-    first = ((monotonic() - began, _finite(start.value), least if survey.complete else None),)
+    first = ((monotonic() - began, _finite(start.value), _finite(least) if survey.complete else None),)
     if not survey.complete:
-        return _found(space, start, None, every, Search(root, start), first, "time limit")
+        return _found(space, every, Search(root, start, stopped="time limit"), None, first)
     kept = np.flatnonzero(every < start.value)
     plans = joined([rows_of(block, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, start.value)])
     searched = branch(instance, space, root, plans, every[kept], start, watch, spend)
     offset = monotonic() - began
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
-    return _found(space, searched.best, searched.bound, every, searched, trace, searched.stopped)
+    return _found(space, every, searched, searched.bound, trace)
 
 
-def refuted(instance: Instance, cuts: Cuts, bound: float) -> tuple[str, ...]:
-    """Why the tree does not prove the bound; nothing if it does.
+def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
+    """Whether the tree proves the bound.
 
-    All plans are priced on the best chip of each box; whoever is not bounded by `bound` goes on into the parts of the box, and nobody may
-    be left in a box that is not cut.
+    All plans are priced on the best chip of each box; whoever is below the bound goes on into the parts of the box, and nobody may be left
+    in a box that is not cut.
     """
     space = grid(instance)
-    root = root_node(instance, space)
-    left = iter(cuts)
+    root, left = root_node(instance, space), iter(cuts)
     chip = corners(instance, space, root.box)
-    kept = []
+    kept, plans, fitting = [], 0, 0
     for block in plan_blocks(instance):
         values = values_of(instance, chip, block)[:, 0]
+        plans, fitting = plans + len(values), fitting + int(np.isfinite(values).sum())
         kept.append(rows_of(block, np.flatnonzero(values < bound)))
+    promising = joined(kept)
     try:
-        faults = _refuted_below(instance, space, root, joined(kept), bound, left)
+        faults = _refuted(instance, space, root, promising, bound, left)
     except StopIteration:
-        return ("the tree of cuts ends too early",)
-    return faults if next(left, _END) is _END else (*faults, "the tree of cuts is longer than its boxes")
+        faults = ("the tree of cuts ends too early",)
+    if next(left, _END) is not _END and not faults:
+        faults = ("the tree of cuts is longer than its boxes",)
+    return Reread(cuts, plans, fitting, len(promising), faults)
 
 
 _END = object()
 
 
-def _refuted_below(instance: Instance, space: Grid, node: Node, plans: AnyPlans, bound: float, left: Iterator[tuple[int, int] | None]) -> tuple[str, ...]:
+def _refuted(
+    instance: Instance, space: Grid, node: Node, plans: AnyPlans, bound: float, left: Iterator[tuple[int, int] | None]
+) -> tuple[str, ...]:
     """The same for one box, whose cut is next."""
     cut = next(left)
     if cut is None:
@@ -113,11 +131,11 @@ def _refuted_below(instance: Instance, space: Grid, node: Node, plans: AnyPlans,
     choice, place = cut
     if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
         return (f"choice {choice} cannot be cut at {place}",)
-    split_node(instance, space, node, Cut(choice, place))
-    table = values_of(instance, node.corners, plans) if node.corners else np.zeros((0, 2))
+    split = split_node(instance, space, node, Cut(choice, place))
+    table = values_of(instance, split.corners, plans)
     faults: tuple[str, ...] = ()
-    for column, part in enumerate(node.parts):
-        faults += _refuted_below(instance, space, part, rows_of(plans, np.flatnonzero(table[:, column] < bound)), bound, left)
+    for column, part in enumerate(split.parts):
+        faults += _refuted(instance, space, part, rows_of(plans, np.flatnonzero(table[:, column] < bound)), bound, left)
     return faults
 
 
@@ -146,7 +164,7 @@ def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     return improved(instance, space, pool, places)
 
 
-def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[AnyPlans, Array]]:
+def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[AnyPlans, Index]]:
     """The blocks again, with the rows of plans bounded below the value; nothing where there is none."""
     if not any((block < value).any() for block in bounds):
         return
@@ -156,26 +174,25 @@ def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> It
             yield block, rows
 
 
-def _found(space: Grid, best: Incumbent, bound: float | None, every: Array, searched: Search, trace, stopped: str) -> Found:
+def _found(space: Grid, every: Array, searched: Search, bound: float | None, trace: Trace) -> Found:
+    best = searched.best
     return Found(
         best=Candidate(point_number(space, best.places), best.plan) if best.plan else None,
         value=_finite(best.value),
         bound=bound,
         plans=len(every),
         fitting=int(np.isfinite(every).sum()),
-        promising=int((every < trace[0][1]).sum()) if trace[0][1] is not None else int(np.isfinite(every).sum()),
-        boxes=searched.boxes,
-        bounds=searched.bounds,
+        promising=0 if bound is None else int((every < bound).sum()),
         cuts=tuple(_cuts(searched.root)),
         trace=trace,
-        stopped=stopped,
+        stopped=searched.stopped,
     )
 
 
 def _cuts(node: Node) -> Iterator[tuple[int, int] | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
-    yield (node.cut.choice, node.cut.place) if node.cut else None
-    for part in node.parts:
+    yield (node.split.cut.choice, node.split.cut.place) if node.split else None
+    for part in node.split.parts if node.split else ():
         yield from _cuts(part)
 
 

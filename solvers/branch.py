@@ -10,7 +10,6 @@ until nothing is bounded below the best value. Where a box is cut is decided onc
 tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -24,6 +23,7 @@ from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.incumbent import Incumbent, at_row
 from solvers.pricing import rows_of, values_of
+from solvers.watching import Progress, Watch
 
 _PLANS = 4096
 """Plans of a box that are looked at together; the others wait with their bounds."""
@@ -46,14 +46,20 @@ class Node:
     """A box in the tree of cuts."""
 
     box: Boxes
-    cut: Cut | None = None
-    parts: tuple["Node", ...] = ()
-    corners: Corners | None = None
-    """Of the parts."""
+    split: "Split | None" = None
 
     @property
     def single(self) -> bool:
         return bool((self.box.low == self.box.high).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where a box is cut, and its two parts with the best device of either."""
+
+    cut: Cut
+    parts: tuple[Node, Node]
+    corners: Corners
 
 
 @dataclass(slots=True)
@@ -85,10 +91,9 @@ class Spend:
     """(value - bound) / value that is close enough."""
 
 
-Watch = Callable[[Search], None]
-
-
-def branch(instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds: Array, start: Incumbent, watch: Watch, spend: Spend) -> Search:
+def branch(
+    instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds: Array, start: Incumbent, watch: Watch, spend: Spend
+) -> Search:
     """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
     began, order = monotonic(), count()
     search = Search(root, start)
@@ -103,8 +108,7 @@ def branch(instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds:
                 heappush(search.heap, (float(bounds[_PLANS]), next(order), node, rows[_PLANS:], bounds[_PLANS:]))
                 rows = rows[:_PLANS]
             _look(instance, space, search, node, rows, plans, order)
-            search.trace.append((monotonic() - began, search.best.value, search.bound))
-            watch(search)
+            _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
     return search
@@ -115,12 +119,20 @@ def root_node(instance: Instance, space: Grid) -> Node:
     return Node(tightened(instance, space, whole(space)))
 
 
-def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> None:
+def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> Split:
     """Cut a box in two."""
     box = tightened(instance, space, halves(node.box, cut.choice, cut.place))
-    node.cut = cut
-    node.corners = corners(instance, space, box)
-    node.parts = tuple(Node(box.at(part)) for part in (0, 1))
+    split = Split(cut, (Node(box.at(0)), Node(box.at(1))), corners(instance, space, box))
+    node.split = split
+    return split
+
+
+def _tell(search: Search, began: float, watch: Watch) -> None:
+    """Note a new best value or bound, and show where the search stands."""
+    best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
+    if not search.trace or search.trace[-1][1:] != (best, bound):
+        search.trace.append((monotonic() - began, best, bound))
+    watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound))
 
 
 def _closed(search: Search, gap: float) -> bool:
@@ -130,12 +142,13 @@ def _closed(search: Search, gap: float) -> bool:
 
 def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
     """Bound the plans on the parts of the box."""
-    chosen = rows_of(plans, rows)
-    if not node.parts:
-        split_node(instance, space, node, _cut(instance, space, node, rows_of(chosen, np.arange(min(_DECIDING, len(rows)))), search.best.value))
+    chosen, split = rows_of(plans, rows), node.split
+    if split is None:
+        few = rows_of(plans, rows[:_DECIDING])
+        split = split_node(instance, space, node, _cut(instance, space, node, few, search.best.value))
         search.boxes += 2
-    bounds = values_of(instance, node.corners, chosen)
-    for column, part in enumerate(node.parts):
+    bounds = values_of(instance, split.corners, chosen)
+    for column, part in enumerate(split.parts):
         search.bounds += len(rows)
         _keep(search, part, plans, rows, bounds[:, column], order)
 
@@ -158,7 +171,11 @@ def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: fl
 
     Every cut of every choice is tried on a few plans, its lower part only: the upper part keeps the best device.
     """
-    cuts = [Cut(choice, place) for choice, (low, high) in enumerate(zip(node.box.low[0], node.box.high[0], strict=True)) for place in range(low, high)]
+    cuts = [
+        Cut(choice, place)
+        for choice, (low, high) in enumerate(zip(node.box.low[0], node.box.high[0], strict=True))
+        for place in range(low, high)
+    ]
     low, high = np.repeat(node.box.low, len(cuts), axis=0), np.repeat(node.box.high, len(cuts), axis=0)
     for row, cut in enumerate(cuts):
         high[row, cut.choice] = cut.place
@@ -180,8 +197,8 @@ def dive(instance: Instance, space: Grid, plans: AnyPlans) -> Index | None:
         if not np.isfinite(bounds).any():
             return None
         chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:_DIVING])
-        split_node(instance, space, node, _cut(instance, space, node, chosen, np.inf))
-        table = values_of(instance, node.corners, chosen)
+        split = split_node(instance, space, node, _cut(instance, space, node, chosen, np.inf))
+        table = values_of(instance, split.corners, chosen)
         better = int(table[:, 1].min() <= table[:, 0].min())
-        node, bounds = node.parts[better], table[:, better]
+        node, bounds = split.parts[better], table[:, better]
     return node.box.low[0] if np.isfinite(bounds).any() else None

@@ -127,11 +127,15 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
 
 
+_ENGINE_HELP = "auto (default), boxes, exhaustive, expert, plan-only, hardware-only"
+
+
 def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
     _add_output(parser)
-    parser.add_argument("--engine", default="exhaustive", metavar="NAME", help="exhaustive (default), expert, plan-only, hardware-only")
+    parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
     parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
+    parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
     parser.set_defaults(command=_solve)
@@ -155,7 +159,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
-    parser.add_argument("--engines", default="exhaustive,plan-only,hardware-only,expert", metavar="NAMES")
+    parser.add_argument("--engines", default="auto,plan-only,hardware-only,expert", metavar="NAMES")
     parser.add_argument("--time-limit", metavar="TIME", help="for each engine, for example 60s")
     parser.set_defaults(command=_compare)
 
@@ -184,13 +188,14 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 def _solve(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
-    from solvers.engines import ENGINES, Limits  # noqa: PLC0415
+    from solvers.certify import Limits  # noqa: PLC0415
+    from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.files import text_of, write_whole  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
-    limits = Limits(_seconds(options.time_limit), options.seed)
+    limits = Limits(_seconds(options.time_limit), options.seed, options.gap)
     _check_target(options.out)
     _spare_question(options.out, options.file)
     instance = read_instance(_question(options.file), tuple(options.settings))
@@ -259,7 +264,8 @@ def _check(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import comparison  # noqa: PLC0415
-    from solvers.engines import ENGINES, Limits  # noqa: PLC0415
+    from solvers.certify import Limits  # noqa: PLC0415
+    from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
@@ -333,6 +339,17 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
     return int(text)
+
+
+def _gap(text: str) -> float:
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    try:
+        gap = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        gap = -1.0
+    if not 0.0 <= gap < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no gap (write for example 0.1% or 0.001)")
+    return gap
 
 
 def _spare_question(path: Path | None, question: Path) -> None:

@@ -1,97 +1,68 @@
 """Engines: each answers a question with a Result. They find in their own ways and are judged in one way."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from importlib.metadata import version
-from platform import python_version
+from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 from crossflow.hardware import Hardware
 from instances.instance import FreeHardware, Instance
-from instances.space import broken_everywhere, hardware_choice
+from instances.space import broken_everywhere, combinations, hardware_choice, hardware_points
+from solvers import boxes as by_boxes
+from solvers.branch import Spend
+from solvers.certify import Limits, Outcome, certified
 from solvers.designs import Candidate, from_words, to_words
-from solvers.exhaustive import Found, Watch, search
+from solvers.exhaustive import Found, search
 from solvers.expert import expert_design, expert_point
-from solvers.objective import UNITS
-from solvers.result import Conflict, Result, Rival, Status, evaluation_json
-from solvers.verify import Verdict, verify
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What an engine may spend."""
-
-    seconds: float = float("inf")
-    seed: int = 0
-
-
-class VerificationError(Exception):
-    """The full model contradicts what an engine found."""
-
+from solvers.result import Conflict, Result, Status, Tree
+from solvers.watching import Watch
 
 Engine = Callable[[Instance, Limits, Watch], Result]
 Narrow = Callable[[Instance, float], Instance | None]
 """Makes a question narrower before the deadline; None where it cannot."""
 
+_COUNTED = 20_000_000
+"""Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
+
 
 def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """Price every design; the least value is the answer and its own bound."""
-    start = monotonic()
-    found = search(instance, watch, start + limits.seconds)
-    verdict = _verified(instance, found)
-    complete = found.stopped == "complete"
-    value = verdict.value if verdict else None
-    bound = found.value if complete else None
-    return Result(
-        instance=question(instance),
-        engine="exhaustive",
-        status=_status(complete, verdict is not None),
-        stopped=found.stopped,
-        value=value,
+    began = monotonic()
+    found = search(instance, watch, began + limits.seconds)
+    bound = (float("inf") if found.value is None else found.value) if found.stopped == "complete" else None
+    outcome = Outcome(
+        best=found.best,
+        value=found.value,
         bound=bound,
-        gap=None if value is None or bound is None else (value - bound) / value,
-        proved=complete,
-        proved_by=proof(found) if complete else "",
-        checks=CHECKS if verdict else (),
-        design=to_words(instance, found.best) if found.best else None,
-        evaluation=evaluation_json(verdict.evaluation) if verdict else None,
+        proof=proof(found),
+        stopped=found.stopped,
         space=found.space,
-        conflicts=conflicts(instance, found) if complete and not found.space.feasible else (),
-        rivals=rivals(instance) if complete and verdict else (),
+        conflicts=conflicts(instance, found),
         trace=found.trace,
-        seconds=monotonic() - start,
-        seed=limits.seed,
-        versions=versions(),
     )
+    return certified(instance, "exhaustive", limits, began, outcome)
+
+
+def boxes(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    """Branch and bound over boxes of hardware points, with the tree of its cuts as the certificate."""
+    began = monotonic()
+    found = by_boxes.search(instance, watch, Spend(began + limits.seconds, limits.gap))
+    tree = None if found.bound is None else tree_of(instance, found)
+    outcome = Outcome(found.best, found.value, found.bound, tree_proof(tree), found.stopped, tree=tree, trace=found.trace)
+    return certified(instance, "boxes", limits, began, outcome)
+
+
+def auto(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    """`exhaustive` where every design can be priced in about a second, else `boxes`."""
+    few = hardware_points(instance) * combinations(instance) <= _COUNTED
+    return (exhaustive if few else boxes)(instance, limits, watch)
 
 
 def expert(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """The expert rule alone: a design without a bound."""
     del watch
-    start = monotonic()
-    chosen, stopped = _expert_within(instance, start + limits.seconds)
-    verdict = verify(instance, chosen) if chosen else None
-    if verdict and not verdict.accepted:
-        raise VerificationError(f"the design of the rule breaks a limit: {'; '.join(verdict.violations)}")
-    return Result(
-        instance=question(instance),
-        engine="expert",
-        status="FEASIBLE" if verdict else "UNKNOWN",
-        stopped=stopped,
-        value=verdict.value if verdict else None,
-        bound=None,
-        gap=None,
-        proved=False,
-        proved_by="",
-        checks=CHECKS if verdict else (),
-        design=to_words(instance, chosen) if chosen else None,
-        evaluation=evaluation_json(verdict.evaluation) if verdict else None,
-        space=None,
-        seconds=monotonic() - start,
-        seed=limits.seed,
-        versions=versions(),
-    )
+    began = monotonic()
+    chosen, stopped = _expert_within(instance, began + limits.seconds)
+    return certified(instance, "expert", limits, began, Outcome(chosen, None, stopped=stopped))
 
 
 def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
@@ -104,9 +75,14 @@ def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
     return _restricted(instance, "plan-only", _with_expert_hardware, limits, watch)
 
 
-ENGINES: dict[str, Engine] = {"exhaustive": exhaustive, "expert": expert, "hardware-only": hardware_only, "plan-only": plan_only}
-
-CHECKS = ("priced again by the full model, one design on its own", "plan rules", "memory, area and power limits")
+ENGINES: dict[str, Engine] = {
+    "auto": auto,
+    "boxes": boxes,
+    "exhaustive": exhaustive,
+    "expert": expert,
+    "hardware-only": hardware_only,
+    "plan-only": plan_only,
+}
 
 
 def proof(found: Found) -> str:
@@ -114,47 +90,26 @@ def proof(found: Found) -> str:
     return f"exhaustive enumeration of {found.space.designs:,} designs"
 
 
-def rivals(instance: Instance) -> tuple[Rival, ...]:
-    """What rules without proof would have chosen, priced by the same model."""
-    chosen = expert_design(instance)
-    if chosen is None:
-        return (Rival("expert", None, None, "no plan of the question fits the device the rule chooses"),)
-    verdict = verify(instance, chosen)
-    if not verdict.accepted:
-        return (Rival("expert", None, to_words(instance, chosen), "; ".join(verdict.violations)),)
-    return (Rival("expert", verdict.value, to_words(instance, chosen)),)
+def tree_of(instance: Instance, seen: "by_boxes.Found | by_boxes.Reread") -> Tree:
+    """The tree of cuts and what it leaves of the plans."""
+    points = hardware_points(instance)
+    return Tree(seen.plans * points, points, seen.plans, seen.fitting, seen.promising, len(seen.cuts), seen.cuts)
 
 
-def versions() -> dict[str, str]:
-    """What the answer was computed with."""
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
-
-
-def _verified(instance: Instance, found: Found) -> Verdict | None:
-    """The full model's word on the best design; it must accept the design and give its very value."""
-    if found.best is None:
-        return None
-    verdict = verify(instance, found.best)
-    if not verdict.accepted:
-        raise VerificationError(f"the design found breaks a limit: {'; '.join(verdict.violations)}")
-    if verdict.value != found.value:
-        raise VerificationError(f"the enumeration prices the design at {found.value!r}, the full model at {verdict.value!r}")
-    return verdict
+def tree_proof(tree: Tree | None) -> str:
+    """The same for a tree of boxes."""
+    return "" if tree is None else f"monotone branch and bound: {tree.boxes:,} boxes of {tree.designs:,} designs"
 
 
 def conflicts(instance: Instance, found: Found) -> tuple[Conflict, ...]:
     """Why there is no design: rules that no plan keeps, chips that cannot be built, limits that no design keeps."""
+    if found.stopped != "complete" or found.space.feasible:
+        return ()
     if not found.space.plans:
         return tuple(Conflict(f"rule: {sentence}", 0, None) for sentence in broken_everywhere(instance))
     if found.space.unbuilt == found.space.hardware_points:
         return (Conflict("cores, memory and links: every split leaves the chip without one of them", 0, None),)
     return found.conflicts
-
-
-def _status(complete: bool, found: bool) -> Status:
-    if complete:
-        return "OPTIMAL" if found else "INFEASIBLE"
-    return "FEASIBLE" if found else "UNKNOWN"
 
 
 def _expert_within(instance: Instance, deadline: float) -> tuple[Candidate | None, str]:
@@ -167,18 +122,19 @@ def _expert_within(instance: Instance, deadline: float) -> tuple[Candidate | Non
 
 def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> Result:
     """The optimum of a narrower question, which bounds nothing in the whole one; no answer where the rule has none."""
-    start = monotonic()
+    began = monotonic()
     try:
-        narrowed = narrow(instance, start + limits.seconds)
+        narrowed = narrow(instance, began + limits.seconds)
     except TimeoutError:
         narrowed = None
-    left = replace(limits, seconds=start + limits.seconds - monotonic())
-    answer = expert(instance, left, watch) if narrowed is None else exhaustive(narrowed, left, watch)
+    left = replace(limits, seconds=began + limits.seconds - monotonic())
+    answer = expert(instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
     if answer.design is not None:
         answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))
-    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", rivals=(), conflicts=())
-    return replace(unproved, engine=name, status=status, seconds=monotonic() - start)
+    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", tree=None, rivals=(), conflicts=())
+    trace = tuple((seconds, value, None) for seconds, value, _ in answer.trace)
+    return replace(unproved, engine=name, status=status, trace=trace, seconds=monotonic() - began)
 
 
 def _with_expert_plan(instance: Instance, deadline: float) -> Instance | None:
@@ -192,6 +148,7 @@ def _with_expert_plan(instance: Instance, deadline: float) -> Instance | None:
 
 def _with_expert_hardware(instance: Instance, deadline: float) -> Instance | None:
     """The question with no hardware but the rule's."""
+    del deadline
     point = expert_point(instance)
     if point is None:
         return None
@@ -200,8 +157,3 @@ def _with_expert_hardware(instance: Instance, deadline: float) -> Instance | Non
     options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
     free: FreeHardware = replace(instance.hardware, options=options)
     return replace(instance, hardware=free)
-
-
-def question(instance: Instance) -> dict[str, Any]:
-    """What a result says of its question: enough to ask it again."""
-    return {"name": instance.name, "objective": instance.objective, "unit": UNITS[instance.objective], **instance.document}

@@ -4,7 +4,7 @@ Memory stays flat: plans come in blocks, hardware points in blocks, and of the p
 A plan that fits no device of a block and a device that breaks a budget are counted but not priced. Of equal designs the first one wins.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from time import monotonic
@@ -20,25 +20,13 @@ from solvers.designs import Candidate, candidate
 from solvers.objective import NO_FINITE_VALUE, ModelError, values
 from solvers.pricing import memory_of, price
 from solvers.result import Conflict, Space
+from solvers.watching import Progress, Watch
 
 _PRICES = 1 << 22
 """Designs priced together: 32 MiB an array."""
 _POINTS = 1 << 14
 """Hardware points generated together."""
 _NEAR = 1.05
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the enumeration is."""
-
-    done: float
-    """Share of the combinations looked at."""
-    designs: int
-    best: float | None
-
-
-Watch = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +100,8 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
                 tally.trace.append((monotonic() - start, tally.value, None))
             looked += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
-            watch(Progress((number + looked / points) / blocks, designs, tally.value if tally.best else None))
+            done = (number + looked / points) / blocks
+            watch(Progress(f"{done:4.0%}  {designs:,} designs", tally.value if tally.best else None))
 
 
 def _refuse_after(deadline: float) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TextIO
 
-from solvers.exhaustive import Progress
+from solvers.watching import Progress
 
 _PATIENCE = 1.0
 _LIVE = 0.1
@@ -25,7 +25,7 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
             return
         last = now
         best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
-        line = f"{now - start:6.1f} s  {progress.done:4.0%}  {progress.designs:,} designs  {best}"
+        line = f"{now - start:6.1f} s  {progress.words}  {best}{_gap(progress)}"
         stream.write(f"\r\x1b[K{line}" if live else f"{line}\n")
         stream.flush()
 
@@ -35,3 +35,10 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
         if live:
             stream.write("\r\x1b[K")
             stream.flush()
+
+
+def _gap(progress: Progress) -> str:
+    """How far the best is above the bound."""
+    if progress.best is None or progress.bound is None:
+        return ""
+    return f"  gap {(progress.best - progress.bound) / progress.best:.2%}" if progress.best else ""

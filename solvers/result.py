@@ -30,6 +30,24 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class Tree:
+    """How boxes of hardware points were cut until no plan in any was below the bound."""
+
+    designs: int
+    """Plans that are plans, times hardware points."""
+    hardware_points: int
+    plans: int
+    fitting: int
+    """Plans that fit the best chip there could be."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    boxes: int
+    cuts: tuple[tuple[int, int] | None, ...]
+    """From the root down, each box before its parts: choice and place of its cut, counted from 0 in ascending order of the options; None
+    for a box that is not cut."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """A limit that designs break: how many keep it, and the least that any design needs of it over what there is."""
 
@@ -63,7 +81,7 @@ class Result:
     value: float | None
     """Objective of the design, as the full model prices it."""
     bound: float | None
-    """No design of the question can be below this."""
+    """No design of the question can be below this; an answer that is not proved may have one, but not near enough."""
     gap: float | None
     """(value - bound) / value."""
     proved: bool
@@ -73,6 +91,9 @@ class Result:
     design: dict[str, Any] | None
     evaluation: dict[str, Any] | None
     space: Space | None
+    tree: Tree | None = None
+    gap_asked: float = 0.0
+    """Gap that was near enough to stop."""
     conflicts: tuple[Conflict, ...] = ()
     rivals: tuple[Rival, ...] = ()
     trace: tuple[tuple[float, float | None, float | None], ...] = ()

@@ -7,9 +7,10 @@ import pytest
 from instances.reading import read_instance
 from instances.registry import descriptions, ladder
 from instances.space import combinations, hardware_points
+from solvers.certify import Limits
 from solvers.check import check
-from solvers.engines import Limits, exhaustive
-from solvers.exhaustive import Progress
+from solvers.engines import exhaustive
+from solvers.watching import Progress
 
 LADDER = ladder()
 MOST_DESIGNS = 5e7

@@ -9,10 +9,11 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.units import format_quantity, parse_quantity
 from reports.text import answer, comparison, evaluation_text
-from solvers.engines import ENGINES, Limits
-from solvers.exhaustive import Progress
+from solvers.certify import Limits
+from solvers.engines import ENGINES
 from solvers.result import Conflict, Result, Space
 from solvers.single import evaluate_single
+from solvers.watching import Progress
 from tests.paths import INSTANCES
 from tests.questions import LSTM, TINY_FREE, ask, random_question
 

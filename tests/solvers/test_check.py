@@ -13,13 +13,14 @@ import pytest
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import plan_blocks
+from solvers.certify import Limits
 from solvers.check import check
 from solvers.designs import candidate, to_words
-from solvers.engines import ENGINES, Limits, exhaustive
-from solvers.exhaustive import Progress
+from solvers.engines import ENGINES, exhaustive
 from solvers.files import text_of
 from solvers.result import Result, evaluation_json, from_json, to_json
 from solvers.verify import verify
+from solvers.watching import Progress
 from tests.paths import INSTANCES
 from tests.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 

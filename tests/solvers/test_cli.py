@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from solvers import cli, engines
+from solvers.certify import Limits
 from solvers.cli import main, solve_main
-from solvers.engines import ENGINES, Limits
-from solvers.exhaustive import Watch
+from solvers.engines import ENGINES
 from solvers.files import read_result
 from solvers.result import Result
+from solvers.watching import Watch
 from tests.paths import INSTANCES
 
 TINY = str(INSTANCES / "tiny.yaml")

@@ -13,12 +13,14 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import hardware_points, plan_blocks
 from solvers import exhaustive as engine
+from solvers.certify import Limits, VerificationError
 from solvers.designs import Candidate, candidate, design_of
-from solvers.engines import Limits, VerificationError, exhaustive
-from solvers.exhaustive import Found, Progress, search
+from solvers.engines import exhaustive
+from solvers.exhaustive import Found, search
 from solvers.objective import ModelError, value
 from solvers.pricing import price
 from solvers.result import Conflict
+from solvers.watching import Progress
 from tests.paths import INSTANCES
 from tests.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 

@@ -11,7 +11,8 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.registry import ladder
 from instances.space import combinations, device_at, hardware_choice, hardware_points
-from solvers.engines import ENGINES, Limits
+from solvers.certify import Limits
+from solvers.engines import ENGINES
 from solvers.exhaustive import search
 from solvers.expert import expert_design, expert_point
 from solvers.verify import verify

@@ -1,0 +1,126 @@
+"""From what an engine found to a Result: the full model prices the design again, and the gap to the bound says whether it is proved."""
+
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from platform import python_version
+from time import monotonic
+from typing import Any
+
+from instances.instance import Instance
+from solvers.designs import Candidate, to_words
+from solvers.expert import expert_design
+from solvers.objective import UNITS
+from solvers.result import Conflict, Result, Rival, Space, Status, Tree, evaluation_json
+from solvers.verify import Verdict, verify
+
+CHECKS = ("priced again by the full model, one design on its own", "plan rules", "memory, area and power limits")
+
+Trace = tuple[tuple[float, float | None, float | None], ...]
+
+
+class VerificationError(Exception):
+    """The full model contradicts what an engine found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an engine may spend, and how near is near enough."""
+
+    seconds: float = float("inf")
+    seed: int = 0
+    gap: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an engine found, before anybody believes it."""
+
+    best: Candidate | None
+    value: float | None
+    """What the engine thinks the design costs; None to leave it to the full model."""
+    bound: float | None = None
+    """No design is below this; infinite where there is none."""
+    proof: str = ""
+    """What proves the bound, in words."""
+    stopped: str = "complete"
+    space: Space | None = None
+    tree: Tree | None = None
+    conflicts: tuple[Conflict, ...] = field(default=())
+    trace: Trace = ()
+
+
+def certified(instance: Instance, engine: str, limits: Limits, began: float, outcome: Outcome) -> Result:
+    """The result of an engine that began at this time of the monotonic clock."""
+    verdict = _verified(instance, outcome)
+    value, bound = verdict.value if verdict else None, outcome.bound
+    proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= limits.gap)
+    return Result(
+        instance=question(instance),
+        engine=engine,
+        status=status_of(value, bound, proved),
+        stopped=outcome.stopped,
+        value=value,
+        bound=None if bound == float("inf") else bound,
+        gap=None if value is None or bound is None else gap_between(value, bound),
+        proved=proved,
+        proved_by="" if bound is None else outcome.proof,
+        checks=CHECKS if verdict else (),
+        design=to_words(instance, outcome.best) if outcome.best else None,
+        evaluation=evaluation_json(verdict.evaluation) if verdict else None,
+        space=outcome.space,
+        tree=outcome.tree,
+        gap_asked=limits.gap,
+        conflicts=outcome.conflicts if proved and not verdict else (),
+        rivals=rivals(instance) if proved and verdict else (),
+        trace=outcome.trace,
+        seconds=monotonic() - began,
+        seed=limits.seed,
+        versions=versions(),
+    )
+
+
+def gap_between(value: float, bound: float) -> float:
+    """(value - bound) / value, and 0 for a value of 0."""
+    return (value - bound) / value if value else 0.0
+
+
+def status_of(value: float | None, bound: float | None, proved: bool) -> Status:
+    """The only status that a value, a bound and a proof leave: an optimum is proved without any gap."""
+    if value is None:
+        return "INFEASIBLE" if proved else "UNKNOWN"
+    return "OPTIMAL" if proved and value == bound else "FEASIBLE"
+
+
+def rivals(instance: Instance) -> tuple[Rival, ...]:
+    """What rules without proof would have chosen, priced by the same model."""
+    chosen = expert_design(instance)
+    if chosen is None:
+        return (Rival("expert", None, None, "no plan of the question fits the device the rule chooses"),)
+    verdict = verify(instance, chosen)
+    if not verdict.accepted:
+        return (Rival("expert", None, to_words(instance, chosen), "; ".join(verdict.violations)),)
+    return (Rival("expert", verdict.value, to_words(instance, chosen)),)
+
+
+def versions() -> dict[str, str]:
+    """What the answer was computed with."""
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
+
+
+def question(instance: Instance) -> dict[str, Any]:
+    """What a result says of its question: enough to ask it again."""
+    return {"name": instance.name, "objective": instance.objective, "unit": UNITS[instance.objective], **instance.document}
+
+
+def _verified(instance: Instance, outcome: Outcome) -> Verdict | None:
+    """The full model's word on the best design; it must accept the design, at the very value found, and not below the bound."""
+    if outcome.best is None:
+        return None
+    verdict = verify(instance, outcome.best)
+    if not verdict.accepted:
+        raise VerificationError(f"the design found breaks a limit: {'; '.join(verdict.violations)}")
+    if outcome.value is not None and verdict.value != outcome.value:
+        raise VerificationError(f"the search prices the design at {outcome.value!r}, the full model at {verdict.value!r}")
+    if outcome.bound is not None and verdict.value < outcome.bound:
+        raise VerificationError(f"the full model prices the design at {verdict.value!r}, below the bound {outcome.bound!r}")
+    return verdict
