@@ -1,12 +1,12 @@
 """The full analytical model as one function: what a design costs, item by item, and which limits it keeps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossflow.arrays import Real
 from crossflow.bill import Bill
 from crossflow.cost import Prices, step_cost
 from crossflow.gemm import bill as gemm_bill
-from crossflow.hardware import Cluster, Hardware, faults
+from crossflow.hardware import Cluster, Hardware, faults, variants_of
 from crossflow.kernel_plan import KernelPlan
 from crossflow.kernel_plan import broken_rules as broken_kernel_rules
 from crossflow.lstm import bill as lstm_bill
@@ -69,7 +69,7 @@ class Evaluation:
 
     step_time: float
     likely: tuple[float, float]
-    """Seconds between which four of five measured runs lay, beside their predictions; the step time itself where nothing was fitted."""
+    """The least and the greatest step time by the device's sets of constants; the step time twice where there is but one set."""
     breakdown: tuple[tuple[str, float], ...]
     """Seconds by use; they add up to the step time."""
     memory: tuple[tuple[str, float], ...]
@@ -121,7 +121,7 @@ def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), pric
     time, energy = float(bill.step_time), float(bill.energy)
     return Evaluation(
         step_time=time,
-        likely=(time * hardware.spread[0], time * hardware.spread[1]),
+        likely=_likely(workload, design, time),
         breakdown=_floats(bill.time),
         memory=_floats((*bill.memory, ("reserved", hardware.reserved_memory))),
         limits=limits(bill, hardware, budget),
@@ -135,6 +135,13 @@ def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), pric
         tokens=workload.tokens,
         utilisation=bill.flops / (time * float(hardware.throughput) * cluster.devices),
     )
+
+
+def _likely(workload: Workload, design: Design, time: float) -> tuple[float, float]:
+    """The range of the step time over the sets of constants. Sets may cross: what is slow on one workload need not be so on another."""
+    others = (replace(design, hardware=hardware) for hardware in variants_of(design.hardware))
+    times = (time, *(float(bill_of(workload, other).step_time) for other in others))
+    return min(times), max(times)
 
 
 def resources(hardware: Hardware) -> tuple[Resource, ...]:

@@ -112,8 +112,10 @@ class Hardware:
     reserved_memory: float = 4.0 * 2**30
     """Bytes of DRAM that the framework, the runtime and fragmentation take."""
     efficiency: Efficiency = Efficiency()
-    spread: tuple[float, float] = (1.0, 1.0)
-    """Measured over predicted step time, 10th and 90th percentile of the runs that the constants were fitted to; (1, 1) without a fit."""
+    variants: tuple[Efficiency, ...] = ()
+    """Other sets of constants that measured runs leave possible, the optimistic and the pessimistic one; none without a fit."""
+    error: float | None = None
+    """Mean relative error of the step times of the runs that the constants were fitted to; None without a fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,11 @@ class Cluster:
             raise ValueError(f"the outermost network level must join all {self.devices} devices, not {sizes[-1] if sizes else 0}")
         if any(outer % inner for inner, outer in pairwise(sizes)) or sizes[0] < 1:
             raise ValueError(f"each network level must hold a whole number of the one inside it: {sizes}")
+
+
+def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
+    """The same device under each of its other sets of constants."""
+    return tuple(replace(hardware, efficiency=constants, variants=()) for constants in hardware.variants)
 
 
 Kind = TypeVar("Kind", Hardware, Memory, Link)

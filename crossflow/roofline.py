@@ -111,7 +111,7 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
 
 
 def _places(tiles: Real, hardware: Hardware) -> Real:
-    """Places for tiles in whole waves, ceil(tiles / bundles) * bundles; for an open number of at least `bundles`, the least there can be."""
+    """Places for tiles in whole waves, ceil(tiles / bundles) bundles; for an open number of at least `bundles` the fewest there can be."""
     whole = np.ceil(tiles / hardware.bundles) * hardware.bundles
     if np.ndim(hardware.open_bundles) == 0 and hardware.open_bundles == 0.0:
         return whole

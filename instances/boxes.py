@@ -19,6 +19,10 @@ _OUTWARD = 1.0e-12
 """A price falls with the die, but as computed perhaps not in the last place."""
 
 
+_PARTS = 32
+"""Into so many parts a choice is looked at closely; a longer one is looked at again when its box has become smaller."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The hardware choices of a question, their options in ascending order."""
@@ -114,32 +118,33 @@ def halves(box: Boxes, choice: int, place: int | None = None) -> Boxes:
 def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
     """The boxes without the lowest and highest options of each choice with which no device can be built and keeps the budgets.
 
-    An option is out for a box if the slice of the box at that option holds no such device. A box without any is left as it is.
+    Options are out for a box if the slice of the box at these options holds no such device. A box without any is left as it is.
     """
     low, high = boxes.low.copy(), boxes.high.copy()
-    rows, choices, places = _slices(boxes)
+    rows, choices, first, last = _slices(boxes)
     if isinstance(instance.hardware, Hardware) or not len(rows):
         return boxes
-    slices = Boxes(low[rows], high[rows])
-    every = np.arange(len(rows))
-    slices.low[every, choices] = slices.high[every, choices] = places
+    slices, every = Boxes(low[rows], high[rows]), np.arange(len(rows))
+    slices.low[every, choices], slices.high[every, choices] = first, last
     alive = corners(instance, space, slices).alive
     low[rows, choices], high[rows, choices] = high[rows, choices], low[rows, choices]
-    np.minimum.at(low, (rows[alive], choices[alive]), places[alive])
-    np.maximum.at(high, (rows[alive], choices[alive]), places[alive])
+    np.minimum.at(low, (rows[alive], choices[alive]), first[alive])
+    np.maximum.at(high, (rows[alive], choices[alive]), last[alive])
     dead = (low > high).any(axis=1)
     low[dead], high[dead] = boxes.low[dead], boxes.high[dead]
     return Boxes(low, high)
 
 
-def _slices(boxes: Boxes) -> tuple[Index, Index, Index]:
-    """Box, choice and place of every option of every open choice of every box."""
+def _slices(boxes: Boxes) -> tuple[Index, Index, Index, Index]:
+    """Every open choice of every box in parts, at most `_PARTS` of about equal size: box, choice, first and last place of each part."""
     widths = np.where(boxes.high > boxes.low, boxes.high - boxes.low + 1, 0)
     rows, choices = np.nonzero(widths)
-    count = widths[rows, choices]
-    first = np.repeat(np.cumsum(count) - count, count)
-    rows, choices = np.repeat(rows, count), np.repeat(choices, count)
-    return rows, choices, boxes.low[rows, choices] + np.arange(len(rows)) - first
+    width = widths[rows, choices]
+    parts = np.minimum(width, _PARTS)
+    number = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    rows, choices, width, parts = (np.repeat(column, parts) for column in (rows, choices, width, parts))
+    start = boxes.low[rows, choices]
+    return rows, choices, start + number * width // parts, start + (number + 1) * width // parts - 1
 
 
 def _values(space: Grid, places: Index) -> dict[str, Array]:

@@ -52,16 +52,30 @@ class NetworkEntry:
     pod: LinkEntry | None = None
 
 
+Figures = dict[str, Annotated[float, Bounds(0.0)]]
+"""By name: values of the model's constants, or errors by source."""
+
+
 @dataclass(frozen=True, slots=True)
 class CalibrationEntry:
     """Where fitted constants come from, and what they leave unexplained."""
 
     rows: Annotated[dict[str, Positive], Doc("measured step times by source")]
-    errors: Annotated[dict[str, Ratio], Doc("mean absolute relative error by source")]
-    left_out: Annotated[dict[str, float], Doc("the same for each source by constants fitted without it")]
+    error: Annotated[float, Bounds(0.0), Doc("mean absolute relative error of all rows, each with its weight in the fit")]
+    errors: Annotated[Figures, Doc("mean absolute relative error by source")]
+    left_out: Annotated[Figures, Doc("the same for each source by constants fitted without it")]
+    left_out_by_model: Annotated[Figures, Doc("the same, each row by constants fitted without its model's hidden size")]
+    below: Annotated[dict[str, Ratio], Doc("share of the rows that are faster than all three sets of constants say")]
+    above: Annotated[dict[str, Ratio], Doc("share of the rows that are slower")]
     at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")]
-    optimistic: Annotated[float, Bounds(0.0), Doc("measured over predicted time, 10th percentile")]
-    pessimistic: Annotated[float, Bounds(0.0), Doc("measured over predicted time, 90th percentile")]
+    uncertainty: Annotated[
+        dict[str, tuple[Annotated[float, Bounds(0.0)], ...]], Doc("10th and 90th percentile of each constant over resampled fits")
+    ]
+
+    def __post_init__(self) -> None:
+        for name, interval in self.uncertainty.items():
+            if len(interval) != 2 or interval[0] > interval[1]:
+                raise ValueError(f"uncertainty.{name}: two figures are needed, the lower one first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +92,21 @@ class DeviceEntry:
     network: NetworkEntry
     power: Power
     idle_power: Power
-    energy_per_flop: Annotated[dict[str, Annotated[float, Bounds(0.0)]], Doc("joules, by precision")]
+    energy_per_flop: Annotated[Figures, Doc("joules, by precision")]
     die_area: Area
     package_area: Area
     register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
     reserved_memory: Bytes
     devices_per_node: Positive
     sources: Annotated[dict[str, str], Doc("where each figure is from")]
-    efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in ten")] = field(default_factory=dict)
+    pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in ten")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
+
+    def __post_init__(self) -> None:
+        if bool(self.optimistic) != bool(self.pessimistic):
+            raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
 
 
 @dataclass(frozen=True, slots=True)

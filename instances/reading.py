@@ -262,18 +262,22 @@ def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
 
 
 def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> Efficiency:
-    known = [field.name for field in fields(Efficiency)]
     for name, value in given.items():
-        if name not in known:
-            report(f"efficiency.{name}", f"the model has no such constant (one of {', '.join(known)})")
+        if name not in _CONSTANTS:
+            report(f"efficiency.{name}", f"the model has no such constant (one of {', '.join(_CONSTANTS)})")
         elif not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0):
             report(
                 f"efficiency.{name}",
                 f"{value} is out of range, {'a share above 0 and up to 1' if name in _SHARES else '0 or more'} is needed",
             )
-    return replace(usual, **{name: value for name, value in given.items() if name in known})
+    return _overlaid(usual, given)
 
 
+def _overlaid(usual: Efficiency, given: dict[str, float]) -> Efficiency:
+    return replace(usual, **{name: value for name, value in given.items() if name in _CONSTANTS})
+
+
+_CONSTANTS = tuple(field.name for field in fields(Efficiency))
 _SHARES = {"matrix", "attention", "stream", "resident", "data_overlap", "pipeline_overlap", "gather_overlap"}
 
 
@@ -289,7 +293,9 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardwa
         return None
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
-    return replace(built, links=links, efficiency=_efficiency(built.efficiency, file.efficiency, report))
+    own = _efficiency(built.efficiency, file.efficiency, report)
+    variants = tuple(_overlaid(constants, file.efficiency) for constants in built.variants)
+    return replace(built, links=links, efficiency=own, variants=variants, error=None if file.efficiency else built.error)
 
 
 def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHardware | None:

@@ -164,7 +164,8 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         package_area=entry.package_area,
         reserved_memory=entry.reserved_memory,
         efficiency=efficiency_with(entry.efficiency),
-        spread=(entry.calibration.optimistic, entry.calibration.pessimistic) if entry.calibration else (1.0, 1.0),
+        variants=tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other),
+        error=entry.calibration.error if entry.calibration else None,
     )
 
 

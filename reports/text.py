@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from instances.units import format_quantity
-from solvers.result import Conflict, Result, Rival
+from solvers.result import Conflict, Result, Rival, Space
 
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
@@ -143,9 +143,9 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
 
 
 def _likely_line(evaluation: dict[str, Any]) -> list[str]:
-    """The step times that measured runs of this kind of device would suggest, where there were some to fit the model to."""
+    """The step times by the optimistic and the pessimistic constants, where there are some."""
     low, high = evaluation["likely"]
-    words = f"likely {_time(low)} to {_time(high)}, as four of five measured runs were"
+    words = f"likely {_time(low)} to {_time(high)}, by the optimistic and the pessimistic constants"
     return [f"  {'':<{_LABEL}}{words}"] if low < high else []
 
 
@@ -188,7 +188,17 @@ def _space_lines(result: Result) -> list[str]:
         return []
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
     words = ", ".join(f"{_count(count) if count else 'none'} {what}" for what, count in others)
-    return [f"  {'other designs':<{_LABEL}}{words}"]
+    return [f"  {'other designs':<{_LABEL}}{words}", *_undecided_lines(space)]
+
+
+def _undecided_lines(space: Space) -> list[str]:
+    """How many designs are nearer to the best one than the model is to measured runs."""
+    if space.error is None or space.within_error is None:
+        return []
+    others, near = space.within_error - 1, f"within {space.error:.1%}, the model's mean error on measured runs, of the best"
+    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    many = f"{_count(others)} other designs are {near}: the model cannot tell them apart"
+    return _wrapped(f"  {'too close to call':<{_LABEL}}", words.get(others, many))
 
 
 def _certificate(result: Result) -> list[str]:

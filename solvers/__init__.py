@@ -4,8 +4,10 @@ Its modules are imported one by one, as in `from solvers.engines import exhausti
 """
 
 __all__ = [
+    "calibrate",
     "check",
     "cli",
+    "cross_validation",
     "designs",
     "engines",
     "exhaustive",

@@ -33,6 +33,10 @@ _DECIDING = 4
 """Plans by which is decided where a box is cut."""
 
 
+_CUTS = 32
+"""Cuts of one choice that are tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A box in two: places of one choice up to `place`, and above it."""
@@ -169,24 +173,25 @@ def _keep(search: Search, node: Node, plans: AnyPlans, rows: Index, bounds: Arra
 def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: float) -> Cut:
     """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
 
-    Every cut of every choice is tried on a few plans, its lower part only: the upper part keeps the best device.
+    Cuts of every choice are tried on a few plans, the lower part only: the upper part keeps the best device.
     """
-    cuts = [
-        Cut(choice, place)
-        for choice, (low, high) in enumerate(zip(node.box.low[0], node.box.high[0], strict=True))
-        for place in range(low, high)
-    ]
+    cuts = [Cut(choice, place) for choice in range(len(space.sizes)) for place in _places(node.box, choice)]
     low, high = np.repeat(node.box.low, len(cuts), axis=0), np.repeat(node.box.high, len(cuts), axis=0)
-    for row, cut in enumerate(cuts):
-        high[row, cut.choice] = cut.place
+    choices, places = (np.array([getattr(cut, name) for cut in cuts]) for name in ("choice", "place"))
+    high[np.arange(len(cuts)), choices] = places
     bounds = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0)
-    widths = (node.box.high - node.box.low)[0] + 1
-    share = np.array([(cut.place - node.box.low[0, cut.choice] + 1) / widths[cut.choice] for cut in cuts])
+    first, last = node.box.low[0, choices], node.box.high[0, choices]
     forgotten = bounds >= value
     if forgotten.any():
-        return cuts[int(np.argmax(np.where(forgotten, share, 0.0)))]
-    middle = np.array([cut.place == (node.box.low[0, cut.choice] + node.box.high[0, cut.choice]) // 2 for cut in cuts])
-    return cuts[int(np.argmax(np.where(middle, bounds, -np.inf)))]
+        return cuts[int(np.argmax(np.where(forgotten, (places - first + 1) / (last - first + 1), 0.0)))]
+    return cuts[int(np.argmax(np.where(places == (first + last) // 2, bounds, -np.inf)))]
+
+
+def _places(box: Boxes, choice: int) -> list[int]:
+    """Where a choice may be cut: after every option, or after some thirty of them and the middle one."""
+    low, high = int(box.low[0, choice]), int(box.high[0, choice])
+    step = max(1, (high - low) // _CUTS)
+    return sorted({*range(low, high, step), (low + high) // 2}) if low < high else []
 
 
 def dive(instance: Instance, space: Grid, plans: AnyPlans) -> Index | None:

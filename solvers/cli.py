@@ -305,13 +305,15 @@ def _calibrate(options: argparse.Namespace) -> int:
     from instances.registry import device  # noqa: PLC0415
     from solvers.calibrate import calibrate, registry_text  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
+    from solvers.progress import notes_on  # noqa: PLC0415
 
     _check_target(options.out)
     kind = options.gpu.partition("-")[0]
     try:
         device(options.gpu)
         rows = [row for row in read_measured(options.file).measurements if row.gpu.partition("-")[0] == kind]
-        text = registry_text(calibrate(rows), options.file.name)
+        with notes_on(sys.stderr) as note:
+            text = registry_text(calibrate(rows, note=note), options.file.name)
     except ValueError as error:
         _usage(str(error))
     if options.out and str(options.out) != "-":

@@ -1,6 +1,6 @@
 """The oracle: prices every design of the question, a block at a time, and counts what it sees.
 
-Memory stays flat: plans come in blocks, hardware points in blocks, and of the prices only the best and those within 5 % of it are kept.
+Memory stays flat: plans come in blocks, hardware points in blocks, and of the prices only the best and those near it are kept.
 A plan that fits no device of a block and a device that breaks a budget are counted but not priced. Of equal designs the first one wins.
 """
 
@@ -27,6 +27,7 @@ _PRICES = 1 << 22
 _POINTS = 1 << 14
 """Hardware points generated together."""
 _NEAR = 1.05
+"""Values up to here over the best are told apart, or further where the model's error is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Found:
 class _Tally:
     """Counts so far."""
 
+    reach: float = _NEAR
     best: Candidate | None = None
     value: float = float("inf")
     feasible: int = 0
@@ -60,10 +62,10 @@ class _Tally:
         self.share[name] = min(self.share.get(name, float("inf")), least)
 
     def see_values(self, found: Array) -> None:
-        """Keep the different values within 5 % of the best, each with how often it occurs."""
-        close = found[found <= self.value * _NEAR]
+        """Keep the different values within reach of the best, each with how often it occurs."""
+        close = found[found <= self.value * self.reach]
         different, count = np.unique(close, return_counts=True)
-        merged = [(old[old <= self.value * _NEAR], times[old <= self.value * _NEAR]) for old, times in self.near]
+        merged = [(old[old <= self.value * self.reach], times[old <= self.value * self.reach]) for old, times in self.near]
         self.near = [*merged, (different, count)]
         if len(self.near) > 8:
             self.near = [_merge(self.near)]
@@ -74,7 +76,7 @@ class _Tally:
 
 def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
     """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
-    tally, stopped = _Tally(), "complete"
+    tally, stopped = _Tally(reach=max(_NEAR, 1.0 + (_error(instance) or 0.0))), "complete"
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
             _look_at_all(instance, watch, deadline, tally)
@@ -83,6 +85,13 @@ def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> 
     except TimeoutError:
         stopped = "time limit"
     return _found(instance, tally, stopped)
+
+
+def _error(instance: Instance) -> float | None:
+    """The model's mean error on measured runs, where it says something about the objective: nobody measured energies or costs."""
+    if not isinstance(instance.hardware, Hardware) or instance.objective != "step_time":
+        return None
+    return instance.hardware.error
 
 
 def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
@@ -110,7 +119,7 @@ def _refuse_after(deadline: float) -> None:
 
 
 def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
-    points = hardware_points(instance)
+    points, error = hardware_points(instance), _error(instance)
     space = Space(
         designs=tally.plans * points,
         feasible=tally.feasible,
@@ -120,6 +129,8 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
         unbuilt=tally.unbuilt,
         hardware_points=points,
         plans=tally.plans,
+        error=error,
+        within_error=None if error is None else tally.within(1.0 + error),
     )
     conflicts = tuple(Conflict(name, tally.kept[name], tally.share[name]) for name in tally.kept)
     return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)

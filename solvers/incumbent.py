@@ -1,6 +1,5 @@
 """A good design to start from: alternating between the best plan for a chip and the best chip for a few plans."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 
@@ -63,25 +62,22 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
 
 
 def _moves(space: Grid, places: Index) -> Index:
-    """All other options of one choice, and one choice a step up for another a step down."""
-    sizes = np.array(space.sizes)
-    found = [*_single_moves(sizes, places), *_pair_moves(sizes, places)]
-    return np.array(found, np.int64).reshape(len(found), len(places))
+    """One choice to another option, and one choice up with another one down."""
+    ways = [_ways(size, int(place)) for size, place in zip(space.sizes, places, strict=True)]
+    single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]
+    pairs = (
+        ((one, higher), (other, lower))
+        for one, other in permutations(range(len(ways)), 2)
+        for higher, lower in product(ways[one][1], ways[other][0])
+    )
+    found = np.repeat(places[None], len(moves := [*single, *pairs]), axis=0)
+    for row, move in zip(found, moves, strict=True):
+        for choice, to in move:
+            row[choice] = to
+    return found
 
 
-def _single_moves(sizes: Index, places: Index) -> Iterator[Index]:
-    for choice, size in enumerate(sizes):
-        for place in range(size):
-            if place != places[choice]:
-                moved = places.copy()
-                moved[choice] = place
-                yield moved
-
-
-def _pair_moves(sizes: Index, places: Index) -> Iterator[Index]:
-    """One choice up and another down, each to any option."""
-    for up, down in permutations(range(len(sizes)), 2):
-        for higher, lower in product(range(places[up] + 1, sizes[up]), range(places[down])):
-            moved = places.copy()
-            moved[up], moved[down] = higher, lower
-            yield moved
+def _ways(size: int, place: int) -> tuple[list[int], list[int]]:
+    """Options 1, 2, 4, 8, ... places below and above."""
+    steps = [1 << power for power in range(size.bit_length())]
+    return [place - step for step in steps if place >= step], [place + step for step in steps if place + step < size]

@@ -15,18 +15,28 @@ _PLAIN = 5.0
 @contextmanager
 def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None]]:
     """A function that shows progress on the stream, and wipes the live line in the end."""
+    with notes_on(stream) as note:
+
+        def show(progress: Progress) -> None:
+            best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
+            note(f"{progress.words}  {best}{_gap(progress)}")
+
+        yield show
+
+
+@contextmanager
+def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """The same for work that says in its own words how far it is."""
     live, start = stream.isatty(), monotonic()
     last = start + _PATIENCE - (_LIVE if live else _PLAIN)
 
-    def show(progress: Progress) -> None:
+    def show(line: str) -> None:
         nonlocal last
         now = monotonic()
         if now - start < _PATIENCE or now - last < (_LIVE if live else _PLAIN):
             return
         last = now
-        best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
-        line = f"{now - start:6.1f} s  {progress.words}  {best}{_gap(progress)}"
-        stream.write(f"\r\x1b[K{line}" if live else f"{line}\n")
+        stream.write(f"\r\x1b[K{now - start:6.1f} s  {line}" if live else f"{now - start:6.1f} s  {line}\n")
         stream.flush()
 
     try:

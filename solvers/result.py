@@ -27,6 +27,10 @@ class Space:
     """Hardware points that lack cores, memory or links; their designs count as infeasible."""
     hardware_points: int
     plans: int
+    error: float | None = None
+    """The model's mean error on measured runs of this device; None where nothing was measured, and for energies and costs."""
+    within_error: int | None = None
+    """Designs whose values are that near to the best one, itself included: the model cannot tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)

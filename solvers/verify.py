@@ -33,7 +33,7 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict:
         raise ValueError("; ".join(broken))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
-    if not all(map(isfinite, (evaluation.step_time, evaluation.energy, evaluation.cost or 0.0))):
+    if not all(map(isfinite, (evaluation.step_time, *evaluation.likely, evaluation.energy, evaluation.cost or 0.0))):
         raise ModelError(NO_FINITE_VALUE)
     violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
     return Verdict(value(instance, evaluation), evaluation, violations)

@@ -8,7 +8,7 @@ import pytest
 
 from crossflow.cost import Prices
 from crossflow.evaluate import Budget, Design, Limit, evaluate
-from crossflow.hardware import Cluster, Hardware, Link, faults
+from crossflow.hardware import Cluster, Hardware, Link, faults, variants_of
 from crossflow.kernel_plan import KernelPlan
 from crossflow.parameters import step_flops
 from crossflow.plan import Plan
@@ -132,3 +132,36 @@ def test_every_fault_is_named_and_one_bad_device_of_many_is_one(plain: Hardware)
 def test_every_level_of_the_network_needs_a_link(design: Design, small_model: Transformer) -> None:
     with pytest.raises(ValueError, match="links for 1 of the 2 network levels are given"):
         evaluate(small_model, on(design, replace(design.hardware, links=design.hardware.links[:1])))
+
+
+# --- other sets of constants ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_likely_range_goes_from_the_fastest_to_the_slowest_set_of_constants(plain: Hardware) -> None:
+    """4096^3 * 2 FLOP at 100 TFLOP/s take 1.374 ms; sets of which one reaches half of the peak and one takes 0.5 ms more a step."""
+    gemm, alone = Gemm("gemm", rows=4096, depth=4096, columns=4096), Cluster(1, (1,))
+    device = replace(plain, links=plain.links[:1])
+    half, later = replace(device.efficiency, matrix=0.5), replace(device.efficiency, step=0.5e-3)
+    time = 2 * 4096**3 / 100e12
+    for variants, low, high in (
+        ((), time, time),
+        ((half,), time, 2 * time),
+        ((later, half), time, 2 * time),
+        ((half, later), time, 2 * time),
+    ):
+        found = evaluate(gemm, Design(replace(device, variants=variants), alone, KernelPlan()))
+        assert found.step_time == pytest.approx(time)
+        assert found.likely == pytest.approx((low, high)), variants
+    slow = replace(device, efficiency=half, variants=(device.efficiency,))
+    assert evaluate(gemm, Design(slow, alone, KernelPlan())).likely == pytest.approx((time, 2 * time))
+
+
+def test_a_variant_is_the_same_device_under_other_constants(design: Design, small_model: Transformer) -> None:
+    """The step times of the range are those of the variants evaluated on their own."""
+    device = design.hardware
+    assert len(device.variants) == 2
+    times = [evaluate(small_model, on(design, other)).step_time for other in variants_of(device)]
+    found = evaluate(small_model, design)
+    assert found.likely == (min(*times, found.step_time), max(*times, found.step_time))
+    for other, constants in zip(variants_of(device), device.variants, strict=True):
+        assert other == replace(device, efficiency=constants, variants=())

@@ -201,8 +201,26 @@ def test_one_of_a_thing_is_not_several(tiny: Result) -> None:
     assert format_quantity(1.0, "time") == "1 s"
 
 
+@pytest.mark.parametrize(
+    ("designs", "words"),
+    [
+        (1, "no other design is within 7.0%, the model's mean error on measured runs, of the best\n"),
+        (2, "one other design is within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell the two apart\n"),
+        (
+            1234,
+            "1,233 other designs are within 7.0%, the model's mean error on measured runs, of the best: the model cannot tell them apart\n",
+        ),
+    ],
+)
+def test_designs_within_the_models_error_are_told_in_a_sentence(tiny: Result, designs: int, words: str) -> None:
+    assert tiny.space is not None
+    text = answer(replace(tiny, space=replace(tiny.space, error=0.07, within_error=designs)))
+    assert words in re.sub(r"\n {20,}", " ", text)
+    assert "too close to call" not in answer(replace(tiny, space=replace(tiny.space, error=None, within_error=None)))
+
+
 def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: Result) -> None:
-    """The A100 is calibrated; a technology is not."""
+    """The A100 has an optimistic and a pessimistic set of constants; a technology has not."""
     assert tiny.evaluation is not None
     low, high = tiny.evaluation["likely"]
     assert low < tiny.evaluation["step_time"] < high

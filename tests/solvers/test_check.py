@@ -283,3 +283,25 @@ def test_a_result_on_a_hugging_face_config_stands_without_that_file(tmp_path: Pa
     result = solved(read_instance(asked))
     config.unlink()
     assert check(reread(to_json(result)), silent).accepted
+
+
+# --- what the model leaves open -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        (("evaluation", "likely", 0), "evaluation.likely"),
+        (("evaluation", "likely", 1), "evaluation.likely"),
+        (("space", "within_error"), "space"),
+        (("space", "error"), "space"),
+    ],
+)
+def test_a_narrower_range_and_a_smaller_error_are_refused(place: tuple[Any, ...], reason: str) -> None:
+    data = json.loads(text_of(solved(TINY)))
+    value = _at(data, place)
+    assert isinstance(value, int | float)
+    for other in (value + 1, value * 0.999) if isinstance(value, float) else (value + 1, value - 1):
+        report = check(reread(edited(data, place, other)), silent)
+        assert any(fault.startswith(reason) for fault in report.refused)
+    assert refused(edited(data, place, None))

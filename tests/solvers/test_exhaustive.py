@@ -8,9 +8,11 @@ import pytest
 
 from crossflow.bill import Prices
 from crossflow.evaluate import evaluate
+from crossflow.hardware import Hardware
 from instances import space
 from instances.instance import Instance
 from instances.reading import read_instance
+from instances.registry import device
 from instances.space import hardware_points, plan_blocks
 from solvers import exhaustive as engine
 from solvers.certify import Limits, VerificationError
@@ -69,6 +71,10 @@ def assert_found(found: Found, expected: dict[Candidate, float]) -> None:
     assert found.space.ties == sum(number == best for number in expected.values())
     assert found.space.within_1_percent == sum(number <= best * 1.01 for number in expected.values())
     assert found.space.within_5_percent == sum(number <= best * 1.05 for number in expected.values())
+    if found.space.error is None:
+        assert found.space.within_error is None
+    else:
+        assert found.space.within_error == sum(number <= best * (1.0 + found.space.error) for number in expected.values())
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -255,3 +261,30 @@ def test_the_best_design_of_a_larger_space_is_never_worse() -> None:
     assert narrow is not None
     assert wide is not None
     assert wide <= narrow
+
+
+# --- designs within the model's error -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "some"), [(0.0, 0), (0.02, 0), (0.07, 0), (0.3, 1), (0.8, 3), (5.0, 15)])
+def test_designs_within_the_error_are_counted_however_large_it_is(error: float, some: int) -> None:
+    """More than the 5 % that are always counted, too; the count grows from the best alone to nearly all 24 designs."""
+    instance = QUESTIONS["tiny"]
+    assert isinstance(instance.hardware, Hardware)
+    wide = replace(instance, hardware=replace(instance.hardware, error=error))
+    found, expected = search(wide, silent), values_one_by_one(wide)
+    assert_found(found, expected)
+    assert found.space.error == error
+    assert found.space.within_error is not None
+    assert found.space.within_error > some
+
+
+def test_the_error_is_the_calibrations_and_there_is_none_where_nothing_was_measured() -> None:
+    """The V100 and free chips were not fitted, newer devices carry constants of another; nobody measured energies."""
+    calibration = device("a100-80g").calibration
+    assert calibration is not None
+    assert search(QUESTIONS["tiny"], silent).space.error == calibration.error
+    assert search(QUESTIONS["free"], silent).space.error is None
+    for setting in ("hardware=h100-sxm", "objective=energy_per_token", "efficiency={matrix: 0.8}"):
+        space = search(read_instance(INSTANCES / "tiny.yaml", (setting,)), silent).space
+        assert (space.error, space.within_error) == (None, None), setting

@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from solvers import progress
 from solvers.check import check
 from solvers.engines import ENGINES
 from solvers.files import read_result
@@ -116,3 +118,18 @@ def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -
 def test_a_time_limit_is_kept_with_any_engine(engine: str) -> None:
     """Not by ranking hundreds of millions of chips for the expert rule first or after: that would run into the limit of `run`."""
     assert "time limit" in run("solve", *ENDLESS, "--engine", engine, "--time-limit", "300 ms").stdout
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_notes_come_after_a_second_and_are_wiped_from_a_terminal(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.5, 1.2, 1.25, 6.5])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    stream = StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: live, raising=False)
+    with progress.notes_on(stream) as note:
+        for word in ("early", "first", "at once", "later"):
+            note(word)
+    lines = ["   1.2 s  first", "   6.5 s  later"]
+    assert stream.getvalue() == (
+        "".join(f"\r\x1b[K{line}" for line in lines) + "\r\x1b[K" if live else "".join(f"{line}\n" for line in lines)
+    )

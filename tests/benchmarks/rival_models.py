@@ -1,0 +1,233 @@
+"""The model beside two simple rivals, all fitted to the same measured runs and judged on runs they did not see, as Markdown.
+
+    python -m tests.benchmarks.rival_models TRAINING.csv --further FURTHER.csv --out reports/gallery/accuracy.md
+
+Every model is fitted by the loss of `crossopt calibrate`: robust squares of the logarithms of predicted over measured time. What is left
+out is a whole hidden size or a whole source, in all sources at once, never single rows: neighbours in a grid of plans differ in one
+setting and would give each other away.
+"""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from crossflow.arrays import Array, Mask
+from instances.measured import Measured, Measurement, Rejected, read_measured
+from solvers.accuracy import Errors, Line, accuracy, predictions
+from solvers.calibrate import CONSTANTS
+from solvers.cross_validation import by_model, by_source, folds
+from solvers.fitting import Constant, relative, row_weights
+from solvers.least_squares import Problem, fit_together
+from solvers.ranking import Ranking
+from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
+from tests.benchmarks.rival_page import BELOW, DEVICES, FURTHER, RANKING, TOP
+
+WIDTH = 0.05
+"""Relative errors beyond this count in proportion, not squared; as in `crossopt calibrate`."""
+KIND = "a100"
+"""The devices whose constants are fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of the step times of given runs."""
+
+    name: str
+    constants: tuple[Constant, ...]
+    relative: Callable[[Array], Array]
+    """Sets of constants (one a row) to predicted over measured time (one row a run, one column a set)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Predicted seconds of every run by a model that saw all runs, none of its hidden size, or none of its source."""
+
+    model: str
+    in_sample: Array
+    size_left_out: Array
+    source_left_out: Array
+
+
+def models(rows: Sequence[Measurement]) -> tuple[Model, ...]:
+    """The three models for these runs."""
+    runs, measured = runs_of(rows), np.array([[row.seconds] for row in rows])
+    return (
+        Model("one efficiency", ONE, lambda points: one_efficiency(runs, *points.T) / measured),
+        Model("twelve constants", TWELVE, lambda points: closed_form(runs, *points.T) / measured),
+        Model("crossflow", CONSTANTS, lambda points: relative(rows, CONSTANTS, points)),
+    )
+
+
+# --- folds ---------------------------------------------------------------------------------------------------------------------------
+
+
+def judged(model: Model, rows: Sequence[Measurement]) -> Judged:
+    """All predictions of a model: one fit to everything and one without each hidden size and each source.
+
+    Seconds are rounded to single precision, so that plans which a formula prices alike tie instead of differing in their last bits.
+    """
+    sizes, sources = (folds(rows, model.constants, fold_of) for fold_of in (by_model, by_source))
+    left_out = [np.zeros(len(rows), bool), *sizes, *sources]
+    points = fitted(model, [row_weights(rows, ~mask) for mask in left_out])
+    seconds = (model.relative(points) * np.array([[row.seconds] for row in rows])).astype(np.float32).astype(np.float64)
+    unseen = seconds[:, 1 : 1 + len(sizes)], seconds[:, 1 + len(sizes) :]
+    return Judged(model.name, seconds[:, 0], own(unseen[0], sizes), own(unseen[1], sources))
+
+
+def own(seconds: Array, left_out: Sequence[Mask]) -> Array:
+    """Of each run the column of the fold that leaves it out."""
+    if not left_out or np.any(np.sum(left_out, axis=0) != 1):
+        raise ValueError("some runs are never left out: too few remain to fit the constants without them")
+    return np.asarray(seconds[np.arange(len(seconds)), np.argmax(left_out, axis=0)])
+
+
+def fitted(model: Model, weights: Sequence[Array]) -> Array:
+    """The constants for each of the weightings of the runs, one row each.
+
+    All searches share the calls of the model, which cost hardly more for many sets of constants than for one.
+    """
+    low, high = (np.log([getattr(constant, side) for constant in model.constants]) for side in ("low", "high"))
+    problems = [Problem(np.log([constant.start for constant in model.constants]), weight) for weight in weights]
+    found = fit_together(lambda points: np.log(model.relative(np.exp(points))), problems, low, high, WIDTH)
+    return np.exp([search.point for search in found])
+
+
+# --- figures -------------------------------------------------------------------------------------------------------------------------
+
+
+def section(row: Measurement | Rejected) -> str:
+    """The source; the runs of vTrain in one node and in several are two experiments."""
+    if isinstance(row, Rejected) or "vTrain" not in row.source:
+        return row.source
+    return f"{row.source}, {'one node' if len(row.cluster.level_sizes) == 1 else 'several nodes'}"
+
+
+def line(rows: Sequence[Measurement], seconds: Array, name: str) -> Line:
+    """The figures of one section, all of whose times must be measured or all derived."""
+    places = [place for place, row in enumerate(rows) if section(row) == name]
+    (total,) = accuracy(Measured(tuple(rows[place] for place in places), ()), seconds[places]).totals
+    return total
+
+
+def error_table(rows: Sequence[Measurement], results: Sequence[Judged]) -> Iterator[str]:
+    """Mean errors of every section and model, and what the sections have on average."""
+    yield from _head("source", "model", "rows", "in sample", "hidden size left out", "source left out")
+    names, every = list(dict.fromkeys(section(row) for row in rows)), list[Array]()
+    for name in names:
+        lines = [[line(rows, each, name).errors for each in (one.in_sample, one.size_left_out, one.source_left_out)] for one in results]
+        every.append(np.array([[errors.mean for errors in found if errors] for found in lines]))
+        count = max(errors.rows for found in lines for errors in found if errors)
+        yield from _compared(name, f"{count:,}", results, every[-1], [_share] * 3)
+    yield from _compared(f"mean of the {len(names)}", "-", results, np.mean(every, axis=0), [_share] * 3)
+
+
+def ranking_table(rows: Sequence[Measurement], results: Sequence[Judged]) -> Iterator[str]:
+    """How every model ranks the plans of one question: of hidden sizes that it did not see, then of all that it was fitted to."""
+    yield from _head("source", "model", *_RANKS, "tau in sample", "mean regret in sample")
+    for name in dict.fromkeys(section(row) for row in rows):
+        pairs = [[line(rows, each, name).ranking for each in (one.size_left_out, one.in_sample)] for one in results]
+        found = [(unseen, seen) for unseen, seen in pairs if unseen and seen]
+        figures = [[-unseen.tau, unseen.mean_regret, unseen.largest_regret, -seen.tau, seen.mean_regret] for unseen, seen in found]
+        if found:
+            yield from _compared(name, f"{found[0][0].groups:,}", results, np.array(figures), [_tau, _share, _share, _tau, _share])
+
+
+def _compared(name: str, count: str, results: Sequence[Judged], figures: Array, words: Sequence[Callable[[float], str]]) -> Iterator[str]:
+    """A row for each model; the least figure of a column is bold, with all that are printed alike."""
+    best = [word(value) for word, value in zip(words, figures.min(axis=0), strict=True)]
+    for result, own_figures in zip(results, figures, strict=True):
+        cells = [word(value) for word, value in zip(words, own_figures, strict=True)]
+        yield _row(name, result.model, count, *(f"**{cell}**" if cell == top else cell for cell, top in zip(cells, best, strict=True)))
+
+
+def device_table(measured: Measured) -> Iterator[str]:
+    """All figures by source and device with the constants of the registry, and why rows are rejected."""
+    yield from _head("source", "device", "times", *_ERRORS, *_RANKS)
+    seconds = predictions(measured.measurements)[:, 0]
+    labels = [(section(row), row.gpu) for row in measured.measurements]
+    refused = Counter((section(row), row.gpu) for row in measured.rejected)
+    for label in dict.fromkeys(labels):
+        places = [place for place, other in enumerate(labels) if other == label]
+        part = accuracy(Measured(tuple(measured.measurements[place] for place in places), ()), seconds[places])
+        for total in part.totals:
+            if total.errors:
+                times = "derived" if total.derived else "measured"
+                yield _row(*label, times, *_error_cells(total.errors, refused[label]), *_rank_cells(total.ranking))
+    yield from _reasons(measured, len(measured.rejected) - sum(refused[label] for label in set(labels)))
+
+
+def _reasons(measured: Measured, others: int) -> Iterator[str]:
+    if measured.rejected:
+        yield f"\n{len(measured.rejected):,} rows are rejected, {others:,} of them of sources or devices without a line above:\n"
+        yield from (f"- {count:,}: {reason}" for reason, count in Counter(row.reason for row in measured.rejected).most_common())
+
+
+_ERRORS = ("rows", "rejected", "MAPE", "median", "bias", "median bias", "largest")
+_RANKS = ("questions", "tau", "mean regret", "largest regret")
+
+
+def _error_cells(found: Errors, rejected: int) -> tuple[str, ...]:
+    signed = (f"{100.0 * value:+.1f} %" for value in (found.bias, found.median_bias, found.largest))
+    return f"{found.rows:,}", f"{rejected:,}", _share(found.mean), _share(found.median), *signed
+
+
+def _rank_cells(found: Ranking | None) -> tuple[str, ...]:
+    if found is None:
+        return ("-",) * 4
+    return f"{found.groups:,}", f"{found.tau:.2f}", _share(found.mean_regret), _share(found.largest_regret)
+
+
+def _tau(negative: float) -> str:
+    return f"{-negative:.2f}"
+
+
+def _share(value: float) -> str:
+    return f"{100.0 * value:.1f} %"
+
+
+def _head(*titles: str) -> tuple[str, str]:
+    return _row(*titles), _row(*("---",) * len(titles))
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+# --- command -------------------------------------------------------------------------------------------------------------------------
+
+
+def page(training: Measured, further: Measured | None) -> str:
+    """The whole page."""
+    rows = [row for row in training.measurements if row.gpu.startswith(KIND)]
+    results = []
+    for model in models(rows):
+        print(f"fitting {model.name}", file=sys.stderr)
+        results.append(judged(model, rows))
+    parts = [TOP, *error_table(rows, results), RANKING, *ranking_table(rows, results), BELOW, DEVICES, *device_table(training)]
+    return "\n".join([*parts, FURTHER, *device_table(further)] if further else parts) + "\n"
+
+
+def main() -> None:
+    """Print the page, or write it to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("training", type=Path, help="measured runs to fit to")
+    parser.add_argument("--further", type=Path, help="measured runs that nothing is fitted to")
+    parser.add_argument("--out", type=Path, help="file to write instead of printing")
+    given = parser.parse_args()
+    text = page(read_measured(given.training), read_measured(given.further) if given.further else None)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
