@@ -35,7 +35,7 @@ _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
-_MOST_DESIGNS = 10**24
+_MOST_POINTS, _MOST_PLANS = 10**18, 10**10
 
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = ()) -> Instance:
@@ -199,9 +199,9 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
 def _check_size(instance: Instance, report: Report) -> None:
     """A fault if there are more designs than anything could ever count."""
     points, plans = hardware_points(instance), combinations(instance)
-    if points * plans > _MOST_DESIGNS:
-        message = f"{points:.0e} hardware points x {plans:.0e} plans are more than the {_MOST_DESIGNS:.0e} that a question may have"
-        report("choices", f"{message} (give fewer options)")
+    for count, most, what in ((points, _MOST_POINTS, "hardware points"), (plans, _MOST_PLANS, "combinations of plan choices")):
+        if count > most:
+            report("choices", f"{count:.0e} {what} are more than the {most:.0e} that a question may have (give fewer options)")
 
 
 def _under(section: str, path: str) -> str:

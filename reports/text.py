@@ -13,6 +13,7 @@ _LABEL = 20
 _PAGE = 100
 _TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
+_COUNTABLE = 10**10
 
 
 def answer(result: Result) -> str:
@@ -61,13 +62,32 @@ def _provers(results: list[Result]) -> str:
 
 def _headline(result: Result) -> list[str]:
     label = f"{result.instance['name']}   "
-    if result.space is None:
-        return _wrapped(label, f"{result.engine}: a design without a proof")
-    feasible = result.space.feasible
-    keep = f"{_count(feasible)} keep{'s' if feasible == 1 else ''} every limit"
+    if result.space is None and result.tree is None:
+        why = "" if result.stopped == "complete" else f" ({result.stopped})"
+        return _wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
-        return _wrapped(label, f"not proved: {_why(result)}; of the designs seen {keep}")
-    return _wrapped(label, f"{_designs(result.space.designs)}, {keep}, proved in {_seconds(result)} by {result.engine}")
+        return _wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
+    return _wrapped(label, f"{_size(result)}, proved in {_seconds(result)} by {result.engine}")
+
+
+def _size(result: Result) -> str:
+    """How many designs there are, and what became of them."""
+    if result.space is not None:
+        return f"{_designs(result.space.designs)}, {_keep(result.space)}"
+    tree = result.tree
+    if tree is None:
+        return ""
+    if not tree.promising:
+        return f"{_designs(tree.designs)}, one look at every plan"
+    return f"{_designs(tree.designs)}, {_count(tree.promising)} of {_count(tree.plans)} plans in {_count(tree.boxes)} boxes"
+
+
+def _seen(result: Result) -> str:
+    return f"; of the designs seen {_keep(result.space)}" if result.space else ""
+
+
+def _keep(space: Space) -> str:
+    return f"{_count(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
 
 
 def _seconds(result: Result) -> str:
@@ -204,9 +224,12 @@ def _undecided_lines(space: Space) -> list[str]:
 def _certificate(result: Result) -> list[str]:
     """The proof in a sentence."""
     checks = _wrapped("  ", f"Checked: {'; '.join(result.checks)}.")
-    if not result.proved or result.bound is None:
-        return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
     unit = result.instance["unit"]
+    if result.bound is None:
+        return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
+    if not result.proved:
+        words = f"a better design may exist, but none below {result.bound:.6g} {unit}, by {result.proved_by}."
+        return [*_wrapped("  ", words), *checks]
     return [*_wrapped("  ", f"certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}."), *checks]
 
 
@@ -241,7 +264,8 @@ def _shown(value: float, dimension: str) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}"
+    """With commas; beyond a billion only how large it is."""
+    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
 
 
 def _designs(number: int) -> str:

@@ -96,6 +96,7 @@ def _certificate_faults(result: Result) -> list[str]:
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         ("what proved the bound is told without a bound", result.proved or bound is not None or not result.proved_by),
         (f"{result.seconds!r} seconds are no time", result.seconds >= 0.0),
+        (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
         ("the trace does not close in on value and bound", _trace_holds(result)),
         ("rivals and conflicts are told without a proof", result.proved or not (result.rivals or result.conflicts)),
     )

@@ -9,19 +9,21 @@ from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
-ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
+from solvers.arguments import parser_of_commands
 
-_EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
-11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
+ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
     _make_printable()
     try:
-        options = _parser().parse_args(arguments)
-        command: Callable[[argparse.Namespace], int] = options.command
-        code = command(options)
+        parser = parser_of_commands()
+        options = parser.parse_args(arguments)
+        if "command" not in options:
+            sys.stderr.write(parser.format_help())
+            return USAGE
+        code = COMMANDS[options.command](options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -84,105 +86,6 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 def _leave_output() -> None:
     """Point standard output at nothing, so that what is still unwritten cannot fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="crossopt",
-        description="Which chip, memory and parallel plan train this model best, how far is anything else from it, and how do you know?",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=lambda _: _no_command(parser))
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
-    _add_validate(commands.add_parser("validate", help="check a question without answering it"))
-    _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
-    _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
-    _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
-    _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
-    _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
-    _add_list(commands.add_parser("list", help="names that questions may use"))
-    return parser
-
-
-def _no_command(parser: argparse.ArgumentParser) -> int:
-    sys.stderr.write(parser.format_help())
-    return USAGE
-
-
-def _add_question(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="the question, a YAML file")
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
-
-
-_SET_HELP = (
-    "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128; "
-    "KEY=null takes a value away"
-)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of text")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
-
-
-_ENGINE_HELP = "auto (default), boxes, exhaustive, expert, plan-only, hardware-only"
-
-
-def _add_solve(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
-    _add_output(parser)
-    parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
-    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
-    parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
-    parser.set_defaults(command=_solve)
-
-
-def _add_validate(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
-    parser.set_defaults(command=_validate)
-
-
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
-    parser.add_argument("--json", action="store_true", help="print the evaluation as JSON instead of text")
-    parser.set_defaults(command=_evaluate)
-
-
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
-    parser.set_defaults(command=_check)
-
-
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
-    parser.add_argument("--engines", default="auto,plan-only,hardware-only,expert", metavar="NAMES")
-    parser.add_argument("--time-limit", metavar="TIME", help="for each engine, for example 60s")
-    parser.set_defaults(command=_compare)
-
-
-def _add_accuracy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="measured runs, a CSV file with one run a row")
-    parser.add_argument("--by", choices=("source", "gpu", "model", "nodes"), default="source", help="what to tell apart (default: source)")
-    parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
-    parser.set_defaults(command=_accuracy)
-
-
-def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="measured step times, a CSV file as for `accuracy`")
-    parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
-    parser.set_defaults(command=_calibrate)
-
-
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
-    parser.set_defaults(command=_list)
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -337,23 +240,6 @@ def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
             _usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
-    return int(text)
-
-
-def _gap(text: str) -> float:
-    number, percent = text.removesuffix("%"), text.endswith("%")
-    try:
-        gap = float(number) / (100.0 if percent else 1.0)
-    except ValueError:
-        gap = -1.0
-    if not 0.0 <= gap < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no gap (write for example 0.1% or 0.001)")
-    return gap
-
-
 def _spare_question(path: Path | None, question: Path) -> None:
     """Refuse to put the answer in the place of the question."""
     if path is not None and path.exists() and question.exists() and path.samefile(question):
@@ -395,6 +281,18 @@ def _check_target(path: Path | None, option: str = "--out") -> None:
 def _usage(message: str) -> NoReturn:
     sys.stderr.write(f"crossopt: {message}\n")
     raise SystemExit(USAGE)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "solve": _solve,
+    "validate": _validate,
+    "evaluate": _evaluate,
+    "check": _check,
+    "compare": _compare,
+    "accuracy": _accuracy,
+    "calibrate": _calibrate,
+    "list": _list,
+}
 
 
 if __name__ == "__main__":

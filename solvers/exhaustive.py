@@ -110,7 +110,7 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
             looked += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
             done = (number + looked / points) / blocks
-            watch(Progress(f"{done:4.0%}  {designs:,} designs", tally.value if tally.best else None))
+            watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None))
 
 
 def _refuse_after(deadline: float) -> None:

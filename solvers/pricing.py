@@ -19,7 +19,7 @@ from crossflow.workload import Gemm, Lstm, Transformer, Workload
 from instances.boxes import Corners
 from instances.instance import Instance
 from instances.space import AnyPlans
-from solvers.objective import values
+from solvers.objective import NO_FINITE_VALUE, ModelError, values
 
 
 def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Prices:
@@ -58,7 +58,10 @@ def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
         return found
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
     prices = price(instance.workload, fewer, instance.cluster, rows_of(plans, rows))
-    found[np.ix_(rows, columns)] = values(instance, prices, fewer)
+    priced = values(instance, prices, fewer)
+    if not np.isfinite(priced).all():
+        raise ModelError(NO_FINITE_VALUE)
+    found[np.ix_(rows, columns)] = priced
     return np.where(fits, found, np.inf)
 
 
