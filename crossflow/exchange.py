@@ -29,17 +29,18 @@ class DataExchange:
 def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardware: Hardware) -> DataExchange:
     """The exchanges of the fullest stage.
 
-    stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients, and a gather of weights after the update; 2: the gradients of
-    each layer are scattered in every microbatch, since no device keeps them whole; 3: weights are gathered a layer at a time forward and
-    backward as well. What lies beside the layers is exchanged once.
+    stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients (or an all-reduce, see `Transformer.scattered_gradients`), and a
+    gather of weights after the update; 2: the gradients of each layer are scattered in every microbatch, since no device keeps them whole;
+    3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once.
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
     gather = _gather_time(one, model.weight_bytes, layout, links)
     scatter = _gather_time(one, model.gradient_bytes, layout, links)
-    gradients = np.where(sliced, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
-    sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(sliced, 1.0, 2.0)
+    split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
+    gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
+    sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(split, 1.0, 2.0)
     sent = sent + np.where(sliced, _sent_energy(published, model.weight_bytes, layout, links), 0.0)
     layer_sent = np.where(scattered, _sent_energy(one, model.gradient_bytes, layout, links), 0.0)
     layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)

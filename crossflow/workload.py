@@ -39,6 +39,8 @@ class Transformer:
     dropout: bool = False
     precision: Precision = "bf16"
     gradient_bytes: float = 4.0
+    scattered_gradients: bool = True
+    """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
     optimizer_bytes: float = 12.0
     """Single-precision master weights and two Adam moments."""
 

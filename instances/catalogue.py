@@ -100,8 +100,8 @@ class DeviceEntry:
     devices_per_node: Positive
     sources: Annotated[dict[str, str], Doc("where each figure is from")]
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
-    optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in ten")] = field(default_factory=dict)
-    pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in ten")] = field(default_factory=dict)
+    optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
+    pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
 
     def __post_init__(self) -> None:

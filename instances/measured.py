@@ -213,6 +213,7 @@ def _workload(row: Row, stack: Framework, inferred: list[str]) -> Transformer:
         dropout=stack.dropout,
         precision=precision,
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
+        scattered_gradients=precision not in stack.all_reduces,
     )
 
 

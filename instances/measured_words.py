@@ -55,12 +55,17 @@ class Framework:
     """Beside tensor parallelism."""
     precision: Precision = "bf16"
     dropout: bool = False
+    all_reduces: frozenset[Precision] = frozenset()
+    """Precisions in which gradients are all-reduced even where ranks share the optimizer state."""
     states_local_batch: bool = False
     """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
 
 
-MEGATRON: Final = Framework("unfused", {"": 2.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True)
-"""Megatron-LM and Megatron-DeepSpeed up to 2022: attention of several kernels, gradients reduced in 16 bits after the last microbatch."""
+MEGATRON: Final = Framework("unfused", {"": 2.0, "bf16": 4.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True)
+"""Megatron-LM up to 2022: attention of several kernels, gradients reduced after the last microbatch, those of bfloat16 runs in single
+precision (NVIDIA/Megatron-LM, arguments.py)."""
+MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}))
+"""The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
 MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
 """Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
 FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True)
@@ -76,6 +81,7 @@ _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
     (r"fsdp|composer|zero[\s-]?3", FSDP),
+    (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
     ("megatron", MEGATRON),
 )
 _NEWER: Final = re.compile("h100|h200|b200")
@@ -131,7 +137,7 @@ def framework_of(word: str, gpu: str) -> Framework:
     """The defaults of a training stack; an early Megatron cannot have run on a device that came after it."""
     plain = word.casefold()
     found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), OTHER)
-    return MEGATRON_CORE if found is MEGATRON and _NEWER.search(gpu) else found
+    return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
 
 
 def family_of(model: str, hidden: int, ffn: int | None) -> Family:

@@ -36,9 +36,9 @@ class Calibration:
 
     constants: dict[str, float]
     optimistic: dict[str, float]
-    """Constants by which one row in ten is faster than predicted."""
+    """Constants by which one row in twenty is faster than predicted."""
     pessimistic: dict[str, float]
-    """Constants by which one row in ten is slower than predicted."""
+    """Constants by which one row in twenty is slower than predicted."""
     at_bound: tuple[str, ...]
     """Constants of the central set that ended on a bound."""
     rows: dict[str, int]
@@ -105,8 +105,8 @@ def _rounded(value: float) -> float:
 def registry_text(calibration: Calibration, data: str) -> str:
     """The sections of a device's registry file, as YAML."""
     lines = [f"efficiency: # fitted by `crossopt calibrate` to {data}", *_constants(calibration.constants)]
-    lines += ["optimistic: # one run in ten was faster", *_constants(calibration.optimistic)]
-    lines += ["pessimistic: # one run in ten was slower", *_constants(calibration.pessimistic)]
+    lines += ["optimistic: # one run in twenty was faster", *_constants(calibration.optimistic)]
+    lines += ["pessimistic: # one run in twenty was slower", *_constants(calibration.pessimistic)]
     lines += ["calibration:", f"  rows: {_flow(calibration.rows)}", f"  error: {calibration.error:.4f}"]
     lines += [f"  {name}: {_flow(getattr(calibration, name))}" for name in ("errors", "left_out", "left_out_by_model", "below", "above")]
     lines += [f"  at_bound: [{', '.join(calibration.at_bound)}]", "  uncertainty:"]

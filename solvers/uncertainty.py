@@ -4,7 +4,7 @@ Uncertainty of a constant: the fit is repeated on models drawn with replacement 
 Davison and Hinkley 1997, section 3.8), as runs of one model err alike.
 
 Optimistic and pessimistic sets: the same loss with one side of each residual counting more (`solvers.least_squares`), so that one run
-in ten is faster than the optimistic and one in ten slower than the pessimistic prediction. Unlike two factors on the step time, a set
+in twenty is faster than the optimistic and one in twenty slower than the pessimistic prediction. Unlike two factors on the step time, a set
 says of another workload which of its parts may be slow.
 """
 
@@ -19,7 +19,7 @@ from solvers.fitting import Constant, Task, relative, source_means
 _RESAMPLES = 20
 _SEED = 0
 _PERCENTILES = (10.0, 90.0)
-_OUTSIDE = 0.1
+_OUTSIDE = 0.05
 """Share of the rows beyond the prediction of either set, each row with its weight in the fit."""
 _TILTS = (0.7, 0.8, 0.85, 0.89, 0.92, 0.94, 0.955, 0.97, 0.98, 0.99)
 """Tried for the pessimistic set, and mirrored for the optimistic one."""
@@ -55,7 +55,7 @@ def tilted(weights: Array, start: Array) -> list[Task]:
 
 
 def extremes(measurements: Sequence[Measurement], constants: tuple[Constant, ...], weights: Array, points: Array) -> tuple[Array, Array]:
-    """Of the fits of `tilted`, the optimistic and the pessimistic one: those beyond which nearest to a tenth of the rows lie."""
+    """Of the fits of `tilted`, the optimistic and the pessimistic one: those beyond which nearest to a twentieth of the rows lie."""
     predicted, share = relative(measurements, constants, points), weights / weights.sum()
     half = len(_TILTS)
     faster, slower = share @ (predicted[:, :half] > 1.0), share @ (predicted[:, half:] < 1.0)

@@ -110,6 +110,17 @@ def test_the_optimizer_streams_its_state_of_the_weights_it_owns(plain: Hardware)
     assert exchanged(replace(DATA, zero=1), plain)["optimizer"] == pytest.approx(whole / 4)
 
 
+@pytest.mark.parametrize(("zero", "times"), [(0, 1.0), (1, 2.0), (2, 1.0), (3, 1.0)])
+def test_a_shared_optimizer_may_take_gradients_that_were_summed_everywhere(plain: Hardware, zero: int, times: float) -> None:
+    """Under ZeRO-1 an all-reduce takes and sends twice what a reduce-scatter does; weights are published as before."""
+    wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
+    plan = replace(DATA, zero=zero)
+    scattered, whole = (exchanged(plan, wired, replace(GPT, scattered_gradients=flag)) for flag in (True, False))
+    assert whole["synchronize"] == pytest.approx(times * scattered["synchronize"])
+    assert whole["energy"] - scattered["energy"] == pytest.approx((times - 1.0) * 2 * 3 / 4 * 4 * parameters(GPT))
+    assert {name for name in whole if whole[name] != scattered[name]} == ({"synchronize", "energy"} if zero == 1 else set())
+
+
 def test_energy_of_the_exchanges_counts_what_each_rank_sends(plain: Hardware) -> None:
     wired = replace(plain, links=(Link(100e9, 0.0, energy=2.0), plain.links[1]))
     assert exchanged(DATA, wired)["energy"] == pytest.approx(2 * 2 * 3 / 4 * 4 * parameters(GPT))

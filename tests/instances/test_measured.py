@@ -287,7 +287,8 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
 @pytest.mark.parametrize(
     ("word", "gpu", "gradient", "overlap", "zero"),
     [
-        ("Megatron-DeepSpeed", "a100-80g", 2.0, "none", 0),
+        ("Megatron-DeepSpeed", "a100-80g", 4.0, "none", 0),
+        ("Megatron-LM", "a100-80g", 4.0, "none", 0),
         ("NeMo/Megatron-Core", "h100-sxm", 4.0, "both", 1),
         ("Composer FSDP", "a100-40g", 2.0, "data", 3),
         ("torchtitan", "h100-sxm", 4.0, "data", 3),
@@ -297,6 +298,28 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
 def test_frameworks_have_their_own_exchanges(word: str, gpu: str, gradient: float, overlap: str, zero: int) -> None:
     stack = framework_of(word, gpu)
     assert (stack.gradient_bytes.get("bf16", stack.gradient_bytes[""]), stack.overlap, stack.zero) == (gradient, overlap, zero)
+
+
+@pytest.mark.parametrize(
+    ("word", "precision", "size", "scattered"),
+    [
+        ("Megatron-DeepSpeed", "bf16", 4.0, False),
+        ("Megatron-DeepSpeed", "fp16", 2.0, True),
+        ("Megatron-LM", "bf16", 4.0, True),
+        ("Megatron-LM", "fp16", 2.0, True),
+    ],
+)
+def test_gradients_of_early_bfloat16_runs_are_summed_in_single_precision(
+    word: str, precision: str, size: float, scattered: bool, file: Path
+) -> None:
+    workload = one(file, {"framework": word, "precision": precision}).workload
+    assert (workload.gradient_bytes, workload.scattered_gradients) == (size, scattered)
+
+
+@pytest.mark.parametrize("word", ["Megatron-DeepSpeed", "Megatron + Deepspeed 3D (new branch)"])
+def test_an_early_pipeline_cannot_run_on_a_later_device(word: str) -> None:
+    assert framework_of(word, "h100-sxm") == framework_of("Megatron-Core", "h100-sxm")
+    assert framework_of(word, "v100-32g").all_reduces == {"bf16"}
 
 
 def test_a_narrow_feed_forward_part_is_gated() -> None:

@@ -43,14 +43,14 @@ def test_an_interval_goes_from_the_tenth_to_the_ninetieth_percentile() -> None:
     assert intervals(np.column_stack([np.arange(11.0), 7.0 * np.ones(11)])).tolist() == [[1.0, 9.0], [7.0, 7.0]]
 
 
-def test_of_the_tilted_fits_those_with_a_tenth_of_the_rows_beyond_them_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten rows of weight 1: fit number n of either half has n rows beyond it, so that the second is the one."""
-    half = len(tilted(np.ones(10), TRUTH)) // 2
-    beyond = np.arange(10)[:, None] < np.arange(half)[None, :]
+def test_of_the_tilted_fits_those_with_a_twentieth_of_the_rows_beyond_them_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty rows of weight 1: fit number n of either half has n rows beyond it, so that the second is the one."""
+    half = len(tilted(np.ones(20), TRUTH)) // 2
+    beyond = np.arange(20)[:, None] < np.arange(half)[None, :]
     predicted = np.hstack([np.where(beyond, 1.1, 0.9), np.where(beyond, 0.9, 1.1)])
     monkeypatch.setattr(uncertainty, "relative", lambda *_: predicted)
     points = np.arange(2.0 * half)[:, None]
-    fast, slow = extremes([], CONSTANTS, np.ones(10), points)
+    fast, slow = extremes([], CONSTANTS, np.ones(20), points)
     assert (float(fast[0]), float(slow[0])) == (1.0, half + 1.0)
 
 
