@@ -61,10 +61,10 @@ def _possible(name: str, values: tuple[Any, ...] | str, workload: Workload, clus
     """The options that some plan can have; none after a fault."""
     if name == "placement":
         return _orders(tuple(values), report)
-    wholes = _wholes(workload, cluster)
-    if name not in wholes:
+    dividing = wholes(workload, cluster)
+    if name not in dividing:
         return tuple(values)
-    whole, what = wholes[name]
+    whole, what = dividing[name]
     if isinstance(values, str):
         return divisors(whole)
     if name == "interleave":
@@ -77,14 +77,14 @@ def _possible(name: str, values: tuple[Any, ...] | str, workload: Workload, clus
     return kept
 
 
-def _wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
+def wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
     """The number that each degree must divide, and what it counts; chunks of layers need not divide them."""
-    wholes = dict.fromkeys(_DEGREES, (cluster.devices, "devices"))
+    found = dict.fromkeys(_DEGREES, (cluster.devices, "devices"))
     if isinstance(workload, Transformer):
-        wholes["microbatch"] = (workload.global_batch, "samples of the global batch")
-        wholes["interleave"] = (workload.layers, "layers")
-        wholes["expert"] = (workload.experts, "experts")
-    return wholes
+        found["microbatch"] = (workload.global_batch, "samples of the global batch")
+        found["interleave"] = (workload.layers, "layers")
+        found["expert"] = (workload.experts, "experts")
+    return found
 
 
 def _orders(values: tuple[str, ...], report: Report) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_validate(commands.add_parser("validate", help="check a question without answering it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
     _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
+    _add_explain(commands.add_parser("explain", help="say what clashes, what binds, and what another choice would cost"))
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
@@ -70,6 +71,13 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
     parser.set_defaults(command="check")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, for example 60s")
+    parser.set_defaults(command="explain")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:

@@ -164,6 +164,34 @@ def _check(options: argparse.Namespace) -> int:
     return ANSWERED if report.accepted else REFUSED
 
 
+def _explain(options: argparse.Namespace) -> int:
+    from time import monotonic  # noqa: PLC0415
+
+    from instances.reading import read_instance  # noqa: PLC0415
+    from reports.explain import answer_text, clash_text, forced_text  # noqa: PLC0415
+    from solvers.branch import Spend  # noqa: PLC0415
+    from solvers.certify import Limits  # noqa: PLC0415
+    from solvers.engines import boxes  # noqa: PLC0415
+    from solvers.explain import clash, relief  # noqa: PLC0415
+    from solvers.objective import UNITS  # noqa: PLC0415
+    from solvers.progress import progress_on  # noqa: PLC0415
+
+    limits, settings, forced = Limits(_seconds(options.time_limit)), tuple(options.settings), tuple(options.force)
+    instance = read_instance(_question(options.file), settings)
+    other = read_instance(_question(options.file), (*settings, *forced)) if forced else None
+    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+        result = boxes(instance, limits, watch)
+        if result.value is None:
+            text = clash_text(instance.name, clash(instance, watch)) if result.proved else f"{instance.name}: no design found in time\n"
+        else:
+            text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+        if other is not None:
+            best = boxes(other, limits, watch)
+            text += forced_text(forced, result, best, None if best.value is not None else clash(other, watch))
+    sys.stdout.write(text)
+    return _code(result.status, unproved=False)
+
+
 def _compare(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import comparison  # noqa: PLC0415
@@ -288,6 +316,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "validate": _validate,
     "evaluate": _evaluate,
     "check": _check,
+    "explain": _explain,
     "compare": _compare,
     "accuracy": _accuracy,
     "calibrate": _calibrate,
