@@ -73,6 +73,8 @@ class Search:
     root: Node
     best: Incumbent
     heap: list[tuple[float, int, Node, Index, Array]] = field(default_factory=list)
+    looking: float = float("inf")
+    """The least bound of the plans that are being looked at; an interrupt leaves them neither in the heap nor refuted."""
     boxes: int = 1
     bounds: int = 0
     """Plans bounded, all boxes together."""
@@ -82,7 +84,7 @@ class Search:
     @property
     def bound(self) -> float:
         """No design is below this."""
-        return min(self.best.value, self.heap[0][0]) if self.heap else self.best.value
+        return min(self.best.value, self.looking, self.heap[0][0] if self.heap else float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,13 @@ def branch(
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
                 break
+            search.looking = search.heap[0][0]
             _, _, node, rows, bounds = heappop(search.heap)
             if len(rows) > _PLANS:
                 heappush(search.heap, (float(bounds[_PLANS]), next(order), node, rows[_PLANS:], bounds[_PLANS:]))
                 rows = rows[:_PLANS]
             _look(instance, space, search, node, rows, plans, order)
+            search.looking = float("inf")
             _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
@@ -141,7 +145,8 @@ def _tell(search: Search, began: float, watch: Watch) -> None:
 
 def _closed(search: Search, gap: float) -> bool:
     """Whether the bound is within the gap of the best value."""
-    return search.heap[0][0] >= search.best.value or search.best.value - search.heap[0][0] <= gap * search.best.value
+    bound, value = search.heap[0][0], search.best.value
+    return bound >= value or (value < float("inf") and value - bound <= gap * value)
 
 
 def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
