@@ -8,8 +8,8 @@ from tests.questions import ask
 
 _TRANSFORMERS = (
     "{transformer: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}, global_batch: 48}",
-    "{transformer: {layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2},"
-    " global_batch: 64}",
+    "{transformer: {layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4,"
+    " experts_per_token: 2}, global_batch: 64}",
     "{model: gpt3-1.3b, attention: unfused, global_batch: 64}",
     "{model: llama2-7b, global_batch: 64}",
 )

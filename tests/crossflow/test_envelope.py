@@ -117,7 +117,9 @@ def _present(part: str) -> Callable[[Architecture], Mask]:
 MORE: dict[str, Figure] = {
     "FLOP/s": lambda built: built.core.peak,
     **{f"capacity of {level}": lambda built, level=level: getattr(built, level).capacity for level in (*LEVELS, "dram")},
-    **{f"bandwidth of {level}": lambda built, level=level: getattr(built, level).bandwidth for level in (*LEVELS, "dram", "intra", "inter")},
+    **{
+        f"bandwidth of {level}": lambda built, level=level: getattr(built, level).bandwidth for level in (*LEVELS, "dram", "intra", "inter")
+    },
     **{f"wires of {level}": lambda built, level=level: getattr(built, level).links for level in ("dram", "intra", "inter")},
     "stacks": lambda built: built.dram.stacks,
 }
@@ -188,7 +190,9 @@ def test_the_random_cases_hold_working_chips_and_degenerate_ones() -> None:
     assert any(case.best.open_bundles == 0.0 for case in cases)
 
 
-@pytest.mark.parametrize(("least", "most", "bundles", "open_bundles"), [(0, 3, 0, 0), (0, 4, 1, 0), (4, 7, 1, 0), (4, 8, 1, 1), (9, 40, 2, 1)])
+@pytest.mark.parametrize(
+    ("least", "most", "bundles", "open_bundles"), [(0, 3, 0, 0), (0, 4, 1, 0), (4, 7, 1, 0), (4, 8, 1, 1), (9, 40, 2, 1)]
+)
 def test_bundles_are_open_where_the_cores_make_several_numbers_of_them(least: int, most: int, bundles: int, open_bundles: int) -> None:
     """Four cores of a square millimetre make a bundle; a chip without any is none, so one is the least that counts."""
     made = build_technology(technology("accelerator-7nm"), "accelerator-7nm")

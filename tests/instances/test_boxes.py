@@ -118,7 +118,9 @@ def test_a_box_of_one_point_is_the_very_device(seed: int) -> None:
 
 def test_the_price_of_a_chip_is_the_same_whatever_is_chosen() -> None:
     """The yield is a power, of which one number and many may differ in the last place: a die that nobody chooses is one number."""
-    prices = "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: %d, stack: 1 USD, package: 9 USD}"
+    prices = (
+        "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, defects_per_square_metre: %d, stack: 1 USD, package: 9 USD}"
+    )
     for defects in range(100, 20_000, 100):
         instance = ask(TINY_FREE, prices % defects, "compute_area=null", "hbm_stacks=null")
         one = np.array([[1]])
