@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from crossflow.arrays import Array
-from instances.boxes import Boxes, corners, grid, whole
+from instances.boxes import Boxes, corners, grid, halves, whole
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import AnyPlans, plan_blocks
 from solvers import branch as engine
-from solvers.boxes import _cuts, refuted
+from solvers.boxes import _cuts, reread
 from solvers.boxes import search as solve
-from solvers.branch import Cut, Search, Spend, branch, dive, halves, root_node
+from solvers.branch import Search, Spend, branch, dive, root_node
 from solvers.incumbent import Incumbent
 from solvers.pricing import joined, values_of
+from solvers.watching import Progress
 from tests.paths import INSTANCES
 from tests.questions import TINY_FREE, ask
 
@@ -24,7 +25,7 @@ QUICK = read_instance(INSTANCES / "quickstart.yaml")
 NOTHING = Incumbent(float("inf"), np.zeros(0, np.int64), None)
 
 
-def silent(search: Search) -> None:
+def silent(progress: Progress) -> None:
     """Look on."""
 
 
@@ -58,7 +59,7 @@ def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, 
     found = branch(QUICK, space, root_node(QUICK, space), *plans, NOTHING, silent, Spend())
     assert found.stopped == "interrupted"
     assert found.bound <= (QUICK_VALUE or 0.0)
-    assert refuted(QUICK, tuple(_cuts(found.root)), found.bound) == ()
+    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.01])
@@ -78,7 +79,7 @@ def test_few_plans_at_a_time_lead_to_the_same_value(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(engine, "_PLANS", 3)
     found = searched(QUICK)
     assert (found.best.value, found.stopped) == (QUICK_VALUE, "complete")
-    assert refuted(QUICK, tuple(_cuts(found.root)), found.bound) == ()
+    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
 
 
 def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:
@@ -88,7 +89,7 @@ def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:
 
 
 def test_a_cut_parts_a_box_between_two_places() -> None:
-    parts = halves(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), Cut(0, 2))
+    parts = halves(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), 0, 2)
     assert (parts.low.tolist(), parts.high.tolist()) == ([[1, 0], [3, 0]], [[2, 3], [5, 3]])
 
 
