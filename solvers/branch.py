@@ -178,18 +178,21 @@ def _keep(search: Search, node: Node, plans: AnyPlans, rows: Index, bounds: Arra
 def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: float) -> Cut:
     """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
 
-    Cuts of every choice are tried on a few plans, the lower part only: the upper part keeps the best device.
+    Cuts of every choice are tried on a few plans. The upper part keeps the best device, but not its price and power; a choice tells the
+    more, the higher the bounds of both parts together.
     """
     cuts = [Cut(choice, place) for choice in range(len(space.sizes)) for place in _places(node.box, choice)]
-    low, high = np.repeat(node.box.low, len(cuts), axis=0), np.repeat(node.box.high, len(cuts), axis=0)
     choices, places = (np.array([getattr(cut, name) for cut in cuts]) for name in ("choice", "place"))
-    high[np.arange(len(cuts)), choices] = places
-    bounds = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0)
+    low, high = np.repeat(node.box.low, 2 * len(cuts), axis=0), np.repeat(node.box.high, 2 * len(cuts), axis=0)
+    every = np.arange(len(cuts))
+    high[every, choices], low[every + len(cuts), choices] = places, places + 1
+    lower, upper = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0).reshape(2, -1)
     first, last = node.box.low[0, choices], node.box.high[0, choices]
-    forgotten = bounds >= value
+    share = (places - first + 1) / (last - first + 1)
+    forgotten = np.where(lower >= value, share, 0.0) + np.where(upper >= value, 1.0 - share, 0.0)
     if forgotten.any():
-        return cuts[int(np.argmax(np.where(forgotten, (places - first + 1) / (last - first + 1), 0.0)))]
-    return cuts[int(np.argmax(np.where(places == (first + last) // 2, bounds, -np.inf)))]
+        return cuts[int(np.argmax(forgotten))]
+    return cuts[int(np.argmax(np.where(places == (first + last) // 2, lower + upper, -np.inf)))]
 
 
 def _places(box: Boxes, choice: int) -> list[int]:

@@ -32,6 +32,13 @@ QUESTIONS = {
     "no power": ask(TINY_FREE, "budget.power=100 W"),
     "no memory": ask(TINY_FREE, "workload.model=gpt3-175b"),
     "no plan": ask(TINY_FREE, "tensor=8", "pipeline=1"),
+    "long ranges": ask(
+        TINY_FREE,
+        "compute_area={from: 100 mm^2, to: 400 mm^2, count: 61}",
+        "compute_power={from: 100 W, to: 250 W, count: 151}",
+        "network_power={from: 1 W, to: 9 W, count: 3}",
+        "objective=energy_per_token",
+    ),
     "lstm": ask(LSTM),
     "lstm, energy": ask(LSTM, "objective=energy_per_token", "compute_power=[60 W, 90 W, 120 W]", "network_power=[5 W, 10 W, 20 W]"),
     "gemm": ask(GEMM),
