@@ -50,7 +50,10 @@ class Envelope:
 
 
 def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
-    """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`."""
+    """The envelope of all splits whose every area, power and edge lies between those of `least` and `most`.
+
+    Chips without a bundle of cores are left out: their memories need no controllers, but they compute nothing.
+    """
     low, high = (compute(technology.core, split.areas.core, split.powers.core) for split in (least, most))
     fewest = np.minimum(np.maximum(low.bundles, 1.0), high.bundles)
     stacks = _stacks(technology.dram, least, most)

@@ -99,11 +99,11 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
-    device = device_of(free, best.best, least.die_area)
-    device = priced(instance, device, best.least_stacks)
+    device = replace(device_of(free, best.best, least.die_area), open_bundles=best.open_bundles)
+    # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
+    hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
     differ = np.less(least.die_area, most.die_area)
-    device = replace(device, price=device.price * np.where(differ, 1.0 - _OUTWARD, 1.0), open_bundles=best.open_bundles)
-    hardware = as_arrays(device, len(boxes))
+    hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
     return Corners(hardware, np.broadcast_to(buildable(hardware) & _within(instance, hardware), (len(boxes),)))
 
 

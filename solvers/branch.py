@@ -73,6 +73,8 @@ class Search:
     root: Node
     best: Incumbent
     heap: list[tuple[float, int, Node, Index, Array]] = field(default_factory=list)
+    looking: float = float("inf")
+    """The least bound of the plans that are being looked at; an interrupt leaves them neither in the heap nor refuted."""
     boxes: int = 1
     bounds: int = 0
     """Plans bounded, all boxes together."""
@@ -82,7 +84,7 @@ class Search:
     @property
     def bound(self) -> float:
         """No design is below this."""
-        return min(self.best.value, self.heap[0][0]) if self.heap else self.best.value
+        return min(self.best.value, self.looking, self.heap[0][0] if self.heap else float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,13 @@ def branch(
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
                 break
+            search.looking = search.heap[0][0]
             _, _, node, rows, bounds = heappop(search.heap)
             if len(rows) > _PLANS:
                 heappush(search.heap, (float(bounds[_PLANS]), next(order), node, rows[_PLANS:], bounds[_PLANS:]))
                 rows = rows[:_PLANS]
             _look(instance, space, search, node, rows, plans, order)
+            search.looking = float("inf")
             _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
@@ -141,7 +145,8 @@ def _tell(search: Search, began: float, watch: Watch) -> None:
 
 def _closed(search: Search, gap: float) -> bool:
     """Whether the bound is within the gap of the best value."""
-    return search.heap[0][0] >= search.best.value or search.best.value - search.heap[0][0] <= gap * search.best.value
+    bound, value = search.heap[0][0], search.best.value
+    return bound >= value or (value < float("inf") and value - bound <= gap * value)
 
 
 def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
@@ -173,18 +178,21 @@ def _keep(search: Search, node: Node, plans: AnyPlans, rows: Index, bounds: Arra
 def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: float) -> Cut:
     """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
 
-    Cuts of every choice are tried on a few plans, the lower part only: the upper part keeps the best device.
+    Cuts of every choice are tried on a few plans. The upper part keeps the best device, but not its price and power; a choice tells the
+    more, the higher the bounds of both parts together.
     """
     cuts = [Cut(choice, place) for choice in range(len(space.sizes)) for place in _places(node.box, choice)]
-    low, high = np.repeat(node.box.low, len(cuts), axis=0), np.repeat(node.box.high, len(cuts), axis=0)
     choices, places = (np.array([getattr(cut, name) for cut in cuts]) for name in ("choice", "place"))
-    high[np.arange(len(cuts)), choices] = places
-    bounds = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0)
+    low, high = np.repeat(node.box.low, 2 * len(cuts), axis=0), np.repeat(node.box.high, 2 * len(cuts), axis=0)
+    every = np.arange(len(cuts))
+    high[every, choices], low[every + len(cuts), choices] = places, places + 1
+    lower, upper = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0).reshape(2, -1)
     first, last = node.box.low[0, choices], node.box.high[0, choices]
-    forgotten = bounds >= value
+    share = (places - first + 1) / (last - first + 1)
+    forgotten = np.where(lower >= value, share, 0.0) + np.where(upper >= value, 1.0 - share, 0.0)
     if forgotten.any():
-        return cuts[int(np.argmax(np.where(forgotten, (places - first + 1) / (last - first + 1), 0.0)))]
-    return cuts[int(np.argmax(np.where(places == (first + last) // 2, bounds, -np.inf)))]
+        return cuts[int(np.argmax(forgotten))]
+    return cuts[int(np.argmax(np.where(places == (first + last) // 2, lower + upper, -np.inf)))]
 
 
 def _places(box: Boxes, choice: int) -> list[int]:

@@ -149,7 +149,7 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
     if not len(block.points):
         return False
     hardware, count = block.hardware, len(block.points)
-    needed = memory_of(instance.workload, hardware, instance.cluster, plans) + hardware.reserved_memory
+    needed = memory_of(instance.workload, plans) + hardware.reserved_memory
     capacity = np.broadcast_to(np.asarray(hardware.dram.capacity, np.float64), (count,))
     affordable = _affordable(instance, hardware, count, len(plans), tally)
     fits = needed[:, None] <= capacity[None, :]

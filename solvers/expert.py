@@ -151,5 +151,5 @@ def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device:
 def _fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
     if not len(plans):
         return np.zeros(0, np.int64)
-    needed = memory_of(instance.workload, device, instance.cluster, plans) + device.reserved_memory
+    needed = memory_of(instance.workload, plans) + device.reserved_memory
     return np.flatnonzero(needed <= device.dram.capacity)

@@ -124,7 +124,6 @@ def _member(instance: Instance, name: str) -> Member:
 
 def _least_memory(instance: Instance) -> float:
     """Bytes of the plan that needs the fewest, with what is reserved."""
-    chip = corners(instance, grid(instance), whole(grid(instance))).hardware
     needs = (
         memory_of(instance.workload, chip, instance.cluster, plans).min(initial=np.inf) for plans in plan_blocks(instance) if len(plans)
     )

@@ -6,13 +6,16 @@ import numpy as np
 
 from crossflow.arrays import Array, Index
 from crossflow.bill import Prices
+from crossflow.gemm import memory as gemm_memory
 from crossflow.gemm import price as price_gemm
 from crossflow.hardware import Cluster, Hardware, take
 from crossflow.lstm import price as price_lstm
+from crossflow.lstm_memory import memory as lstm_memory
 from crossflow.memory import peak_memory
 from crossflow.plan import Plans
 from crossflow.plan import joined as joined_tables
 from crossflow.plan import rows_of as plan_rows
+from crossflow.price_table import total
 from crossflow.transformer import price as price_transformer
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer, Workload
@@ -46,27 +49,35 @@ def joined(parts: Sequence[AnyPlans]) -> AnyPlans:
 
 
 def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
-    """The objective of every plan (rows) on every chip (columns); infinite where the chip is none or the plan does not fit it."""
+    """The objective of every plan (rows) on every chip (columns); infinite where the chip is none or the plan does not fit it.
+
+    A ModelError where the model gives no finite value. A value on the best chip of a box is one of no design, but no design in the box is
+    less than it."""
     hardware = chips.hardware
     found = np.full((len(plans), len(chips.alive)), np.inf)
     if not len(plans) or not chips.alive.any():
         return found
-    needed = memory_of(instance.workload, hardware, instance.cluster, plans) + hardware.reserved_memory
+    needed = memory_of(instance.workload, plans) + hardware.reserved_memory
     fits = (needed[:, None] <= np.asarray(hardware.dram.capacity)) & chips.alive
     rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(chips.alive)
     if not len(rows):
         return found
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
-    prices = price(instance.workload, fewer, instance.cluster, rows_of(plans, rows))
-    priced = values(instance, prices, fewer)
-    if not np.isfinite(priced).all():
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        prices = price(instance.workload, fewer, instance.cluster, rows_of(plans, rows))
+        found[np.ix_(rows, columns)] = values(instance, prices, fewer)
+    if not np.isfinite(found[fits]).all():  # a not-a-number is above and below no bound, so that designs would be lost in silence
         raise ModelError(NO_FINITE_VALUE)
-    found[np.ix_(rows, columns)] = priced
     return np.where(fits, found, np.inf)
 
 
-def memory_of(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Array:
-    """Bytes that each plan needs on its fullest device, without pricing its time."""
+def memory_of(workload: Workload, plans: AnyPlans) -> Array:
+    """Bytes that each plan needs on its fullest device, whatever the device, without pricing its time."""
     if isinstance(workload, Transformer) and isinstance(plans, Plans):
-        return peak_memory(workload, sharding(workload, plans))[:, 0]  # type: ignore[index]
-    return price(workload, hardware, cluster, plans).memory[:, 0]
+        return np.asarray(peak_memory(workload, sharding(workload, plans)))[:, 0]
+    match workload, plans:
+        case Lstm(), tuple():
+            return np.array([total(lstm_memory(workload, plan)) for plan in plans], np.float64)
+        case Gemm(), tuple():
+            return np.array([total(gemm_memory(workload, plan)) for plan in plans], np.float64)
+    raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")

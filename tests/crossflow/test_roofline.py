@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossflow import roofline
 from crossflow.arrays import Array
 from crossflow.hardware import Efficiency, Hardware, Memory
 from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, reloads, stream_cost, tiled_time
+from instances.registry import build_device, device
 from tests.conftest import scaled
 
 SIDES = st.integers(1, 20_000)
@@ -92,6 +94,31 @@ def test_the_tiles_of_a_batch_share_the_waves(plain: Hardware) -> None:
     """Six products of one tile each on four bundles take two waves, not six."""
     four = replace(plain, bundles=4.0)
     assert tiled_time(Product(64.0, 32.0, 64.0, 6.0), four) == 2 * tiled_time(Product(64.0, 32.0, 64.0), four)
+
+
+@settings(max_examples=200)
+@given(PRODUCTS, st.integers(1, 64), st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_no_number_of_bundles_is_faster_than_an_open_one(product: Product, count: int, least: int, seed: int) -> None:
+    """Whole waves need not fall when bundles grow; the bound for "at least so many" holds for each, compared without tolerance."""
+    product = replace(product, count=float(count))
+    hardware = build_device(device("a100-80g"), "a100-80g", "bf16", 2)
+    bundles = least + np.random.default_rng(seed).integers(0, 1000, 50).astype(np.float64)
+    bundles[0] = least
+    bound = tiled_time(product, replace(hardware, bundles=float(least), open_bundles=1.0))
+    assert np.all(tiled_time(product, replace(hardware, bundles=bundles)) >= bound)
+
+
+def test_an_open_number_of_bundles_needs_a_place_for_each_tile_and_bundle_by_hand(plain: Hardware) -> None:
+    """Five tiles of one size only: five places on at least four bundles, eight on four, nine on at least nine."""
+    five = Product(5.0 * 256.0, 32.0, 128.0)
+
+    def places(bundles: float, open_bundles: float, monkeypatch: pytest.MonkeyPatch) -> float:
+        monkeypatch.setattr(roofline, "TILES", ((256.0, 128.0, 1.0),))
+        seconds = tiled_time(five, replace(plain, bundles=bundles, open_bundles=open_bundles))
+        return float(seconds * 100e12 / (256.0 * 128.0 * 2.0 * 32.0))
+
+    with pytest.MonkeyPatch.context() as patch:
+        assert [places(4.0, 1.0, patch), places(4.0, 0.0, patch), places(9.0, 1.0, patch)] == pytest.approx([5.0, 8.0, 9.0])
 
 
 def test_arithmetic_is_affine_in_the_padded_depth(plain: Hardware) -> None:

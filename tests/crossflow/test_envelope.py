@@ -1,0 +1,202 @@
+"""The envelope of two splits: no architecture between them surpasses it, not even in the last bit, whatever the technology."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossflow.arrays import Array, Mask
+from crossflow.envelope import Envelope, envelope
+from crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
+from crossflow.technology import Technology
+from instances.registry import build_technology, names, technology, usual_split
+from tests.crossflow.test_generator import flat
+
+TECHNOLOGIES = tuple(
+    (name, logic, memory, network)
+    for name in names("technologies")
+    for entry in (technology(name),)
+    for logic in list(entry.logic_steps)[:: len(entry.logic_steps) // 2]
+    for memory in list(entry.memories)[:: len(entry.memories) // 2]
+    for network in list(entry.network_steps)[:: len(entry.network_steps) // 2]
+)
+INSIDE = 40
+"""Architectures looked at between two splits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Two splits, some between them, and what both make."""
+
+    least: Split
+    most: Split
+    inside: Architecture
+    best: Envelope
+
+
+def figures(split: Split) -> Array:
+    """Die, package, areas, powers and edges as one column each."""
+    groups = (split.areas, split.powers, split.edges)
+    return np.array(
+        [split.die_area, split.package_area, *(getattr(group, field.name) for group in groups for field in fields(group))], np.float64
+    )
+
+
+def split_of_figures(values: Array) -> Split:
+    return Split(values[0], values[1], Parts(*values[2:9]), Parts(*values[9:16]), Edges(*values[16:19]))
+
+
+def random_case(seed: int, one: bool = False) -> Case:
+    """A technology, and splits about its usual one: near or far from each other, with absent parts, one core, no package room.
+
+    The die is at least as large as its parts, or larger; the package is fixed, as large as the die, or grows with whole stacks.
+    """
+    random = np.random.default_rng(seed)
+    made = _technology(seed)
+    usual = figures(usual_split(technology(TECHNOLOGIES[seed % len(TECHNOLOGIES)][0])))
+    usual = np.maximum(usual, np.where(np.arange(19) < 9, 1e-6, 0.1))
+    factor = random.choice([1.0001, 1.1, 3.0, 30.0])
+    ends = usual[:, None] * factor ** random.uniform(-1.0, 1.0, (19, 2))
+    ends[random.random((19, 2)) < random.choice([0.0, 0.05])] = 0.0
+    if random.random() < 0.2:
+        ends[2] = made.core.area * random.integers(0, 2 * made.core.cores_per_bundle, 2)
+    low, high = np.minimum(*ends.T), np.maximum(*ends.T)
+    high = np.where(random.random(19) < random.choice([0.0, 0.5, 0.9, 1.0]), low, high)
+    high = low if one else high
+    share = random.choice([0.0, 1.0, random.random()], (19, INSIDE)) * (random.random((19, INSIDE)) < 0.8)
+    inside = np.minimum(np.maximum(low[:, None] + share * (high - low)[:, None], low[:, None]), high[:, None])
+    stacks, larger, package = _stacks(random, one), random.random() < 0.3, float(usual[1]) * random.choice([0.5, 1.0, 2.0])
+    splits = [_completed(made, values, count, larger, package) for values, count in zip((low, high, inside), stacks, strict=True)]
+    best = envelope(made, splits[0], splits[1])
+    return Case(splits[0], splits[1], generate(made, splits[2]), best)
+
+
+def _technology(seed: int) -> Technology:
+    name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
+    return build_technology(technology(name), name, logic, memory, network)
+
+
+def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
+    """The least, the most and some numbers of stacks between; None where they follow from areas."""
+    if random.random() < 0.4:
+        return None, None, None
+    low = int(random.integers(0, 5))
+    high = low if one else low + int(random.integers(0, 5))
+    return float(low), float(high), random.integers(low, high + 1, INSIDE).astype(np.float64)
+
+
+def _completed(made: Technology, values: Array, stacks: Any, larger: bool, package: float) -> Split:  # noqa: ANN401
+    """The split whose die holds its parts, and whose package holds the stacks, as questions make them."""
+    split = split_of_figures(values)
+    areas = split.areas if stacks is None else replace(split.areas, dram=stacks * made.dram.controller_area)
+    parts = areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
+    die = np.maximum(parts, split.die_area if larger else 0.0)
+    if stacks is None:
+        return replace(split, areas=areas, die_area=die, package_area=np.maximum(package, die))
+    power = dram_power_at_nominal(made, stacks, die, split.edges.dram) if larger else split.powers.dram
+    powers = replace(split.powers, dram=power)
+    return replace(split, areas=areas, powers=powers, die_area=die, package_area=die + stacks * made.dram.stack_area)
+
+
+Figure = Callable[[Architecture], Any]
+LEVELS = ("registers", "l1", "l2")
+
+
+def _cores(built: Architecture) -> Mask:
+    return np.asarray(built.core.bundles) > 0.0
+
+
+def _present(part: str) -> Callable[[Architecture], Mask]:
+    return lambda built: np.asarray(getattr(built, part).bandwidth) > 0.0
+
+
+MORE: dict[str, Figure] = {
+    "FLOP/s": lambda built: built.core.peak,
+    **{f"capacity of {level}": lambda built, level=level: getattr(built, level).capacity for level in (*LEVELS, "dram")},
+    **{
+        f"bandwidth of {level}": lambda built, level=level: getattr(built, level).bandwidth for level in (*LEVELS, "dram", "intra", "inter")
+    },
+    **{f"wires of {level}": lambda built, level=level: getattr(built, level).links for level in ("dram", "intra", "inter")},
+    "stacks": lambda built: built.dram.stacks,
+}
+"""Figures that the envelope has at their highest."""
+LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
+    "bundles": (lambda built: built.core.bundles, _cores),
+    "voltage of the cores": (lambda built: built.core.voltage, _cores),
+    "area of the cores": (lambda built: built.core.area, _cores),
+    "power of the cores": (lambda built: built.core.power, _cores),
+    **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _present(level)) for level in LEVELS},
+    **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _cores) for level in ("dram", "intra", "inter")},
+    "area of dram": (lambda built: built.dram.area, _cores),
+    "area of the stacks": (lambda built: built.dram.package_area, _cores),
+    "area of the package": (lambda built: built.package_area, _cores),
+}
+"""Figures that it has at their lowest, and on which chips: one without the part uses nothing for it, but cannot compute."""
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_no_architecture_between_two_splits_surpasses_their_envelope(seed: int) -> None:
+    """Chips without a bundle of cores do not count: they have more room for memory, but compute nothing."""
+    case = random_case(seed)
+    inside, best = case.inside, case.best.best
+    for name, more in MORE.items():
+        assert np.all(np.asarray(more(best)) >= np.where(_cores(inside), more(inside), 0.0)), name
+    for name, (less, counted) in LESS.items():
+        used = np.where(counted(inside), less(inside), np.inf)
+        assert np.all(np.asarray(less(best)) <= used), name
+    for level in ("registers", "l1"):  # what a tile of one bundle may fill
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room, most = (np.asarray(getattr(built, level).capacity) / built.core.bundles for built in (inside, best))
+        assert np.all(most >= np.where(_cores(inside), room, 0.0)) or not _cores(inside).any(), level
+    assert np.all(case.best.least_stacks <= np.asarray(inside.dram.stacks))
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed: int) -> None:
+    case = random_case(seed)
+    works = np.ones(INSIDE, bool)
+    for part in (*LEVELS, "dram"):
+        works &= _present(part)(case.inside)
+    used = np.where(works & _cores(case.inside), case.inside.power, np.inf)
+    assert np.all(np.asarray(case.best.best.power) <= used)
+
+
+@settings(max_examples=100)
+@given(SEEDS)
+def test_the_envelope_of_equal_splits_is_the_very_architecture(seed: int) -> None:
+    case = random_case(seed, one=True)
+    own = flat(generate(_technology(seed), case.least))
+    for name, figure in flat(case.best.best).items():
+        assert np.asarray(figure).tobytes() == np.asarray(own[name], np.float64).tobytes(), name
+    assert not np.any(case.best.open_bundles)
+
+
+def test_the_random_cases_hold_working_chips_and_degenerate_ones() -> None:
+    """Otherwise the properties above would say little."""
+    cases = [random_case(seed) for seed in range(300)]
+    working = [np.mean(_present("dram")(case.inside) & _cores(case.inside) & _present("l2")(case.inside)) for case in cases]
+    assert 0.3 < float(np.mean(working)) < 0.97
+    assert any(np.any(np.asarray(case.inside.core.bundles) == 0.0) for case in cases)
+    assert any(np.any(np.asarray(case.inside.dram.stacks) == 0.0) for case in cases)
+    assert any(case.best.open_bundles == 1.0 for case in cases)
+    assert any(case.best.open_bundles == 0.0 for case in cases)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "bundles", "open_bundles"), [(0, 3, 0, 0), (0, 4, 1, 0), (4, 7, 1, 0), (4, 8, 1, 1), (9, 40, 2, 1)]
+)
+def test_bundles_are_open_where_the_cores_make_several_numbers_of_them(least: int, most: int, bundles: int, open_bundles: int) -> None:
+    """Four cores of a square millimetre make a bundle; a chip without any is none, so one is the least that counts."""
+    made = build_technology(technology("accelerator-7nm"), "accelerator-7nm")
+    usual = usual_split(technology("accelerator-7nm"))
+    ends = [replace(usual, areas=replace(usual.areas, core=cores * made.core.area)) for cores in (least, most)]
+    found = envelope(made, *ends)
+    assert (found.best.core.bundles, found.open_bundles) == (bundles, open_bundles)

@@ -1,0 +1,113 @@
+"""The search itself: what it keeps when it is stopped anywhere, and boxes cut in two."""
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crossflow.arrays import Array
+from instances.boxes import Boxes, corners, grid, halves, whole
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.space import AnyPlans, plan_blocks
+from solvers import branch as engine
+from solvers.boxes import _cuts, reread
+from solvers.boxes import search as solve
+from solvers.branch import Search, Spend, branch, dive, root_node
+from solvers.incumbent import Incumbent
+from solvers.pricing import joined, values_of
+from solvers.watching import Progress
+from tests.paths import INSTANCES
+from tests.questions import TINY_FREE, ask
+
+QUICK = read_instance(INSTANCES / "quickstart.yaml")
+NOTHING = Incumbent(float("inf"), np.zeros(0, np.int64), None)
+
+
+def silent(progress: Progress) -> None:
+    """Look on."""
+
+
+def all_plans(instance: Instance) -> tuple[AnyPlans, Array]:
+    """The plans, and their bounds on the box of all chips."""
+    space, plans = grid(instance), joined(list(plan_blocks(instance)))
+    return plans, values_of(instance, corners(instance, space, root_node(instance, space).box), plans)[:, 0]
+
+
+def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> Search:
+    space = grid(instance)
+    return branch(instance, space, root_node(instance, space), *all_plans(instance), start, silent, spend or Spend())
+
+
+QUICK_VALUE = solve(QUICK, silent, Spend()).value
+
+
+@pytest.mark.parametrize("calls", [3, 4, 5, 8, 13])
+def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plans of that box are in no list while they are looked at."""
+    number = count(1)
+
+    def impatient(*arguments: Any) -> Array:  # noqa: ANN401
+        if next(number) == calls:
+            raise KeyboardInterrupt
+        return values_of(*arguments)
+
+    plans = all_plans(QUICK)
+    monkeypatch.setattr(engine, "values_of", impatient)
+    space = grid(QUICK)
+    found = branch(QUICK, space, root_node(QUICK, space), *plans, NOTHING, silent, Spend())
+    assert found.stopped == "interrupted"
+    assert found.bound <= (QUICK_VALUE or 0.0)
+    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.01])
+def test_a_search_without_a_design_to_start_from_finds_one_whatever_the_gap(gap: float) -> None:
+    """No gap is small enough while there is no value."""
+    found = searched(ask(TINY_FREE), spend=Spend(gap=gap))
+    assert found.best.plan is not None
+    assert found.best.value - found.bound <= gap * found.best.value
+
+
+def test_the_design_to_start_from_changes_the_way_but_not_the_value() -> None:
+    found = searched(QUICK)
+    assert (found.best.value, found.bound) == (QUICK_VALUE, QUICK_VALUE)
+
+
+def test_few_plans_at_a_time_lead_to_the_same_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_PLANS", 3)
+    found = searched(QUICK)
+    assert (found.best.value, found.stopped) == (QUICK_VALUE, "complete")
+    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
+
+
+def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:
+    _, bounds = all_plans(QUICK)
+    found = searched(QUICK, spend=Spend(deadline=0.0))
+    assert (found.stopped, found.bound, found.boxes) == ("time limit", bounds.min(), 1)
+
+
+def test_a_cut_parts_a_box_between_two_places() -> None:
+    parts = halves(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), 0, 2)
+    assert (parts.low.tolist(), parts.high.tolist()) == ([[1, 0], [3, 0]], [[2, 3], [5, 3]])
+
+
+def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:
+    space, (plans, _) = grid(QUICK), all_plans(QUICK)
+    places = dive(QUICK, space, plans)
+    assert places is not None
+    assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
+
+
+@pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "compute_area=0.001 mm^2"])
+def test_a_dive_finds_nothing_where_there_is_nothing(setting: str) -> None:
+    instance = ask(TINY_FREE, setting)
+    assert dive(instance, grid(instance), all_plans(instance)[0]) is None
+
+
+def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() -> None:
+    instance = ask(TINY_FREE)
+    space = grid(instance)
+    assert root_node(instance, space).box.low.tolist() == [[1, 0, 0]]  # 0.001 mm^2 hold no core
+    assert whole(space).low.tolist() == [[0, 0, 0]]
