@@ -124,10 +124,9 @@ def _member(instance: Instance, name: str) -> Member:
 
 def _least_memory(instance: Instance) -> float:
     """Bytes of the plan that needs the fewest, with what is reserved."""
-    needs = (
-        memory_of(instance.workload, chip, instance.cluster, plans).min(initial=np.inf) for plans in plan_blocks(instance) if len(plans)
-    )
-    return float(min(needs, default=float("inf"))) + instance.hardware.reserved_memory
+    blocks = (plans for plans in plan_blocks(instance) if len(plans))
+    needs = (float(memory_of(instance.workload, plans).min()) for plans in blocks)
+    return min(needs, default=float("inf")) + instance.hardware.reserved_memory
 
 
 def _capacity(instance: Instance) -> float:
