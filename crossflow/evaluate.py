@@ -47,11 +47,12 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one device may use at the most; infinite where nothing is said."""
+    """What one device may use at the most, and how long a step may take; infinite where nothing is said."""
 
     die_area: float = float("inf")
     package_area: float = float("inf")
     power: float = float("inf")
+    step_time: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def resources(hardware: Hardware) -> tuple[Resource, ...]:
 
 
 def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
-    """Memory always; area and power where there is a budget."""
+    """Memory always; area, power and time where there is a budget."""
     needed: Real = 0.0
     for _, size in bill.memory:
         needed = needed + size
@@ -168,6 +169,7 @@ def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
         ("die area", hardware.die_area, budget.die_area, "area"),
         ("package area", hardware.package_area, budget.package_area, "area"),
         ("power", hardware.power, budget.power, "power"),
+        ("step time", bill.step_time, budget.step_time, "time"),
     )
     return tuple(Limit(name, float(used), float(available), unit) for name, used, available, unit in pairs if available != float("inf"))
 

@@ -20,7 +20,7 @@ from instances.quantities import (
 )
 from instances.schema import Bounds, Choice, Doc
 
-Objective = Literal["step_time", "energy_per_token", "cost_per_token"]
+Objective = Literal["step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power"]
 Degrees = CountChoice | Literal["divisors"]
 
 
@@ -76,11 +76,12 @@ class TechnologySection:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSection:
-    """What one device may use at the most."""
+    """What one device may use at the most, and how long a step may take."""
 
     die_area: Area | None = None
     package_area: Area | None = None
     power: Power | None = None
+    step_time: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,8 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
         document=document,
     )
     _check_size(instance, report)
+    if file.objective == "worst_step_time" and not (isinstance(hardware, Hardware) and hardware.variants):
+        report("objective", "the worst of several sets of constants needs a device that has them (such as hardware: a100-80g)")
     return instance
 
 
@@ -346,12 +348,14 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
 
 
 def _budget(section: BudgetSection, hardware: Hardware | FreeHardware) -> Budget:
-    """The budget; free hardware may not exceed what its technology's chips usually have where nothing is said."""
+    """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise."""
+    infinite = float("inf")
+    usual = (infinite, infinite, infinite)
     if isinstance(hardware, FreeHardware):
         usual = (hardware.die_area, hardware.package_area, hardware.power)
-        return Budget(section.die_area or usual[0], section.package_area or usual[1], section.power or usual[2])
-    infinite = float("inf")
-    return Budget(section.die_area or infinite, section.package_area or infinite, section.power or infinite)
+    given = (section.die_area, section.package_area, section.power)
+    die, package, power = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
+    return Budget(die, package, power, section.step_time or infinite)
 
 
 def _prices(file: CodesignFile, report: Report) -> Prices | None:

@@ -4,7 +4,7 @@ from instances.units import format_quantity
 from solvers.explain import Member, Relief
 from solvers.result import Result
 
-_UNITS = {"memory": "bytes", "die_area": "area", "package_area": "area", "power": "power"}
+_UNITS = {"memory": "bytes", "die_area": "area", "package_area": "area", "power": "power", "step_time": "time"}
 _LISTED = 8
 
 

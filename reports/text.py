@@ -52,7 +52,7 @@ def comparison(results: list[Result]) -> str:
 def _compared(result: Result, bound: float | None) -> list[str]:
     value = "none" if result.value is None else f"{result.value:.5g}"
     above = "" if result.value is None or bound is None else f"{result.value / bound - 1.0:.2%}"
-    words = "" if result.design is None else _design_words(result.design)
+    words = "" if result.design is None else design_words(result.design)
     return _listed(f"  {result.engine:<16}{value:>12}{above:>13}{result.seconds:>9.2f}  ", words)
 
 
@@ -121,7 +121,7 @@ def _end_lines(design: dict[str, Any]) -> list[str]:
     return _listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
 
 
-def _design_words(design: dict[str, Any]) -> str:
+def design_words(design: dict[str, Any]) -> str:
     """What is chosen, on one line."""
     return "; ".join([*_hardware_words(design)[1:], design["words"]])
 
@@ -142,8 +142,8 @@ def _choice(name: str, value: float) -> str:
 
 def _value_lines(result: Result) -> list[str]:
     unit, label = result.instance["unit"], result.instance["objective"].replace("_", " ")
-    value = _time(result.value) if unit == "s" and result.value is not None else f"{result.value:.5g} {unit}"
-    bound = "no bound" if result.bound is None else f"bound {_time(result.bound) if unit == 's' else f'{result.bound:.5g} {unit}'}"
+    value = amount(result.value, unit)
+    bound = "no bound" if result.bound is None else f"bound {amount(result.bound, unit)}"
     gap = "" if result.gap is None else f", gap {result.gap:.2%}"
     evaluation = result.evaluation or {}
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
@@ -199,7 +199,7 @@ def _rival(rival: Rival, result: Result) -> list[str]:
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     value = f"{rival.value:.5g} {result.instance['unit']}"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *_listed(f"  {'':<{_LABEL}}", _design_words(rival.design))]
+    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *_listed(f"  {'':<{_LABEL}}", design_words(rival.design))]
 
 
 def _space_lines(result: Result) -> list[str]:
@@ -251,6 +251,16 @@ def _conflict(conflict: Conflict) -> str:
     if conflict.kept_by:
         return f"  {conflict.limit}: kept by {_designs(conflict.kept_by)}"
     return f"  {conflict.limit}: no design keeps it; the least that any design needs is {conflict.least_share:.4g} times what there is"
+
+
+_DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value of an objective."""
+    if value is None:
+        return "none"
+    return _shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
 
 
 def _time(seconds: float) -> str:

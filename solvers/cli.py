@@ -7,9 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from solvers.arguments import parser_of_commands
+
+if TYPE_CHECKING:
+    from instances.instance import Instance
+    from solvers.certify import Limits
 
 ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
 
@@ -102,6 +106,8 @@ def _solve(options: argparse.Namespace) -> int:
     _check_target(options.out)
     _spare_question(options.out, options.file)
     instance = read_instance(_question(options.file), tuple(options.settings))
+    if options.pareto:
+        return _pareto(options, instance, limits)
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result = ENGINES[options.engine](instance, limits, watch)
     text = text_of(result) if options.json or options.out else ""
@@ -111,6 +117,31 @@ def _solve(options: argparse.Namespace) -> int:
     finally:  # a full disk must not cost the answer
         sys.stdout.write(text if options.json or str(options.out) == "-" else answer(result))
     return _code(result.status, options.strict and not result.proved)
+
+
+def _pareto(options: argparse.Namespace, instance: "Instance", limits: "Limits") -> int:
+    import json  # noqa: PLC0415
+
+    from reports.pareto import front_text  # noqa: PLC0415
+    from solvers.engines import ENGINES  # noqa: PLC0415
+    from solvers.files import write_whole  # noqa: PLC0415
+    from solvers.pareto import front  # noqa: PLC0415
+    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.result import to_json  # noqa: PLC0415
+
+    first, _, second = options.pareto.partition(",")
+    with progress_on(sys.stderr, "") as watch:
+        try:
+            points = list(front(instance, first, second, options.points, lambda asked: ENGINES[options.engine](asked, limits, watch)))
+        except ValueError as error:
+            _usage(f"--pareto {options.pareto}: {error}")
+    data = [{first: point.first, second: point.second, "result": to_json(point.result)} for point in points]
+    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    if options.out and str(options.out) != "-":
+        write_whole(options.out, text)
+    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(instance.name, first, second, points))
+    proved = all(point.result.proved for point in points)
+    return _code("FEASIBLE" if points else "INFEASIBLE", options.strict and not proved)
 
 
 def _code(status: str, unproved: bool) -> int:

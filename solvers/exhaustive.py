@@ -13,12 +13,11 @@ import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
 from crossflow.hardware import Hardware, take
-from crossflow.plan import Plans, rows_of
 from instances.instance import Instance
 from instances.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
 from solvers.designs import Candidate, candidate
-from solvers.objective import NO_FINITE_VALUE, ModelError, values
-from solvers.pricing import memory_of, price
+from solvers.objective import NO_FINITE_VALUE, ModelError
+from solvers.pricing import memory_of, rows_of, times_and_values
 from solvers.result import Conflict, Space
 from solvers.watching import Progress, Watch
 
@@ -159,10 +158,15 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
         return False
     kept = fits[np.ix_(rows, columns)]
     fewer = hardware if count == len(columns) else take(hardware, columns)
-    prices = price(instance.workload, fewer, instance.cluster, _rows(plans, rows))
-    found = np.where(kept, values(instance, prices, fewer), np.inf)
+    times, found = times_and_values(instance, fewer, rows_of(plans, rows))
+    limit = instance.budget.step_time
+    if limit < float("inf"):
+        tally.see_limit("step time", int((kept & (times <= limit)).sum()), float(times[kept].min(initial=np.inf)) / limit)
+        kept &= times <= limit
+    if not kept.any():
+        return False
     tally.feasible += int(kept.sum())
-    return _see(found, plans, rows, block.points[columns], tally)
+    return _see(np.where(kept, found, np.inf), plans, rows, block.points[columns], tally)
 
 
 def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tally) -> bool:
@@ -190,10 +194,6 @@ def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, 
         tally.see_limit(name, int(within.sum()) * plans, float(np.min(need) / available))
         kept &= within
     return kept
-
-
-def _rows(plans: AnyPlans, rows: Index) -> AnyPlans:
-    return rows_of(plans, rows) if isinstance(plans, Plans) else tuple(plans[row] for row in rows)
 
 
 def _merge(parts: list[tuple[Array, Index]]) -> tuple[Array, Index]:

@@ -23,7 +23,7 @@ from solvers.pricing import memory_of
 from solvers.watching import Watch
 
 MEMORY = "memory"
-BUDGETS = ("die_area", "package_area", "power")
+BUDGETS = ("die_area", "package_area", "power", "step_time")
 _ANY = 1.0 - 1.0e-9
 """A gap at which the first design found is good enough."""
 _RAISED = 1.1
@@ -61,7 +61,7 @@ def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
         if not _feasible(lift(instance, (*lifted, name)), watch):
             lifted = (*lifted, name)
     left = lift(instance, lifted)
-    return tuple(_member(left, name) for name in members if name not in lifted)
+    return tuple(_member(left, name, watch) for name in members if name not in lifted)
 
 
 def relief(instance: Instance, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
@@ -113,12 +113,13 @@ def _feasible(instance: Instance, watch: Watch) -> bool:
     return found.value is not None
 
 
-def _member(instance: Instance, name: str) -> Member:
+def _member(instance: Instance, name: str, watch: Watch) -> Member:
     """A member of a clash, with the least need where it is a limit."""
     if name == MEMORY:
         return Member(name, (_capacity(instance),), _least_memory(instance))
     if name in BUDGETS:
-        return Member(name, (getattr(instance.budget, name),), _least_use(instance, name))
+        least = _least_use(instance, name) if name != "step_time" else _least_time(instance, watch)
+        return Member(name, (getattr(instance.budget, name),), least)
     return Member(name, dict(instance.plan_options)[name])
 
 
@@ -133,6 +134,11 @@ def _capacity(instance: Instance) -> float:
     """Bytes of the largest memory that a chip within the budgets can have."""
     space = grid(instance)
     return float(np.max(corners(instance, space, tightened(instance, space, whole(space))).hardware.dram.capacity))
+
+
+def _least_time(instance: Instance, watch: Watch) -> float | None:
+    """Seconds of the fastest design."""
+    return search(replace(lift(instance, ("step_time",)), objective="step_time"), watch, Spend()).value
 
 
 def _least_use(instance: Instance, name: str) -> float:

@@ -8,7 +8,7 @@ from crossflow.arrays import Array, Index
 from crossflow.bill import Prices
 from crossflow.gemm import memory as gemm_memory
 from crossflow.gemm import price as price_gemm
-from crossflow.hardware import Cluster, Hardware, take
+from crossflow.hardware import Cluster, Hardware, take, variants_of
 from crossflow.lstm import price as price_lstm
 from crossflow.lstm_memory import memory as lstm_memory
 from crossflow.memory import peak_memory
@@ -64,11 +64,23 @@ def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
         return found
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        prices = price(instance.workload, fewer, instance.cluster, rows_of(plans, rows))
-        found[np.ix_(rows, columns)] = values(instance, prices, fewer)
-    if not np.isfinite(found[fits]).all():  # a not-a-number is above and below no bound, so that designs would be lost in silence
+        times, priced = times_and_values(instance, fewer, rows_of(plans, rows))
+    if not (
+        np.isfinite(priced).all() and np.isfinite(times).all()
+    ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
         raise ModelError(NO_FINITE_VALUE)
+    found[np.ix_(rows, columns)] = np.where(times <= instance.budget.step_time, priced, np.inf)
     return np.where(fits, found, np.inf)
+
+
+def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array]:
+    """Step time and objective of every plan (rows) on every device (columns)."""
+    prices = price(instance.workload, hardware, instance.cluster, plans)
+    found = values(instance, prices, hardware)
+    if instance.objective == "worst_step_time":
+        for other in variants_of(hardware):
+            found = np.maximum(found, price(instance.workload, other, instance.cluster, plans).step_time)
+    return prices.step_time, found
 
 
 def memory_of(workload: Workload, plans: AnyPlans) -> Array:

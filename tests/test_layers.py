@@ -17,9 +17,10 @@ MAY_IMPORT = {
     "reports": {"reports"},
 }
 ALSO = {
-    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.explain"},
+    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.explain", "reports.pareto"},
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
+    "reports/pareto.py": {"solvers.pareto"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

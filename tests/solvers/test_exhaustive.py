@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossflow.bill import Prices
+from crossflow.arrays import Array
 from crossflow.evaluate import evaluate
 from crossflow.hardware import Hardware
 from instances import space
@@ -20,7 +20,7 @@ from solvers.designs import Candidate, candidate, design_of
 from solvers.engines import exhaustive
 from solvers.exhaustive import Found, search
 from solvers.objective import ModelError, value
-from solvers.pricing import price
+from solvers.pricing import times_and_values
 from solvers.result import Conflict
 from solvers.watching import Progress
 from tests.paths import INSTANCES
@@ -248,11 +248,11 @@ def test_figures_that_overflow_the_model_are_an_error_and_no_answer(setting: str
 
 
 def test_an_enumeration_that_the_full_model_contradicts_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*arguments: Any) -> Prices:  # noqa: ANN401
-        prices = price(*arguments)
-        return replace(prices, step_time=prices.step_time * 0.99)
+    def wrong(*arguments: Any) -> tuple[Array, Array]:  # noqa: ANN401
+        times, found = times_and_values(*arguments)
+        return times, found * 0.99
 
-    monkeypatch.setattr(engine, "price", wrong)
+    monkeypatch.setattr(engine, "times_and_values", wrong)
     with pytest.raises(VerificationError, match="the search prices the design at"):
         exhaustive(QUESTIONS["tiny"], Limits(), silent)
 

@@ -1,0 +1,134 @@
+"""Every objective: engines agree on it, limits on the step time are kept, and fronts are fronts."""
+
+from dataclasses import replace
+
+import pytest
+
+from crossflow.hardware import variants_of
+from crossflow.plan import Plan, Plans, plan_at, table
+from instances.document import InstanceError
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.space import devices, hardware_points, plan_blocks
+from solvers import exhaustive
+from solvers.boxes import search
+from solvers.branch import Spend
+from solvers.certify import Limits
+from solvers.check import check
+from solvers.cli import main
+from solvers.designs import Candidate, design_of
+from solvers.engines import auto, boxes
+from solvers.objective import OBJECTIVES
+from solvers.pareto import front
+from solvers.pricing import price
+from solvers.verify import verify
+from tests.paths import INSTANCES
+from tests.questions import TINY_FREE, ask, random_question
+
+TINY = str(INSTANCES / "tiny.yaml")
+NEW = ("rated_energy_per_token", "die_area", "power")
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def timed(instance: Instance, share: float) -> Instance:
+    """The question with a limit on the step time, between the least and a multiple of it."""
+    least = exhaustive.search(replace(instance, objective="step_time"), silent).value
+    return instance if least is None else replace(instance, budget=replace(instance.budget, step_time=least * share))
+
+
+@pytest.mark.parametrize("objective", NEW)
+@pytest.mark.parametrize("seed", range(10))
+def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time(objective: str, seed: int) -> None:
+    instance = timed(replace(random_question(seed), objective=objective), 1.0 + 0.15 * (seed % 4))
+    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    assert one.value == other.value
+    if one.best is not None:
+        verdict = verify(instance, one.best)
+        assert verdict.accepted
+        assert verdict.value == one.value
+        assert verdict.evaluation.step_time <= instance.budget.step_time
+
+
+def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> None:
+    """With the least step time as the limit there is a design, below it there is none, and the conflict says by how much."""
+    instance = ask(TINY_FREE)
+    least = exhaustive.search(instance, silent).value
+    assert least is not None
+    within = replace(instance, objective="power", budget=replace(instance.budget, step_time=least))
+    assert auto(within, Limits(), silent).status == "OPTIMAL"
+    beyond = auto(replace(within, budget=replace(within.budget, step_time=least / 2.0)), Limits(), silent)
+    assert beyond.status == "INFEASIBLE"
+    assert max(conflict.least_share or 0.0 for conflict in beyond.conflicts if conflict.limit == "step time") == 2.0
+
+
+def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
+    instance = read_instance(TINY, ("objective=worst_step_time",))
+    result = boxes(instance, Limits(), silent)
+    assert result.evaluation is not None
+    assert result.value == result.evaluation["likely"][1] > result.evaluation["step_time"]
+    assert check(result, silent).accepted
+    found = exhaustive.search(instance, silent)
+    assert found.value == result.value
+    assert found.best is not None
+    design = design_of(instance, found.best)
+
+    assert isinstance(design.plan, Plan)
+    devices = (design.hardware, *variants_of(design.hardware))
+    times = [float(price(instance.workload, device, instance.cluster, table([design.plan])).step_time[0, 0]) for device in devices]
+    assert max(times) == result.value
+
+
+def test_a_robust_question_needs_a_device_with_several_sets_of_constants() -> None:
+    with pytest.raises(InstanceError, match="needs a device that has them"):
+        ask(TINY_FREE, "objective=worst_step_time")
+
+
+def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> None:
+    result = boxes(ask(TINY_FREE, "objective=rated_energy_per_token"), Limits(), silent)
+    assert result.evaluation is not None
+    assert result.value is not None
+    assert 1.0 / result.value == pytest.approx(result.evaluation["tokens_per_second"] / (8 * result.evaluation["power"]), rel=1e-12)
+
+
+def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:
+    """Against the whole list of designs, by hand."""
+    instance = ask(TINY_FREE)
+    points = [(point.first, point.second) for point in front(instance, "step_time", "power", 100, lambda one: auto(one, Limits(), silent))]
+    figures = every_design(instance)
+    best = {one for one in figures if not any(a <= one[0] and b <= one[1] and (a, b) != one for a, b in figures)}
+    assert sorted(best) == points
+
+
+def every_design(instance: Instance) -> set[tuple[float, float]]:
+    """Step time and power of every design that keeps the limits."""
+    points = range(hardware_points(instance))
+    built = [point for point in points if not devices(instance, point, point + 1).unbuilt]
+    plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
+    verdicts = (verify(instance, Candidate(point, plan)) for point in built for plan in plans)
+    return {(verdict.evaluation.step_time, verdict.evaluation.power) for verdict in verdicts if verdict.accepted}
+
+
+def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
+    instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
+    whole, few = (
+        [(point.first, point.second) for point in front(instance, "step_time", "power", points, lambda one: auto(one, Limits(), silent))]
+        for points in (1000, 4)
+    )
+    assert few[0] == whole[0]
+    assert few[-1] == whole[-1]
+    assert set(few) <= set(whole)
+    assert len(few) <= 5 < len(whole)
+
+
+@pytest.mark.parametrize("names", ["step_time", "step_time,step_time", "step_time,energy_per_token"])
+def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", TINY, "--pareto", names])
+    assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
+
+
+def test_every_objective_has_a_unit() -> None:
+    assert all(objective.unit for objective in OBJECTIVES.values())
