@@ -53,12 +53,15 @@ def expert_point(instance: Instance) -> int | None:
     space = grid(instance)
     box = tightened(instance, space, whole(space))
     for choice in sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice])):
-        wish = _wish(instance, space.names[choice])
-        options = space.options[choice][box.low[0, choice] : box.high[0, choice] + 1]
-        place = int(box.low[0, choice]) + int(np.argmin(np.abs(options - min(wish, options[-1]))))
-        low, high = box.low.copy(), box.high.copy()
-        low[0, choice] = high[0, choice] = place
-        box = tightened(instance, space, Boxes(low, high))
+        places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
+        slices = Boxes(np.repeat(box.low, len(places), axis=0), np.repeat(box.high, len(places), axis=0))
+        slices.low[:, choice] = slices.high[:, choice] = places
+        alive = corners(instance, space, slices).alive
+        if not alive.any():
+            return None
+        options = space.options[choice][places]
+        wish = min(_wish(instance, space.names[choice]), float(options[alive][-1]))
+        box = slices.at(int(np.argmin(np.where(alive, np.abs(options - wish), np.inf))))
     return point_number(space, box.low[0]) if corners(instance, space, box).alive[0] else None
 
 
