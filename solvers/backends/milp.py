@@ -127,7 +127,6 @@ def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, 
     import pulp
     from highspy import cb
 
-    seen = cb.HighsCallbackType
     engine = pulp.HiGHS(
         msg=False,
         gapRel=spend.gap,
@@ -135,7 +134,7 @@ def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, 
         timeLimit=_left(spend, course),
         random_seed=spend.seed,
         callbackTuple=(partial(_listen, course), None),
-        callbacksToActivate=[seen.kCallbackMipInterrupt, seen.kCallbackSimplexInterrupt, seen.kCallbackMipImprovingSolution],
+        callbacksToActivate=[cb.HighsCallbackType.kCallbackMipInterrupt, cb.HighsCallbackType.kCallbackMipImprovingSolution],
     )
     engine.createAndConfigureSolver(problem)
     engine.buildSolverModel(problem)
@@ -174,13 +173,10 @@ def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spen
 
 def _listen(course: Course, kind: int, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
     """What HiGHS calls again and again: notes what is known, and hands it the wish to stop."""
-    from highspy import cb
-
-    del message, nothing
+    del kind, message, nothing
     sign = course.model.sign
-    if kind != int(cb.HighsCallbackType.kCallbackSimplexInterrupt):  # there the fields of the tree search are not set
-        value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
-        course.note(value, _sound(sign, seen.mip_dual_bound))
+    value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
+    course.note(value, _sound(sign, seen.mip_dual_bound))
     reply.user_interrupt = course.stopping
 
 
@@ -233,7 +229,7 @@ def _make_cbc(spend: Spend, seconds: float | None) -> Foreign:
 def _make_gurobi(spend: Spend, seconds: float | None) -> Foreign:
     import pulp
 
-    return pulp.GUROBI(msg=False, gapRel=spend.gap, timeLimit=seconds, Threads=spend.workers, Seed=spend.seed)
+    return pulp.GUROBI(msg=False, manageEnv=True, gapRel=spend.gap, timeLimit=seconds, Threads=spend.workers, Seed=spend.seed)
 
 
 def _make_scip(spend: Spend, seconds: float | None) -> Foreign:

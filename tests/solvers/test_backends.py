@@ -1,22 +1,19 @@
 """Backends: each finds the optimum that counting finds, none is believed beyond what can be checked."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from math import inf, nan
 from random import Random
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from solvers.backends import BACKENDS, backend
 from solvers.backends.answer import Course, Event, Reply, SolverError, Spend, checked, judged
 from tests.formulation.models import models, optimum
+from tests.paths import ROOT
 
 PROVING = ("cpsat", "highs")
 EACH = pytest.mark.parametrize("name", PROVING)
@@ -45,6 +42,16 @@ def market_split(items: int, rows: int, largest: int, room: int, seed: int = 0) 
         Linear(f"sum {place}", tuple(zip(c, chosen, strict=True)), sum(c) // 2, sum(c) // 2 + room) for place, c in enumerate(sums)
     )
     return Model(chosen, asked, tuple((random.randint(10, 20), variable) for variable in chosen), 5)
+
+
+def knapsack(seed: int) -> Model:
+    """Thirty things of about a million each in weight and worth, of which a third fit."""
+    random = Random(seed)
+    things = tuple(Variable(f"thing {place}") for place in range(30))
+    weights = [random.randint(500_000, 1_000_000) for _ in things]
+    worths = [weight + random.randint(0, 1000) for weight in weights]
+    room = Linear("room", tuple(zip(weights, things, strict=True)), high=sum(weights) // 3)
+    return Model(things, (room,), tuple(zip(worths, things, strict=True)), minimise=False)
 
 
 @EACH
@@ -76,16 +83,10 @@ def test_they_agree_at_coefficients_of_a_million(model: Model) -> None:
         assert (answer.status, answer.value, answer.bound) == (("INFEASIBLE", None, None) if best is None else ("OPTIMAL", best, best))
 
 
-@settings(max_examples=8)
-@given(st.integers(0, 10**6))
-def test_they_agree_on_knapsacks_with_costs_to_a_million(seed: int) -> None:
-    """Too many points to count: two solvers of different kinds stand for each other."""
-    random = Random(seed)
-    items = tuple(Variable(f"item {place}") for place in range(14))
-    weights = [random.randint(1, 10**6) for _ in items]
-    room = Linear("room", tuple(zip(weights, items, strict=True)), high=sum(weights) // 3)
-    model = Model(items, (room,), tuple((random.randint(1, 10**6), item) for item in items), minimise=False)
-    one, other = (backend(name)(model, Spend()) for name in PROVING)
+@pytest.mark.parametrize("seed", range(2))
+def test_they_agree_on_knapsacks_with_costs_of_a_million(seed: int) -> None:
+    """Two solvers of different kinds stand for each other. At its usual gap of 1e-4 HiGHS calls less than the optimum optimal here."""
+    one, other = (backend(name)(knapsack(seed), Spend()) for name in PROVING)
     assert (one.status, one.value, one.bound) == (other.status, other.value, other.bound)
     assert one.status == "OPTIMAL"
 
@@ -166,26 +167,38 @@ def test_a_watch_stops_a_solver_and_sees_what_is_known(name: str) -> None:
 
 
 @EACH
-def test_control_c_gives_the_answer_so_far_and_leaves_pythons_handler(name: str) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    backend(name)(SMALL, Spend())  # so that the import is over when the signal comes
-    press = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    press.start()
-    answer = backend(name)(market_split(items=50, rows=5, largest=10**5, room=10), Spend(seconds=20))
-    press.join()
-    assert (answer.status, answer.stopped) == ("UNKNOWN", "interrupted")
-    assert signal.getsignal(signal.SIGINT) is before
+def test_control_c_gives_the_answer_so_far_and_the_next_one_is_pythons_again(name: str) -> None:
+    """In a process of its own: CP-SAT's own handler would leave one that the next Ctrl-C kills without a word."""
+    program = (
+        "import os, signal, threading, time\n"
+        "from solvers.backends import backend\n"
+        "from solvers.backends.answer import Spend\n"
+        "from tests.solvers.test_backends import SMALL, market_split\n"
+        "press = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"solve = backend({name!r})\n"
+        "solve(SMALL, Spend())\n"
+        "threading.Timer(0.3, press).start()\n"
+        "answer = solve(market_split(items=50, rows=5, largest=10**5, room=10), Spend(seconds=20))\n"
+        "print(answer.status, answer.stopped)\n"
+        "try:\n"
+        "    press(); time.sleep(5)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('seen')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "UNKNOWN interrupted\nseen\n", "")
 
 
 @EACH
 def test_a_gap_is_no_proof(name: str) -> None:
     """A solver that may stop at a wide gap calls what it has optimal; it is that only where value and bound are one."""
-    answer = backend(name)(market_split(items=24, rows=1, largest=1000, room=40), Spend(gap=0.9))
+    optimal = backend("cpsat")(knapsack(0), Spend()).value
+    answer = backend(name)(knapsack(0), Spend(gap=0.5))
+    assert optimal is not None
     assert answer.value is not None
     assert answer.bound is not None
-    assert answer.value - answer.bound <= 0.9 * answer.value
-    assert (answer.status == "OPTIMAL") == (answer.value == answer.bound)
-    assert answer.stopped == ("complete" if answer.status == "OPTIMAL" else "gap")
+    assert answer.value <= optimal <= answer.bound <= 1.5 * answer.value
+    assert (answer.status, answer.stopped) == (("OPTIMAL", "complete") if answer.value == answer.bound else ("FEASIBLE", "gap"))
 
 
 @pytest.mark.parametrize("name", ["cbc", *PROVING])
