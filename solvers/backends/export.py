@@ -13,7 +13,8 @@ from pathlib import Path
 from formulation.linearize import linearize
 from formulation.model import Model
 from solvers.backends.cpsat import write_proto
-from solvers.backends.milp import printable, problem_of
+from solvers.backends.milp import problem_of
+from solvers.backends.rows import printable
 
 
 def write_lp(model: Model, path: Path) -> Path:

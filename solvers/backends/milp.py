@@ -12,7 +12,7 @@ They work in floating point, with tolerances. What they say is therefore read wi
                 variables alone show that nothing can be better.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -20,11 +20,10 @@ from math import ceil, isfinite
 from typing import Any
 
 from formulation.linearize import lifted, linearize
-from formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, reach
+from formulation.model import EXACT, Model, Values, Variable
 from solvers.backends.answer import Answer, Course, Reply, SolverError, Spend, Stopped, attended, hinted, judged
+from solvers.backends.rows import exact, printable, rows_of
 
-DIGITS = 10**12
-"""PuLP writes files with twelve digits; a larger number would lose its last ones."""
 GIVEN_AWAY = 1e-6
 """The share of a bound in floating point that is not believed."""
 
@@ -32,8 +31,6 @@ Foreign = Any
 """A thing of PuLP or HiGHS, which state no types."""
 Columns = Mapping[Variable, Foreign]
 """The PuLP variable of each variable."""
-Row = tuple[str, Terms, int, int]
-"""Name, terms, PuLP's sense (-1 at most, 0 equal, 1 at least) and limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,40 +83,11 @@ def problem_of(linear: Model) -> tuple[Foreign, Columns]:
     if linear.constant or not cost:
         cost.append((problem.add_variable("one", 1, 1, pulp.LpInteger), linear.constant))
     problem += pulp.LpAffineExpression(cost)
-    _exact("objective", linear.objective)
+    exact("objective", linear.objective)
     for name, terms, sense, limit in rows_of(linear):
         sum_of_terms = pulp.LpAffineExpression([(columns[variable], coefficient) for coefficient, variable in terms])
         problem += pulp.LpConstraint(sum_of_terms, sense, name, limit)
     return problem, columns
-
-
-def rows_of(linear: Model) -> Iterator[Row]:
-    """One-sided and equal rows, with short names: `r7` for the eighth row of the model, `r7_low` and `r7_high` where it has two sides."""
-    for place, row in enumerate(linear.constraints):
-        name = f"r{place}"
-        if isinstance(row, ExactlyOne):
-            yield name, tuple((1, variable) for variable in row.variables), 0, 1
-            continue
-        if not isinstance(row, Linear) or row.given is not None:
-            raise TypeError(f"{row.name}: not a plain linear row; `linearize` makes it one")
-        _exact(row.name, row.terms)
-        if row.low is not None and row.low == row.high:
-            yield name, row.terms, 0, row.low
-            continue
-        if row.low is not None:
-            yield f"{name}_low", row.terms, 1, row.low
-        if row.high is not None:
-            yield f"{name}_high", row.terms, -1, row.high
-
-
-def printable(linear: Model) -> None:
-    """Refuses a model with numbers of more digits than PuLP writes to files."""
-    limits = [limit for row in linear.constraints if isinstance(row, Linear) for limit in (row.low, row.high) if limit is not None]
-    factors = [c for row in linear.constraints if isinstance(row, Linear) for c, _ in row.terms] + [c for c, _ in linear.objective]
-    ranges = [end for variable in linear.variables for end in (variable.low, variable.high)]
-    largest = max(map(abs, (*limits, *factors, *ranges, linear.constant)))
-    if largest > DIGITS:
-        raise ValueError(f"the number {largest} has more digits than the file keeps; use a coarser quantum")
 
 
 def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, course: Course) -> Reply:
@@ -258,9 +226,3 @@ def _of_first(model: Model, reply: Reply) -> Reply:
 
 def _no_stop() -> None:
     """For solvers that look at `course.stopping` themselves, or that cannot be stopped."""
-
-
-def _exact(name: str, terms: Terms) -> None:
-    least, most = reach(terms)
-    if max(-least, most) > EXACT:
-        raise ValueError(f"{name}: its terms may add up to more than 2**53, too much for floating point; take cpsat or a coarser quantum")
