@@ -23,6 +23,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
+    _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     return parser
 
@@ -103,6 +104,12 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
     parser.set_defaults(command="calibrate")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.add_argument("--as", dest="stack", choices=("megatron", "torchtitan", "deepspeed"), default="megatron")
+    parser.set_defaults(command="export")
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

@@ -284,6 +284,25 @@ def _calibrate(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
+def _export(options: argparse.Namespace) -> int:
+    from crossflow.plan import Plan  # noqa: PLC0415
+    from crossflow.workload import Transformer  # noqa: PLC0415
+    from instances.reading import read_question  # noqa: PLC0415
+    from reports.launch import launch_text  # noqa: PLC0415
+    from solvers.designs import from_words  # noqa: PLC0415
+    from solvers.files import read_result  # noqa: PLC0415
+
+    result = read_result(options.file)
+    instance = read_question(result.instance)
+    if result.design is None:
+        _usage(f"{options.file}: there is no design in this result (solve a question that has one)")
+    plan = from_words(instance, result.design).plan
+    if not isinstance(instance.workload, Transformer) or not isinstance(plan, Plan):
+        _usage(f"{options.file}: only plans of transformers can be launched so")
+    sys.stdout.write(launch_text(instance.name, options.stack, instance.workload, plan))
+    return ANSWERED
+
+
 def _list(options: argparse.Namespace) -> int:
     from instances.registry import descriptions  # noqa: PLC0415
 
@@ -351,6 +370,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": _compare,
     "accuracy": _accuracy,
     "calibrate": _calibrate,
+    "export": _export,
     "list": _list,
 }
 
