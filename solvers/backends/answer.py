@@ -1,0 +1,196 @@
+"""What a backend may spend and what it answers. A solver's reply is believed in nothing that can be checked.
+
+A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver says; `judged` turns that into an Answer:
+
+    values      the solver's figures, rounded to the nearest integers, must keep every row of the model, and have the value it claims
+    bound       an integer that no solution is better than; never beyond the value of a solution that is known
+    OPTIMAL     value = bound, as integers; nothing that a solver says makes it so
+    INFEASIBLE  the solver says so, and no solution is known
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from time import monotonic
+from typing import Literal
+
+from formulation.model import Model, Values, Variable, violations
+
+Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
+Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]
+
+_POLL = 0.05
+"""Seconds between looks at the watch and at Ctrl-C."""
+
+
+class SolverError(Exception):
+    """A solver broke its word, or is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was known at one moment of a solve."""
+
+    seconds: float
+    value: int | None
+    bound: int | None
+
+
+Watch = Callable[[Event], bool]
+"""Sees what is known, about twenty times a second; True asks the solver to stop."""
+
+
+def go_on(event: Event) -> bool:
+    """The watch that never stops a solver."""
+    del event
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What a backend may spend: wall-clock seconds, the relative gap at which it may stop, threads. Also a seed, a start, and a watch."""
+
+    seconds: float = inf
+    gap: float = 0.0
+    workers: int = 1
+    seed: int = 0
+    hint: Values | None = None
+    watch: Watch = go_on
+
+    def __post_init__(self) -> None:
+        if not self.seconds >= 0:
+            raise ValueError(f"{self.seconds} seconds: no time limit is below zero")
+        if not 0 <= self.gap < inf:
+            raise ValueError(f"a gap of {self.gap}: a finite share, zero or more, is needed")
+        if self.workers < 1:
+            raise ValueError(f"{self.workers} workers: at least one is needed")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"the seed {self.seed} is not from 0 to 2147483647")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a backend answers: `bound` is None only where there is no solution, `value` and `values` where none was found."""
+
+    status: Status
+    values: Values | None
+    value: int | None
+    bound: int | None
+    seconds: float
+    stopped: Stopped
+    trace: tuple[Event, ...]
+    solver: str
+    """Its name and version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a solver says, before anybody has looked at it. The claimed value counts the model's constant, the bound too."""
+
+    infeasible: bool
+    values: Mapping[Variable, float] | None
+    value: float | None
+    bound: int | None
+    stopped: Stopped
+
+
+@dataclass(slots=True)
+class Course:
+    """The best of a solve so far: written by the solver's thread, read by the caller's."""
+
+    model: Model
+    start: float = field(default_factory=monotonic)
+    events: list[Event] = field(default_factory=list)
+    stopping: bool = False
+
+    def note(self, value: int | None, bound: int | None) -> None:
+        """Keeps what is better than all before; a bound is never taken back."""
+        last = self.now()
+        event = Event(last.seconds, _better(self.model, value, last.value), _tighter(self.model, bound, last.bound))
+        if not self.events or (event.value, event.bound) != (last.value, last.bound):
+            self.events.append(event)
+
+    def now(self) -> Event:
+        """What is known at this moment."""
+        last = self.events[-1] if self.events else Event(0.0, None, self.model.domain_bound())
+        return Event(self.seconds, last.value, last.bound)
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return monotonic() - self.start
+
+
+def attended(work: Callable[[], Reply], stop: Callable[[], None], course: Course, watch: Watch) -> Reply:
+    """What the work replies. It runs in a thread of its own; the first Ctrl-C or the watch asks it to stop, and it replies what it has."""
+    with ThreadPoolExecutor(1) as threads:
+        reply = threads.submit(work)
+        while not reply.done():
+            try:
+                wait([reply], _POLL)
+                course.stopping = course.stopping or watch(course.now())
+            except KeyboardInterrupt:
+                if course.stopping:
+                    raise
+                course.stopping = True
+            if course.stopping:
+                stop()
+        return reply.result()
+
+
+def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:
+    """The answer that a reply amounts to; SolverError where the reply contradicts the model or itself."""
+    values = None if reply.values is None else checked(model, reply.values, reply.value, solver)
+    if hint is not None and not violations(model, hint) and (values is None or _is_better(model, hint, values)):
+        values = dict(hint)  # a solver may ignore what it was told to start from
+    value = None if values is None else model.objective_value(values)
+    if reply.infeasible:
+        if values is not None:
+            raise SolverError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
+        return Answer("INFEASIBLE", None, None, None, course.seconds, "complete", tuple(course.events), solver)
+    bound = _tighter(model, reply.bound, model.domain_bound())
+    if value is not None and model.sign * (value - bound) < 0:
+        raise SolverError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
+    course.note(value, bound)
+    proved = value == bound
+    status: Status = "OPTIMAL" if proved else "FEASIBLE" if values is not None else "UNKNOWN"
+    return Answer(status, values, value, bound, course.seconds, "complete" if proved else reply.stopped, tuple(course.events), solver)
+
+
+def checked(model: Model, figures: Mapping[Variable, float], claimed: float | None, solver: str) -> Values:
+    """The figures as integers, if they keep every row and have the value that the solver claims."""
+    odd = [f"{variable.name} = {figure}" for variable, figure in figures.items() if not isfinite(figure)]
+    if odd:
+        raise SolverError(f"{solver} broke its word: {odd[0]}")
+    values = {variable: round(figure) for variable, figure in figures.items()}
+    broken = violations(model, values)
+    if broken:
+        raise SolverError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
+    value = model.objective_value(values)
+    if claimed is not None and not abs(claimed - value) < 0.5:
+        raise SolverError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
+    return values
+
+
+def hinted(model: Model, spend: Spend) -> Values:
+    """The values to start from, perhaps none; each must be of a variable that there is."""
+    known = set(model.variables)
+    strange = [variable.name for variable in spend.hint or {} if variable not in known]
+    if strange:
+        raise ValueError(f"the hint names {strange[0]}, which is not a variable of the model")
+    return spend.hint or {}
+
+
+def _better(model: Model, one: int | None, other: int | None) -> int | None:
+    known = [value for value in (one, other) if value is not None]
+    return min(known, key=lambda value: model.sign * value, default=None)
+
+
+def _tighter(model: Model, one: int | None, other: int | None) -> int:
+    known = [bound for bound in (one, other, model.domain_bound()) if bound is not None]
+    return max(known, key=lambda bound: model.sign * bound)
+
+
+def _is_better(model: Model, one: Values, other: Values) -> bool:
+    return model.sign * (model.objective_value(one) - model.objective_value(other)) < 0

@@ -1,0 +1,270 @@
+"""Mixed-integer linear solvers, through PuLP: HiGHS first, CBC as a foil, Gurobi and SCIP where they are installed.
+
+They work in floating point, with tolerances. What they say is therefore read with care:
+
+    values      rounded to the nearest integers; `judged` then holds them against the model itself, not against its linear form
+    bound       HiGHS keeps one that PuLP does not pass on, so it is read from HiGHS. A millionth of it is given away before it is rounded
+                up to an integer. Only where HiGHS calls the model solved, at a gap of zero, is the value the bound as well.
+    status      PuLP calls a solve "Optimal" that a time limit ended, with or without a solution. Only HiGHS' own status counts, and
+                `sol_status` for the other solvers.
+    CBC         prints about eight digits and has been wrong on costs that need more. What it finds is held against the model like all
+                else; what it proves is not believed, so that FEASIBLE is the most it is given credit for, except where the ranges of the
+                variables alone show that nothing can be better.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from math import ceil, isfinite
+from typing import Any
+
+from formulation.linearize import lifted, linearize
+from formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, reach
+from solvers.backends.answer import Answer, Course, Reply, SolverError, Spend, Stopped, attended, hinted, judged
+
+DIGITS = 10**12
+"""PuLP writes files with twelve digits; a larger number would lose its last ones."""
+GIVEN_AWAY = 1e-6
+"""The share of a bound in floating point that is not believed."""
+
+Foreign = Any
+"""A thing of PuLP or HiGHS, which state no types."""
+Columns = Mapping[Variable, Foreign]
+"""The PuLP variable of each variable."""
+Row = tuple[str, Terms, int, int]
+"""Name, terms, PuLP's sense (-1 at most, 0 equal, 1 at least) and limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A solver that PuLP drives as it stands."""
+
+    name: str
+    make: Callable[[Spend, float | None], Foreign]
+    package: str | None
+    """Where to get it; None for the one that comes with PuLP."""
+
+
+def highs(model: Model, spend: Spend) -> Answer:
+    """The best solution and the best bound that HiGHS finds."""
+    course, linear = Course(model), linearize(model)
+    problem, columns = problem_of(linear)
+    hint = hinted(model, spend)
+    start = lifted(model, hint) if len(hint) == len(model.variables) else hint
+    work = partial(_run_highs, problem, columns, start, spend, course)
+    reply = attended(work, _no_stop, course, spend.watch)
+    return judged(model, _of_first(model, reply), course, f"highs {version('highspy')}", spend.hint)
+
+
+def cbc(model: Model, spend: Spend) -> Answer:
+    """The best solution that CBC finds, without proof."""
+    return _driven(Program("cbc", _make_cbc, None), model, spend)
+
+
+def gurobi(model: Model, spend: Spend) -> Answer:
+    """The best solution that Gurobi finds, if it is here; its bound only where it says that the model is solved."""
+    return _driven(Program("gurobi", _make_gurobi, "gurobipy"), model, spend)
+
+
+def scip(model: Model, spend: Spend) -> Answer:
+    """The best solution that SCIP finds, if it is here; its bound only where it says that the model is solved."""
+    return _driven(Program("scip", _make_scip, "pyscipopt"), model, spend)
+
+
+def problem_of(linear: Model) -> tuple[Foreign, Columns]:
+    """The PuLP problem of a model in linear rows, and its variables there.
+
+    Names are short and safe in every file format. The constant is a column that is fixed at 1, since PuLP's files drop constants; so is an
+    objective without terms, since HiGHS calls a model without columns empty, and looks at none of its rows.
+    """
+    import pulp
+
+    problem = pulp.LpProblem("crossopt", pulp.LpMinimize if linear.minimise else pulp.LpMaximize)
+    columns = {v: problem.add_variable(f"x{place}", v.low, v.high, pulp.LpInteger) for place, v in enumerate(linear.variables)}
+    cost = [(columns[variable], coefficient) for coefficient, variable in linear.objective]
+    if linear.constant or not cost:
+        cost.append((problem.add_variable("one", 1, 1, pulp.LpInteger), linear.constant))
+    problem += pulp.LpAffineExpression(cost)
+    _exact("objective", linear.objective)
+    for name, terms, sense, limit in rows_of(linear):
+        sum_of_terms = pulp.LpAffineExpression([(columns[variable], coefficient) for coefficient, variable in terms])
+        problem += pulp.LpConstraint(sum_of_terms, sense, name, limit)
+    return problem, columns
+
+
+def rows_of(linear: Model) -> Iterator[Row]:
+    """One-sided and equal rows, with short names: `r7` for the eighth row of the model, `r7_low` and `r7_high` where it has two sides."""
+    for place, row in enumerate(linear.constraints):
+        name = f"r{place}"
+        if isinstance(row, ExactlyOne):
+            yield name, tuple((1, variable) for variable in row.variables), 0, 1
+            continue
+        if not isinstance(row, Linear) or row.given is not None:
+            raise TypeError(f"{row.name}: not a plain linear row; `linearize` makes it one")
+        _exact(row.name, row.terms)
+        if row.low is not None and row.low == row.high:
+            yield name, row.terms, 0, row.low
+            continue
+        if row.low is not None:
+            yield f"{name}_low", row.terms, 1, row.low
+        if row.high is not None:
+            yield f"{name}_high", row.terms, -1, row.high
+
+
+def printable(linear: Model) -> None:
+    """Refuses a model with numbers of more digits than PuLP writes to files."""
+    limits = [limit for row in linear.constraints if isinstance(row, Linear) for limit in (row.low, row.high) if limit is not None]
+    factors = [c for row in linear.constraints if isinstance(row, Linear) for c, _ in row.terms] + [c for c, _ in linear.objective]
+    ranges = [end for variable in linear.variables for end in (variable.low, variable.high)]
+    largest = max(map(abs, (*limits, *factors, *ranges, linear.constant)))
+    if largest > DIGITS:
+        raise ValueError(f"the number {largest} has more digits than the file keeps; use a coarser quantum")
+
+
+def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, course: Course) -> Reply:
+    """One solve, in the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
+    import pulp
+    from highspy import cb
+
+    seen = cb.HighsCallbackType
+    engine = pulp.HiGHS(
+        msg=False,
+        gapRel=spend.gap,
+        threads=spend.workers,
+        timeLimit=_left(spend, course),
+        random_seed=spend.seed,
+        callbackTuple=(partial(_listen, course), None),
+        callbacksToActivate=[seen.kCallbackMipInterrupt, seen.kCallbackSimplexInterrupt, seen.kCallbackMipImprovingSolution],
+    )
+    engine.createAndConfigureSolver(problem)
+    engine.buildSolverModel(problem)
+    places = {column.name: place for place, column in enumerate(problem.variables())}
+    known = [(places[columns[variable].name], value) for variable, value in start.items() if columns[variable].name in places]
+    if known:
+        problem.solverModel.setSolution(len(known), [place for place, _ in known], [float(value) for _, value in known])
+    engine.callSolver(problem)
+    figures = {variable: places.get(column.name) for variable, column in columns.items()}
+    return _reply_of_highs(problem.solverModel, figures, spend, course)
+
+
+def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spend: Spend, course: Course) -> Reply:
+    from highspy import HighsModelStatus as Ended
+    from highspy import SolutionStatus
+
+    status, info, sign = solver.getModelStatus(), solver.getInfo(), course.model.sign
+    if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
+        return Reply(infeasible=True, values=None, value=None, bound=None, stopped="complete")
+    reasons: dict[Foreign, Stopped] = {
+        Ended.kOptimal: "gap",
+        Ended.kTimeLimit: "time limit",
+        Ended.kInterrupt: "interrupted",
+    }
+    if status not in reasons:
+        raise SolverError(f"highs gave up: {solver.modelStatusToString(status)}")
+    values, value = None, None
+    if info.primal_solution_status == int(SolutionStatus.kSolutionStatusFeasible):
+        figures = solver.getSolution().col_value
+        values = {variable: variable.low if place is None else figures[place] for variable, place in places.items()}
+        value = sign * info.objective_function_value
+    solved = status == Ended.kOptimal and spend.gap == 0 and value is not None
+    bound = round(value) if solved and value is not None else _sound(sign, info.mip_dual_bound)
+    return Reply(infeasible=False, values=values, value=value, bound=bound, stopped=reasons[status])
+
+
+def _listen(course: Course, kind: int, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
+    """What HiGHS calls again and again: notes what is known, and hands it the wish to stop."""
+    from highspy import cb
+
+    del message, nothing
+    sign = course.model.sign
+    if kind != int(cb.HighsCallbackType.kCallbackSimplexInterrupt):  # there the fields of the tree search are not set
+        value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
+        course.note(value, _sound(sign, seen.mip_dual_bound))
+    reply.user_interrupt = course.stopping
+
+
+def _sound(sign: int, figure: float) -> int | None:
+    """The integer bound that a bound in floating point, of the minimising form, is good for."""
+    return sign * ceil(figure - GIVEN_AWAY * max(1.0, abs(figure))) if abs(figure) < EXACT else None
+
+
+def _driven(program: Program, model: Model, spend: Spend) -> Answer:
+    """What a solver finds that PuLP drives from end to end, and that cannot be asked to stop but by its time limit."""
+    course, linear = Course(model), linearize(model)
+    hinted(model, spend)
+    engine = program.make(spend, _left(spend, course))
+    if not engine.available():
+        get = f"pip install {program.package}" if program.package else "the one that comes with PuLP does not run on this machine"
+        raise SolverError(f"{program.name} is not here: {get}, or take cpsat or highs, which always are")
+    problem, columns = problem_of(linear)
+    printable(linear)
+    reply = attended(partial(_run_driven, program, engine, problem, columns, spend, course), _no_stop, course, spend.watch)
+    from_where = f"{program.package} {version(program.package)}" if program.package else f"of PuLP {version('pulp')}"
+    return judged(model, _of_first(model, reply), course, f"{program.name} ({from_where})", spend.hint)
+
+
+def _run_driven(program: Program, engine: Foreign, problem: Foreign, columns: Columns, spend: Spend, course: Course) -> Reply:
+    import pulp
+
+    try:
+        problem.solve(engine)
+    except pulp.PulpSolverError as error:
+        raise SolverError(f"{program.name} failed: {error}") from error
+    believed = program.package is not None
+    if believed and problem.status == pulp.LpStatusInfeasible:
+        return Reply(infeasible=True, values=None, value=None, bound=None, stopped="complete")
+    if problem.sol_status not in {pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible}:
+        return Reply(infeasible=False, values=None, value=None, bound=None, stopped=_why(spend, course))
+    values = {variable: variable.low if column.varValue is None else column.varValue for variable, column in columns.items()}
+    value = pulp.value(problem.objective)
+    solved = believed and problem.sol_status == pulp.LpSolutionOptimal and spend.gap == 0
+    return Reply(infeasible=False, values=values, value=value, bound=round(value) if solved else None, stopped=_why(spend, course))
+
+
+def _make_cbc(spend: Spend, seconds: float | None) -> Foreign:
+    import pulp
+    from pulp.apis.coin_api import pulp_cbc_path
+
+    seed = [f"randomSeed {spend.seed}", f"randomCbcSeed {spend.seed}"]
+    return pulp.COIN_CMD(path=pulp_cbc_path, msg=False, gapRel=spend.gap, threads=spend.workers, timeLimit=seconds, options=seed)
+
+
+def _make_gurobi(spend: Spend, seconds: float | None) -> Foreign:
+    import pulp
+
+    return pulp.GUROBI(msg=False, gapRel=spend.gap, timeLimit=seconds, Threads=spend.workers, Seed=spend.seed)
+
+
+def _make_scip(spend: Spend, seconds: float | None) -> Foreign:
+    import pulp
+
+    return pulp.SCIP_PY(msg=False, gapRel=spend.gap, timeLimit=seconds, threads=spend.workers)
+
+
+def _left(spend: Spend, course: Course) -> float | None:
+    """The seconds that remain; None where there is no limit."""
+    return max(spend.seconds - course.seconds, 0.0) if isfinite(spend.seconds) else None
+
+
+def _why(spend: Spend, course: Course) -> Stopped:
+    if course.stopping:
+        return "interrupted"
+    if course.seconds >= spend.seconds:
+        return "time limit"
+    return "gap" if spend.gap else "no proof"
+
+
+def _of_first(model: Model, reply: Reply) -> Reply:
+    """The reply about the model from one about its linear form."""
+    return reply if reply.values is None else replace(reply, values={variable: reply.values[variable] for variable in model.variables})
+
+
+def _no_stop() -> None:
+    """For solvers that look at `course.stopping` themselves, or that cannot be stopped."""
+
+
+def _exact(name: str, terms: Terms) -> None:
+    least, most = reach(terms)
+    if max(-least, most) > EXACT:
+        raise ValueError(f"{name}: its terms may add up to more than 2**53, too much for floating point; take cpsat or a coarser quantum")
