@@ -38,12 +38,21 @@ from solvers.watching import Progress, Watch
 _TOGETHER = 64
 """Plans up to which each round gives all of them a tangent."""
 
+LEAST_GAP = 1.0e-4
+"""The gap asked of the loop, unless more is asked: some twenty times what a row may lose by rounding each of its terms to quanta."""
+
 Form = Callable[[Codesign, Index], Codesign]
 """How tangents become rows."""
 
 
 class RefusedError(ValueError):
-    """A question that this engine does not answer."""
+    """A question that the engine does not answer."""
+
+
+def refuse_others(instance: Instance, engine: str) -> None:
+    """Only step times of transformers have tangents."""
+    if not isinstance(instance.workload, Transformer) or instance.objective != "step_time":
+        raise RefusedError(f"the {engine} engine answers step_time questions of transformers; use boxes")
 
 
 @dataclass(frozen=True, slots=True)
