@@ -37,7 +37,7 @@ _MOST = 20_000
 _DIE = "die"
 MEMORIES = ("dram", "l2", "l1", "registers")
 
-Point = Mapping[str, int]
+Point = Mapping[str, int | Index]
 """The literal of each part, by its place."""
 Amounts = Mapping[str, Array]
 """What each literal takes of a budget, by part; what no part chooses is one number."""

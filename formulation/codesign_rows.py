@@ -14,7 +14,7 @@ The monotone row says nothing of chips that offer more in some part: it is weak,
 Costs are floored: each row is less than one quantum for each part, and one for the plan, below the real one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +43,10 @@ class Tangents:
 
     def __len__(self) -> int:
         return len(self.plans)
+
+    def rows(self, rows: Index) -> "Tangents":
+        """Some of them."""
+        return Tangents(self.plans[rows], self.constants[rows], self.slopes[rows])
 
     def at(self, chip: Chip, point: Point) -> Array:
         """What they say of one chip."""
@@ -85,7 +89,7 @@ def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float)
     """The question which of the plans is below a time, on which chip; as yet without tangents."""
     quantum = quantum_for(below, STEPS)
     choices = tuple(Variable(f"plan {place}") for place in range(len(plans)))
-    least, most = floored([roots.min(), below], quantum).tolist()
+    least, most = floored([roots.min(initial=below), below], quantum).tolist()
     nothing = Tangents(np.zeros(0, np.int64), np.zeros(0), np.zeros((0, sum(map(len, chip.parts)))))
     time = Variable("time", min(least, most), most)
     start = Codesign(chip, plans, needs, roots, choices, time, quantum, nothing, ())
@@ -96,9 +100,12 @@ def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float)
 
 def known(problem: Codesign, more: Tangents) -> Codesign:
     """The question with more tangents to lift rows by, none of them a row yet."""
-    have = problem.tangents
-    together = (np.concatenate([getattr(have, name), getattr(more, name)]) for name in ("plans", "constants", "slopes"))
-    return replace(problem, tangents=Tangents(*together))
+    return replace(problem, tangents=joined_tangents([problem.tangents, more]))
+
+
+def joined_tangents(parts: Sequence[Tangents]) -> Tangents:
+    """Several lists of tangents in one."""
+    return Tangents(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("plans", "constants", "slopes")))
 
 
 def with_cutoff(problem: Codesign, below: float) -> Codesign:

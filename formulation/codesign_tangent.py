@@ -33,15 +33,11 @@ from formulation.separable import Capacity, bound_of, table_of
 
 _GUARD = 1.0e-9
 """The share of its largest figures by which a tangent is lowered: some million times the error of its sums."""
-_PLANS = 64
-"""Plans whose tangents are computed together."""
 
 
 def tangents_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
     """The tangents of some of the plans at one chip."""
-    hardware, blocks = _literals(chip, point), np.split(which, range(_PLANS, len(which), _PLANS))
-    found = [_tangents(model, cluster, chip, hardware, rows_of(plans, block), point) for block in blocks]
-    constants, slopes = (np.concatenate(column) for column in zip(*found, strict=True))
+    constants, slopes = _tangents(model, cluster, chip, rows_of(plans, which), point)
     return Tangents(which, constants, slopes)
 
 
@@ -102,7 +98,8 @@ def _most(slopes: Array, starts: Index) -> Array:
     return np.maximum.reduceat(slopes, starts, axis=-1)
 
 
-def _tangents(model: Transformer, cluster: Cluster, chip: Chip, hardware: Hardware, plans: Plans, point: Point) -> tuple[Array, Array]:
+def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> tuple[Array, Array]:
+    hardware = _literals(chip, point)
     bound = bound_of(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))), point)
     constant = np.broadcast_to(bound.constant, (len(plans), 1))[:, 0]
     tables = [np.broadcast_to(bound.terms.get(part.name, np.zeros(1)), (len(plans), 1, len(part)))[:, 0] for part in chip.parts]

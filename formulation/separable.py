@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from crossflow.arrays import Array, Mask
+from crossflow.arrays import Array, Index, Mask
 
 _NOTHING = np.zeros(1)
 
-Point = Mapping[str, int]
-"""The literal of each part, by its place: the chip at which bounds shall be close."""
+Point = Mapping[str, int | Index]
+"""The literal of each part, by its place: the chip at which bounds shall be close; or a column of them, one for each row of the bounds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Separable(NDArrayOperatorsMixin):
 
     def here(self) -> Array:
         """The bound at the given chip."""
-        return np.asarray(self.constant + sum((table[..., self.point[part]] for part, table in self.terms.items()), np.float64(0)))
+        return np.asarray(self.constant + sum((at(table, self.point[part]) for part, table in self.terms.items()), np.float64(0)))
 
     def least(self) -> Array:
         """The least over all chips."""
@@ -87,6 +87,14 @@ class Capacity(NDArrayOperatorsMixin):
             return self.sizes / sharers[0].least()
         found = ufunc(*(value.sizes if isinstance(value, Capacity) else value for value in inputs))
         return Capacity(found) if scaled else found
+
+
+def at(table: Array, place: int | Index) -> Array:
+    """The entries of the literal at one place, or of each row's own."""
+    if not isinstance(place, np.ndarray):
+        return np.asarray(table[..., place])
+    rows = np.broadcast_to(table, (*np.broadcast_shapes(table.shape[:-1], place.shape), table.shape[-1]))
+    return np.take_along_axis(rows, np.broadcast_to(place, rows.shape[:-1])[..., None], axis=-1)[..., 0]
 
 
 def table_of(part: str, values: Array, point: Point) -> Any:  # noqa: ANN401 - the model's formulas take it for an array

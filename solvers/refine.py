@@ -15,12 +15,23 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Array, Index
 from crossflow.plan import Plans, rows_of
 from crossflow.workload import Transformer
 from formulation.codesign_parts import Chip, Point, chip_of, composed
-from formulation.codesign_rows import Codesign, Tangents, codesign, known, no_more, only, with_cutoff, with_monotone_row, without
-from formulation.codesign_screen import priced_out
+from formulation.codesign_rows import (
+    Codesign,
+    Tangents,
+    codesign,
+    joined_tangents,
+    known,
+    no_more,
+    only,
+    with_cutoff,
+    with_monotone_row,
+    without,
+)
+from formulation.codesign_screen import priced
 from formulation.codesign_tangent import tangents_at
 from formulation.model import Values
 from formulation.rounding import real
@@ -35,6 +46,10 @@ from solvers.incumbent import Incumbent, improved
 from solvers.pricing import memory_of, values_of
 from solvers.watching import Progress, Watch
 
+_BLOCK = 64
+"""Plans whose tangents are computed together."""
+_SCREENS = 8
+"""How often plans are priced before the integer model is written."""
 _TOGETHER = 64
 """Plans up to which each round gives all of them a tangent."""
 
@@ -94,7 +109,7 @@ class _Loop:
     @property
     def below(self) -> float:
         """What a design must be below to matter."""
-        return self.best.value * (1.0 - self.gap)
+        return self.best.value * (1.0 - 0.999 * self.gap)
 
     @property
     def value(self) -> float | None:
@@ -118,16 +133,24 @@ class _Loop:
 def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch) -> Refined:
     """Solve, price, tighten, until no design is better than the best one by more than the gap."""
     began = monotonic()
-    left = survivors(instance, began + seconds)
-    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, began, began + seconds, watch)
-    if not left.complete:
-        loop.stopped = "time limit"
-        return _refined(loop)
+    return refine_among(instance, survivors(instance, began + seconds), backend, form, gap, began + seconds, watch)
+
+
+def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Form, gap: float, deadline: float, watch: Watch) -> Refined:
+    """The same for the plans that are left, until a deadline of the monotonic clock."""
+    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch)
     try:
         loop.note()
-        _refine(loop, backend, form)
+        if not left.complete:
+            raise TimeoutError
+        if len(left.plans):
+            _refine(loop, backend, form)
+        else:
+            loop.bound = inf  # nobody is below the design to start from
     except KeyboardInterrupt:
         loop.stopped = "interrupted"
+    except TimeoutError:
+        loop.stopped = "time limit"
     loop.note()
     return _refined(loop)
 
@@ -135,7 +158,7 @@ def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds
 def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
     chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
     problem = _first(loop, chip, form)
-    while loop.bound < loop.below:
+    while loop.bound < loop.below and loop.plans:
         answer = backend(problem.model(), _spend(loop))
         loop.solver, loop.rounds = answer.solver, loop.rounds + 1
         loop.bound = max(loop.bound, _bound(loop, problem, answer))
@@ -153,12 +176,40 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     if loop.best.plan is None:
         loop.plans = len(plans)
         return codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0)))
-    tangents = _tangents(loop.instance, chip, plans, np.arange(len(plans)), chip.point(loop.best.places))
-    kept = np.flatnonzero(~priced_out(chip, tangents, needs, loop.below))
-    loop.plans, loop.tangents = len(kept), len(kept)
-    problem = codesign(chip, rows_of(plans, kept), needs[kept], roots[kept], loop.below)
-    problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants[kept], tangents.slopes[kept]))
-    return form(problem, np.argsort(roots[kept], kind="stable")[:1])
+    kept, several = _screened(loop, chip, plans, needs)
+    roots = np.maximum(roots[kept], several.bounds)
+    loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
+    loop.note()
+    problem = codesign(chip, rows_of(plans, kept), needs[kept], roots, loop.below)
+    for tangents in several.tangents:
+        problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
+    return form(problem, np.argsort(roots, kind="stable")[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Screened:
+    """What prices on the budgets leave: the plans' tangents, list by list, and their bounds."""
+
+    tangents: list[Tangents]
+    bounds: Array
+
+
+def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Index, _Screened]:
+    """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
+    kept, point = np.arange(len(plans)), chip.point(loop.best.places)
+    several: list[Tangents] = []
+    bounds = np.full(len(plans), -inf)
+    for _ in range(_SCREENS):
+        several.append(_tangents(loop, chip, plans, kept, point))
+        loop.tangents += len(kept)
+        found = priced(chip, several, needs[kept], loop.below)
+        bounds = np.maximum(bounds, found.bounds)
+        left = np.flatnonzero(bounds < loop.below)
+        kept, bounds, several = kept[left], bounds[left], [tangents.rows(left) for tangents in several]
+        point = {name: places[left, None] for name, places in found.places.items()}
+        if not len(kept):
+            break
+    return kept, _Screened(several, bounds)
 
 
 def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:
@@ -176,7 +227,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     if not np.isfinite(prices[plan]):
         return without(problem, point, plan if here.alive[0] else None)
     which = np.arange(len(problem.plans)) if len(problem.plans) <= _TOGETHER else np.array([plan])
-    more = _tangents(loop.instance, chip, problem.plans, which, point)
+    more = _tangents(loop, chip, problem.plans, which, point)
     place = int(np.flatnonzero(which == plan)[0])
     loop.tangents += len(which)
     if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + 1):
@@ -186,10 +237,18 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
 
 
-def _tangents(instance: Instance, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
-    if not isinstance(instance.workload, Transformer):
+def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
+    """Tangents at one chip, unless the time is up."""
+    workload, found = loop.instance.workload, []
+    if not isinstance(workload, Transformer):
         raise TypeError("only plans of transformers have tangents")
-    return tangents_at(instance.workload, instance.cluster, chip, plans, which, point)
+    for start in range(0, len(which), _BLOCK):
+        if monotonic() >= loop.deadline:
+            raise TimeoutError
+        rows = slice(start, start + _BLOCK)
+        own = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+        found.append(tangents_at(workload, loop.instance.cluster, chip, plans, which[rows], own))
+    return joined_tangents(found)
 
 
 def _transformer_plans(plans: AnyPlans) -> Plans:
