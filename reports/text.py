@@ -62,7 +62,7 @@ def _provers(results: list[Result]) -> str:
 
 def _headline(result: Result) -> list[str]:
     label = f"{result.instance['name']}   "
-    if result.space is None and result.tree is None:
+    if result.space is None and result.tree is None and result.relaxation is None:
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return _wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
@@ -74,7 +74,9 @@ def _size(result: Result) -> str:
     """How many designs there are, and what became of them."""
     if result.space is not None:
         return f"{_designs(result.space.designs)}, {_keep(result.space)}"
-    tree = result.tree
+    tree, relaxation = result.tree, result.relaxation
+    if relaxation is not None:
+        return f"{_count(relaxation.plans)} plans in {_count(relaxation.rounds)} rounds"
     if tree is None:
         return ""
     if not tree.promising:

@@ -44,7 +44,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
 
 
-_ENGINE_HELP = "auto (default), boxes, exhaustive, expert, plan-only, hardware-only"
+_ENGINE_HELP = "auto (default), boxes, exhaustive, milp, cpsat, expert, plan-only, hardware-only"
 
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +73,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.add_argument("--cross-check", action="store_true", help="bound the designs by boxes too, where a solver's word is the proof")
     parser.set_defaults(command="check")
 
 

@@ -75,20 +75,42 @@ class _Survey:
         return np.concatenate([np.zeros(0), *self.bounds])
 
 
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """The plans that may still be better than a design to start from."""
+
+    space: Grid
+    root: Node
+    start: Incumbent
+    every: Array
+    """The bound of every plan on the best chip there could be."""
+    plans: AnyPlans
+    """Those bounded below the start, and their bounds; none where the time was too short to look at all."""
+    bounds: Array
+    complete: bool
+
+
+def survivors(instance: Instance, deadline: float) -> Survivors:
+    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better."""
+    space = grid(instance)
+    root = root_node(instance, space)
+    survey = _survey(instance, space, root, deadline)
+    start, every = _start(instance, space, survey.pool), survey.every()
+    blocks = _rows_of_blocks(instance, survey.bounds, start.value) if survey.complete else iter(())
+    plans = joined([rows_of(block, rows) for block, rows in blocks])
+    return Survivors(space, root, start, every, plans, every[every < start.value] if survey.complete else np.zeros(0), survey.complete)
+
+
 def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     """The least design, or the best one found in time with a bound on all others."""
-    began, space = monotonic(), grid(instance)
-    root = root_node(instance, space)
-    survey = _survey(instance, space, root, spend.deadline)
-    every = survey.every()
-    start = _start(instance, space, survey.pool)
+    began = monotonic()
+    left = survivors(instance, spend.deadline)
+    space, root, start, every = left.space, left.root, left.start, left.every
     least = float(every.min(initial=np.inf))
-    first = ((monotonic() - began, _finite(start.value), _finite(least) if survey.complete else None),)
-    if not survey.complete:
+    first = ((monotonic() - began, _finite(start.value), _finite(least) if left.complete else None),)
+    if not left.complete:
         return _found(space, every, Search(root, start, stopped="time limit"), None, first)
-    kept = np.flatnonzero(every < start.value)
-    plans = joined([rows_of(block, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, start.value)])
-    searched = branch(instance, space, root, plans, every[kept], start, watch, spend)
+    searched = branch(instance, space, root, left.plans, left.bounds, start, watch, spend)
     offset = monotonic() - began
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
     return _found(space, every, searched, searched.bound, trace)

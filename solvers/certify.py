@@ -10,7 +10,7 @@ from instances.instance import Instance
 from solvers.designs import Candidate, to_words
 from solvers.expert import expert_design
 from solvers.objective import UNITS
-from solvers.result import Conflict, Result, Rival, Space, Status, Tree, evaluation_json
+from solvers.result import Conflict, Relaxation, Result, Rival, Space, Status, Tree, evaluation_json
 from solvers.verify import Verdict, verify
 
 CHECKS = ("priced again by the full model, one design on its own", "plan rules", "memory, area and power limits")
@@ -45,6 +45,7 @@ class Outcome:
     stopped: str = "complete"
     space: Space | None = None
     tree: Tree | None = None
+    relaxation: Relaxation | None = None
     conflicts: tuple[Conflict, ...] = field(default=())
     trace: Trace = ()
 
@@ -69,13 +70,14 @@ def certified(instance: Instance, engine: str, limits: Limits, began: float, out
         evaluation=evaluation_json(verdict.evaluation) if verdict else None,
         space=outcome.space,
         tree=outcome.tree,
+        relaxation=outcome.relaxation,
         gap_asked=limits.gap,
         conflicts=outcome.conflicts if proved and not verdict else (),
         rivals=rivals(instance) if proved and verdict else (),
         trace=outcome.trace,
         seconds=monotonic() - began,
         seed=limits.seed,
-        versions=versions(),
+        versions=versions(outcome.relaxation),
     )
 
 
@@ -102,9 +104,10 @@ def rivals(instance: Instance) -> tuple[Rival, ...]:
     return (Rival("expert", verdict.value, to_words(instance, chosen)),)
 
 
-def versions() -> dict[str, str]:
+def versions(relaxation: Relaxation | None = None) -> dict[str, str]:
     """What the answer was computed with."""
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
+    solver = {"solver": relaxation.solver} if relaxation and relaxation.solver else {}
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version(), **solver}
 
 
 def question(instance: Instance) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _failed(error: Exception) -> int:
             _leave_output()
         sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
         return INVALID
-    if type(error).__name__ == "ModelError":
+    if type(error).__name__ in {"ModelError", "RefusedError", "SolverError"}:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":
@@ -186,7 +186,7 @@ def _check(options: argparse.Namespace) -> int:
 
     result = read_result(options.file)
     with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-        report = check(result, watch)
+        report = check(result, watch, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:

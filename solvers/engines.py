@@ -5,15 +5,18 @@ from dataclasses import replace
 from time import monotonic
 
 from crossflow.hardware import Hardware
+from formulation.codesign_tangent import with_strong_rows
 from instances.instance import FreeHardware, Instance
 from instances.space import broken_everywhere, combinations, hardware_choice, hardware_points
 from solvers import boxes as by_boxes
+from solvers.backends import backend
 from solvers.branch import Spend
 from solvers.certify import Limits, Outcome, certified
 from solvers.designs import Candidate, from_words, to_words
 from solvers.exhaustive import Found, search
 from solvers.expert import expert_design, expert_point
-from solvers.result import Conflict, Result, Status, Tree
+from solvers.refine import LEAST_GAP, refine, refuse_others
+from solvers.result import Conflict, Relaxation, Result, Status, Tree
 from solvers.watching import Watch
 
 Engine = Callable[[Instance, Limits, Watch], Result]
@@ -51,6 +54,16 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Result:
     return certified(instance, "boxes", limits, began, outcome)
 
 
+def milp(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    """A refined integer model, solved by HiGHS."""
+    return _by_refinement(instance, "milp", "highs", limits, watch)
+
+
+def cpsat(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    """A refined integer model, solved by CP-SAT of OR-Tools."""
+    return _by_refinement(instance, "cpsat", "cpsat", limits, watch)
+
+
 def auto(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """`exhaustive` where every design can be priced in about a second, else `boxes`."""
     few = hardware_points(instance) * combinations(instance) <= _COUNTED
@@ -78,9 +91,11 @@ def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
 ENGINES: dict[str, Engine] = {
     "auto": auto,
     "boxes": boxes,
+    "cpsat": cpsat,
     "exhaustive": exhaustive,
     "expert": expert,
     "hardware-only": hardware_only,
+    "milp": milp,
     "plan-only": plan_only,
 }
 
@@ -101,6 +116,16 @@ def tree_proof(tree: Tree | None) -> str:
     return "" if tree is None else f"monotone branch and bound: {tree.boxes:,} boxes of {tree.designs:,} designs"
 
 
+def relaxation_proof(relaxation: Relaxation | None) -> str:
+    """The same for an integer model that was refined."""
+    if relaxation is None:
+        return ""
+    if not relaxation.rounds:
+        return "bounds on the best chip and prices on the budgets, without a solver"
+    rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
+    return f"{relaxation.solver} on {rounds} of a relaxation with {relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
+
+
 def conflicts(instance: Instance, found: Found) -> tuple[Conflict, ...]:
     """Why there is no design: rules that no plan keeps, chips that cannot be built, limits that no design keeps."""
     if found.stopped != "complete" or found.space.feasible:
@@ -110,6 +135,18 @@ def conflicts(instance: Instance, found: Found) -> tuple[Conflict, ...]:
     if found.space.unbuilt == found.space.hardware_points:
         return (Conflict("cores, memory and links: every split leaves the chip without one of them", 0, None),)
     return found.conflicts
+
+
+def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> Result:
+    """The refinement loop with a solver. Costs are rounded to quanta, so that a smaller gap than `LEAST_GAP` cannot be asked for."""
+    began = monotonic()
+    refuse_others(instance, engine)
+    near = replace(limits, gap=max(limits.gap, LEAST_GAP))
+    found = refine(instance, backend(solver), with_strong_rows, near.gap, limits.seconds, watch)
+    relaxation = None if found.bound is None else Relaxation(found.solver, found.rounds, found.tangents, found.plans)
+    proof_words, bound = relaxation_proof(relaxation), found.bound
+    outcome = Outcome(found.best, found.value, bound, proof_words, found.stopped, relaxation=relaxation, trace=found.trace)
+    return certified(instance, engine, near, began, outcome)
 
 
 def _expert_within(instance: Instance, deadline: float) -> tuple[Candidate | None, str]:
@@ -132,7 +169,7 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
     if answer.design is not None:
         answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))
-    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", tree=None, rivals=(), conflicts=())
+    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", tree=None, relaxation=None, rivals=(), conflicts=())
     trace = tuple((seconds, value, None) for seconds, value, _ in answer.trace)
     return replace(unproved, engine=name, status=status, trace=trace, seconds=monotonic() - began)
 

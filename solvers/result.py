@@ -52,6 +52,20 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
+class Relaxation:
+    """An integer model that under-estimates every design, solved and tightened again and again."""
+
+    solver: str
+    """Its name and version; empty where no solver was needed."""
+    rounds: int
+    """How often it was solved."""
+    tangents: int
+    """Tangents of the step time of a plan at a chip."""
+    plans: int
+    """Plans that it chooses among; all others are no better on the best chip there could be, or at prices on the budgets."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """A limit that designs break: how many keep it, and the least that any design needs of it over what there is."""
 
@@ -96,6 +110,7 @@ class Result:
     evaluation: dict[str, Any] | None
     space: Space | None
     tree: Tree | None = None
+    relaxation: Relaxation | None = None
     gap_asked: float = 0.0
     """Gap that was near enough to stop."""
     conflicts: tuple[Conflict, ...] = ()

@@ -1,0 +1,196 @@
+"""Lower bounds with one term for each part of a chip, got by running the cost model's own formulas on them.
+
+A chip is one literal for each of its parts: of the cores' literals k with an area and a power, of the L2's, and so on. A quantity q is
+bounded from below by a sum over the parts, each term a table over the literals of its part:
+
+    q(k_1, k_2, ...)  >=  constant + term_1[k_1] + term_2[k_2] + ...
+
+Tables need no linearization of 1/x, floors or square roots: a term is whatever the model says of that literal. The rules:
+
+    one part        any formula, literal by literal: there the bound is the model itself
+    a + b, c a      term by term, for numbers c >= 0
+    max(a, b)       the one that is larger at a chip h that is given; a maximum is above either
+    min(a, b)       a - max(0, most that a - b can be), or the same with b and a; the one that is larger at h
+    u[i] w[j]       (DRAM bytes by the size of the L2, over the bandwidth of the DRAM) the largest alpha[i] + beta[j] that meets u w at h,
+                    from the tangent of exp in logarithms: beta = u_h w_h (1/2 + log(w / w_h)), then alpha[i] = min_j u[i] w[j] - beta[j],
+                    then beta[j] = min_i u[i] w[j] - alpha[i]; since x - log x >= 1, alpha and beta are u_h w_h / 2 at h
+    capacity / n    the capacity over the least n, since more room never costs time
+
+At h itself nothing is lost but by min and by capacity / n. What is none of these raises, or is not a number, which no sum forgets.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from crossflow.arrays import Array, Index, Mask
+
+_NOTHING = np.zeros(1)
+
+Point = Mapping[str, int | Index]
+"""The literal of each part, by its place: the chip at which bounds shall be close; or a column of them, one for each row of the bounds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Separable(NDArrayOperatorsMixin):
+    """constant + a table over the literals of each of some parts (their last axis); with a single part the constant is 0."""
+
+    constant: Array
+    terms: Mapping[str, Array]
+    point: Point
+
+    def here(self) -> Array:
+        """The bound at the given chip."""
+        return np.asarray(self.constant + sum((at(table, self.point[part]) for part, table in self.terms.items()), np.float64(0)))
+
+    def least(self) -> Array:
+        """The least over all chips."""
+        return np.asarray(self.constant + sum((table.min(axis=-1) for table in self.terms.values()), np.float64(0)))
+
+    def most(self) -> Array:
+        """The most over all chips."""
+        return np.asarray(self.constant + sum((table.max(axis=-1) for table in self.terms.values()), np.float64(0)))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Any:  # noqa: ANN401 - numpy's protocol
+        if method != "__call__":
+            return NotImplemented
+        parts = _parts(inputs)
+        if len(parts) == 1:
+            return _alone(ufunc, inputs, parts[0], self.point)
+        if ufunc not in _RULES:
+            raise TypeError(f"no rule keeps {ufunc.__name__} of several parts a lower bound")
+        return _RULES[ufunc](*(bound_of(value, self.point) for value in inputs))
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:  # noqa: ANN401
+        del types
+        if function is not np.where or options:
+            raise TypeError(f"no rule keeps {function.__name__} a lower bound")
+        mask, one, other = arguments
+        return _chosen(np.asarray(mask), bound_of(one, self.point), bound_of(other, self.point))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capacity(NDArrayOperatorsMixin):
+    """The size of a memory: more of it never costs time, so that it may be shared out among the fewest."""
+
+    sizes: Separable
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Any:  # noqa: ANN401
+        scaled = ufunc is np.multiply or (ufunc is np.divide and inputs[0] is self)
+        sharers = [value for value in inputs if isinstance(value, Separable) and value.terms.keys() != self.sizes.terms.keys()]
+        if method != "__call__" or (sharers and not (ufunc is np.divide and scaled)):
+            raise TypeError(f"no rule keeps {ufunc.__name__} of a capacity and something else a lower bound")
+        if sharers:
+            return self.sizes / sharers[0].least()
+        found = ufunc(*(value.sizes if isinstance(value, Capacity) else value for value in inputs))
+        return Capacity(found) if scaled else found
+
+
+def at(table: Array, place: int | Index) -> Array:
+    """The entries of the literal at one place, or of each row's own."""
+    if not isinstance(place, np.ndarray):
+        return np.asarray(table[..., place])
+    rows = np.broadcast_to(table, (*np.broadcast_shapes(table.shape[:-1], place.shape), table.shape[-1]))
+    return np.take_along_axis(rows, np.broadcast_to(place, rows.shape[:-1])[..., None], axis=-1)[..., 0]
+
+
+def table_of(part: str, values: Array, point: Point) -> Any:  # noqa: ANN401 - the model's formulas take it for an array
+    """What one part decides, by its literals."""
+    return _table(part, values, point)
+
+
+def _table(part: str, values: Array, point: Point) -> Separable:
+    return Separable(np.zeros(()), {part: values}, point)
+
+
+def bound_of(value: Any, point: Point) -> Separable:  # noqa: ANN401
+    """The value itself, or a number as a bound without terms."""
+    return value if isinstance(value, Separable) else Separable(np.asarray(value, np.float64), {}, point)
+
+
+def _parts(inputs: Sequence[Any]) -> list[str]:
+    return sorted({part for value in inputs if isinstance(value, Separable) for part in value.terms})
+
+
+def _alone(ufunc: np.ufunc, inputs: Sequence[Any], part: str, point: Point) -> Separable:
+    """The model's own arithmetic, literal by literal."""
+    bounds = [bound_of(value, point) for value in inputs]
+    return _table(part, ufunc(*(bound.constant[..., None] + bound.terms.get(part, _NOTHING) for bound in bounds)), point)
+
+
+def _each(one: Separable, other: Separable, work: Callable[[Array, Array], Array]) -> dict[str, Array]:
+    """Some work on the terms of both, 0 where a term is not there."""
+    return {part: work(one.terms.get(part, _NOTHING), other.terms.get(part, _NOTHING)) for part in _parts((one, other))}
+
+
+def _added(one: Separable, other: Separable) -> Separable:
+    return Separable(one.constant + other.constant, _each(one, other, np.add), one.point)
+
+
+def _subtracted(one: Separable, other: Separable) -> Separable:
+    """Less a number; the difference of two lower bounds bounds nothing."""
+    return replace(one, constant=one.constant - (np.nan if other.terms else other.constant))
+
+
+def _multiplied(one: Separable, other: Separable) -> Separable:
+    if one.terms and other.terms:
+        return _product(one, other)
+    bound, number = (one, other.constant) if one.terms else (other, one.constant)
+    if np.any(number < 0.0):
+        raise TypeError("a negative multiple of a lower bound is none")
+    return Separable(bound.constant * number, {part: table * number[..., None] for part, table in bound.terms.items()}, bound.point)
+
+
+def _divided(one: Separable, other: Separable) -> Separable:
+    return _multiplied(one, 1.0 / other)  # several parts below the line end in `_multiplied`, which refuses them
+
+
+def _product(one: Separable, other: Separable) -> Separable:
+    """alpha[i] + beta[j] <= u[i] w[j], as large as both can be, and equal at the given chip."""
+    if len(one.terms) != 1 or len(other.terms) != 1:
+        raise TypeError("no rule keeps a product of sums a lower bound")
+    (first, u), (second, w) = *one.terms.items(), *other.terms.items()
+    u, w = np.broadcast_arrays(u[..., :, None], w[..., None, :])
+    meeting, scale = one.here() * other.here(), other.here()[..., None, None]
+    grid, beta = u * w, meeting[..., None, None] * (0.5 + np.log(w / scale))
+    alpha = (grid - beta).min(axis=-1)
+    return Separable(np.zeros(()), {first: alpha, second: (grid - alpha[..., :, None]).min(axis=-2)}, one.point)
+
+
+def _larger(one: Separable, other: Separable) -> Separable:
+    here = np.stack(np.broadcast_arrays(one.here(), other.here()))
+    chosen = _chosen(here[0] >= here[1], one, other)
+    return replace(chosen, constant=np.where(np.isnan(here).any(axis=0), np.nan, chosen.constant))
+
+
+def _smaller(one: Separable, other: Separable) -> Separable:
+    """Either less what it may be above the other."""
+    first = replace(one, constant=one.constant - np.maximum(_excess(one, other), 0.0))
+    second = replace(other, constant=other.constant - np.maximum(_excess(other, one), 0.0))
+    return _larger(first, second)
+
+
+def _excess(one: Separable, other: Separable) -> Array:
+    return Separable(one.constant - other.constant, _each(one, other, np.subtract), one.point).most()
+
+
+def _chosen(mask: Mask, one: Separable, other: Separable) -> Separable:
+    terms = _each(one, other, lambda first, second: np.where(mask[..., None], first, second))
+    constant = np.where(mask, one.constant, other.constant)
+    if len(terms) != 1:
+        return Separable(constant, terms, one.point)
+    [(part, table)] = terms.items()
+    return _table(part, table + constant[..., None], one.point)
+
+
+_RULES: dict[np.ufunc, Callable[[Separable, Separable], Separable]] = {
+    np.add: _added,
+    np.subtract: _subtracted,
+    np.multiply: _multiplied,
+    np.divide: _divided,
+    np.maximum: _larger,
+    np.minimum: _smaller,
+}

@@ -1,0 +1,289 @@
+"""The refinement loop: an integer model that only under-estimates, and the full model that says where.
+
+    solve the relaxation         its optimum bounds every design that is still below the best one known
+    price its design             by the full model: perhaps a better design
+    tighten it there             tangents of all plans at that chip; where these are met already, a row for that chip and those below it
+
+until the relaxation has no design that is better by more than the gap asked. Before it is written, plans go that are no better on the best
+chip there could be (`solvers.boxes`), and those that prices on the budgets rule out (`formulation.codesign_screen`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+
+import numpy as np
+
+from crossflow.arrays import Array, Index
+from crossflow.plan import Plans, rows_of
+from crossflow.workload import Transformer
+from formulation.codesign_parts import Chip, Point, chip_of, composed
+from formulation.codesign_rows import (
+    Codesign,
+    Tangents,
+    codesign,
+    joined_tangents,
+    known,
+    no_more,
+    only,
+    with_cutoff,
+    with_monotone_row,
+    without,
+)
+from formulation.codesign_screen import priced
+from formulation.codesign_tangent import tangents_at
+from formulation.model import Values
+from formulation.rounding import real
+from instances.boxes import Boxes, Corners, corners, point_number
+from instances.instance import Instance
+from instances.space import AnyPlans
+from solvers.backends import Backend
+from solvers.backends.answer import Answer, Event, Spend
+from solvers.boxes import Survivors, survivors
+from solvers.designs import Candidate
+from solvers.incumbent import Incumbent, improved
+from solvers.pricing import memory_of, values_of
+from solvers.watching import Progress, Watch
+
+_BLOCK = 64
+"""Plans whose tangents are computed together."""
+_SCREENS = 8
+"""How often plans are priced before the integer model is written."""
+_TOGETHER = 64
+"""Plans up to which each round gives all of them a tangent."""
+
+LEAST_GAP = 1.0e-4
+"""The gap asked of the loop, unless more is asked: some twenty times what a row may lose by rounding each of its terms to quanta."""
+
+Form = Callable[[Codesign, Index], Codesign]
+"""How tangents become rows."""
+
+
+class RefusedError(ValueError):
+    """A question that the engine does not answer."""
+
+
+def refuse_others(instance: Instance, engine: str) -> None:
+    """Only step times of transformers have tangents."""
+    limited = instance.budget.step_time < inf
+    if not isinstance(instance.workload, Transformer) or instance.objective != "step_time" or limited:
+        raise RefusedError(f"the {engine} engine answers step_time questions of transformers without a limit on that time; use boxes")
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """What the loop found."""
+
+    best: Candidate | None
+    value: float | None
+    bound: float | None
+    """No design is below this; infinite where there is none, None where there was no time to say."""
+    solver: str
+    rounds: int
+    tangents: int
+    plans: int
+    """Plans that the integer model chooses among."""
+    trace: tuple[tuple[float, float | None, float | None], ...]
+    stopped: str
+
+
+@dataclass(slots=True)
+class _Loop:
+    """Where the loop stands."""
+
+    instance: Instance
+    left: Survivors
+    best: Incumbent
+    bound: float
+    gap: float
+    began: float
+    deadline: float
+    watch: Watch
+    solver: str = ""
+    rounds: int = 0
+    tangents: int = 0
+    plans: int = 0
+    stopped: str = "complete"
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    @property
+    def below(self) -> float:
+        """What a design must be below to matter."""
+        return self.best.value * (1.0 - 0.999 * self.gap)
+
+    @property
+    def value(self) -> float | None:
+        return self.best.value if self.best.value < inf else None
+
+    @property
+    def known(self) -> float | None:
+        """No design is below this."""
+        bound = min(self.bound, self.best.value)
+        return bound if bound < inf and self.left.complete else None
+
+    def show(self) -> None:
+        self.watch(Progress(f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents", self.value, self.known))
+
+    def note(self) -> None:
+        """Keep and show what is known."""
+        self.trace.append((monotonic() - self.began, self.value, self.known))
+        self.show()
+
+
+def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch) -> Refined:
+    """Solve, price, tighten, until no design is better than the best one by more than the gap."""
+    began = monotonic()
+    return refine_among(instance, survivors(instance, began + seconds), backend, form, gap, began + seconds, watch)
+
+
+def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Form, gap: float, deadline: float, watch: Watch) -> Refined:
+    """The same for the plans that are left, until a deadline of the monotonic clock."""
+    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch)
+    try:
+        loop.note()
+        if not left.complete:
+            raise TimeoutError
+        if len(left.plans):
+            _refine(loop, backend, form)
+        else:
+            loop.bound = inf  # nobody is below the design to start from
+    except KeyboardInterrupt:
+        loop.stopped = "interrupted"
+    except TimeoutError:
+        loop.stopped = "time limit"
+    loop.note()
+    return _refined(loop)
+
+
+def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
+    chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    problem = _first(loop, chip, form)
+    while loop.bound < loop.below and loop.plans:
+        answer = backend(problem.model(), _spend(loop))
+        loop.solver, loop.rounds = answer.solver, loop.rounds + 1
+        loop.bound = max(loop.bound, _bound(loop, problem, answer))
+        loop.note()
+        if answer.values is None or answer.stopped != "complete":
+            loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
+            return
+        problem = _tightened(loop, problem, form, answer.values)
+
+
+def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
+    """The plans that may be better, with tangents at the best design known. Without a design any is welcome, and none has a tangent."""
+    plans, roots = _transformer_plans(loop.left.plans), loop.left.bounds
+    needs = memory_of(loop.instance.workload, plans) + chip.best.reserved_memory
+    if loop.best.plan is None:
+        loop.plans = len(plans)
+        return codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0)))
+    kept, several = _screened(loop, chip, plans, needs)
+    roots = np.maximum(roots[kept], several.bounds)
+    loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
+    loop.note()
+    problem = codesign(chip, rows_of(plans, kept), needs[kept], roots, loop.below)
+    for tangents in several.tangents:
+        problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
+    return form(problem, np.argsort(roots, kind="stable")[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Screened:
+    """What prices on the budgets leave: the plans' tangents, list by list, and their bounds."""
+
+    tangents: list[Tangents]
+    bounds: Array
+
+
+def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Index, _Screened]:
+    """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
+    kept, point = np.arange(len(plans)), chip.point(loop.best.places)
+    several: list[Tangents] = []
+    bounds = np.full(len(plans), -inf)
+    for _ in range(_SCREENS):
+        several.append(_tangents(loop, chip, plans, kept, point))
+        loop.tangents += len(kept)
+        found = priced(chip, several, needs[kept], loop.below)
+        bounds = np.maximum(bounds, found.bounds)
+        left = np.flatnonzero(bounds < loop.below)
+        kept, bounds, several = kept[left], bounds[left], [tangents.rows(left) for tangents in several]
+        point = {name: places[left, None] for name, places in found.places.items()}
+        if not len(kept):
+            break
+    return kept, _Screened(several, bounds)
+
+
+def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:
+    """The problem with what the full model says of a solution that the relaxation likes too much."""
+    (point, plan), chip = problem.decoded(values), problem.chip
+    places = chip.places(point)
+    here = corners(loop.instance, loop.left.space, Boxes(places[None], places[None]))
+    prices = values_of(loop.instance, here, problem.plans)[:, 0]
+    if prices.min() < loop.best.value:
+        known_one = loop.best.plan is not None
+        loop.best = improved(loop.instance, loop.left.space, problem.plans, places)
+        if not known_one:
+            return _first(loop, chip, form)
+        problem = with_cutoff(problem, loop.below)
+    if not np.isfinite(prices[plan]):
+        return without(problem, point, plan if here.alive[0] else None)
+    which = np.arange(len(problem.plans)) if len(problem.plans) <= _TOGETHER else np.array([plan])
+    more = _tangents(loop, chip, problem.plans, which, point)
+    place = int(np.flatnonzero(which == plan)[0])
+    loop.tangents += len(which)
+    if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + 1):
+        return form(known(problem, more), np.array([len(problem.tangents) + place]))
+    best = values_of(loop.instance, Corners(composed(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
+    problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))
+    return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
+
+
+def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
+    """Tangents at one chip, unless the time is up."""
+    workload, found = loop.instance.workload, []
+    if not isinstance(workload, Transformer):
+        raise TypeError("only plans of transformers have tangents")
+    for start in range(0, len(which), _BLOCK):
+        if monotonic() >= loop.deadline:
+            raise TimeoutError
+        rows = slice(start, start + _BLOCK)
+        own = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+        found.append(tangents_at(workload, loop.instance.cluster, chip, plans, which[rows], own))
+    return joined_tangents(found)
+
+
+def _transformer_plans(plans: AnyPlans) -> Plans:
+    if not isinstance(plans, Plans):
+        raise TypeError("only plans of transformers have tangents")
+    return plans
+
+
+def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:
+    """What the answer proves: nothing is below its bound, or where there is no solution nothing is below the value asked for."""
+    if answer.bound is None:
+        return loop.below
+    return min(real(answer.bound, problem.quantum), loop.below)
+
+
+def _spend(loop: _Loop) -> Spend:
+    def watch(event: Event) -> bool:
+        del event
+        loop.show()
+        return False
+
+    return Spend(seconds=max(loop.deadline - monotonic(), 0.0), watch=watch)
+
+
+def _refined(loop: _Loop) -> Refined:
+    best = loop.best
+    return Refined(
+        best=None if best.plan is None else Candidate(point_number(loop.left.space, best.places), best.plan),
+        value=loop.value,
+        bound=min(loop.bound, best.value) if loop.left.complete else None,
+        solver=loop.solver,
+        rounds=loop.rounds,
+        tangents=loop.tangents,
+        plans=loop.plans,
+        trace=tuple(loop.trace),
+        stopped=loop.stopped,
+    )
