@@ -99,16 +99,17 @@ def _solve(options: argparse.Namespace) -> int:
     from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.files import text_of, write_whole  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
+    _check_target(options.log, "--log")
     limits = Limits(_seconds(options.time_limit), options.seed, options.gap)
     _check_target(options.out)
     _spare_question(options.out, options.file)
     instance = read_instance(_question(options.file), tuple(options.settings))
     if options.pareto:
         return _pareto(options, instance, limits)
-    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+    with progress_on(sys.stderr, UNITS[instance.objective]) as shown, logged(shown, options.log) as watch:
         result = ENGINES[options.engine](instance, limits, watch)
     text = text_of(result) if options.json or options.out else ""
     try:

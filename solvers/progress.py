@@ -1,11 +1,14 @@
 """What a person sees while an engine works: a live line on a terminal, now and then a plain line elsewhere; nothing in the first second."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
-from solvers.watching import Progress
+from solvers.watching import Progress, Watch
 
 _PATIENCE = 1.0
 _LIVE = 0.1
@@ -20,6 +23,22 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
         def show(progress: Progress) -> None:
             best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
             note(f"{progress.words}  {best}{_gap(progress)}")
+
+        yield show
+
+
+@contextmanager
+def logged(watch: Watch, target: Path | None) -> Iterator[Watch]:
+    """The same watch, which also writes every line of progress to a file, one JSON document a line."""
+    if target is None:
+        yield watch
+        return
+    start = monotonic()
+    with target.open("w", encoding="utf-8") as stream:
+
+        def show(progress: Progress) -> None:
+            stream.write(json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n")
+            watch(progress)
 
         yield show
 

@@ -12,6 +12,9 @@ from crossflow.transformer import price, price_directly
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import devices, plan_blocks
+from solvers import boxes, exhaustive
+from solvers.branch import Spend
+from solvers.watching import Progress
 
 _SETTINGS = ("tensor=divisors", "context=[1, 2, 4]", "microbatch=divisors", "interleave=divisors")
 _LONG = (
@@ -71,9 +74,67 @@ def memory_of_a_long_enumeration() -> Figure:
     return kilobytes / 1024, "MiB", f"goal < 1024, {designs:,} designs"
 
 
+def boxes_over_enumeration() -> Figure:
+    """How much faster branch and bound is than pricing every design, in one run on the same question; the values must be the same."""
+    instance = read_instance("instances/gpt3-175b-pathfinding-7nm.yaml", _LONG)
+    start = perf_counter()
+    enumerated = exhaustive.search(instance, _unwatched)
+    middle = perf_counter()
+    found = boxes.search(instance, _unwatched, Spend())
+    end = perf_counter()
+    if found.value != enumerated.value:
+        raise ArithmeticError(f"boxes find {found.value!r}, enumeration {enumerated.value!r}")
+    return (middle - start) / (end - middle), "times as fast", f"boxes against {enumerated.space.designs:,} designs priced"
+
+
+def proof_of_the_large_question() -> Figure:
+    """Seconds of a whole process that proves the optimum of everything open at once."""
+    seconds, _, designs = _large()
+    return seconds, "s", f"goal < 30, {designs:.1e} designs"
+
+
+def memory_of_the_large_question() -> Figure:
+    """Its peak memory."""
+    _, megabytes, designs = _large()
+    return megabytes, "MiB", f"goal < 2048, {designs:.1e} designs"
+
+
+def reading_the_large_proof_again() -> Figure:
+    """Seconds in which the tree of cuts is gone down again."""
+    instance = read_instance("instances/gpt3-175b-pathfinding-large.yaml")
+    found = boxes.search(instance, _unwatched, Spend())
+    start = perf_counter()
+    read = boxes.reread(instance, found.cuts, found.value or 0.0)
+    if read.faults:
+        raise ArithmeticError("; ".join(read.faults))
+    return perf_counter() - start, "s", f"goal < 30, {len(found.cuts)} boxes"
+
+
+def _large() -> tuple[float, float, float]:
+    """Seconds, MiB and designs of the large question in a process of its own."""
+    program = (
+        "import resource; from instances.reading import read_instance; from instances.space import hardware_points;"
+        "from solvers.boxes import search; from solvers.branch import Spend;"
+        "asked = read_instance('instances/gpt3-175b-pathfinding-large.yaml'); found = search(asked, lambda progress: None, Spend());"
+        "print(found.plans * hardware_points(asked) * (found.bound == found.value), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    start = perf_counter()
+    output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    designs, kilobytes = (int(word) for word in output.split())
+    return perf_counter() - start, kilobytes / 1024, float(designs)
+
+
+def _unwatched(progress: Progress) -> None:
+    del progress
+
+
 CASES: dict[str, Callable[[], Figure]] = {
     "plans on fixed hardware": plans_on_fixed_hardware,
     "plans on free hardware": plans_on_free_hardware,
     "tables over formulas": tables_over_formulas,
     "memory of a long enumeration": memory_of_a_long_enumeration,
+    "boxes over enumeration": boxes_over_enumeration,
+    "proof of the large question": proof_of_the_large_question,
+    "memory of the large question": memory_of_the_large_question,
+    "reading the large proof again": reading_the_large_proof_again,
 }

@@ -341,3 +341,13 @@ def test_every_exit_code_is_told_in_the_help(capsys: Captured) -> None:
     words = capsys.readouterr().out
     for code in (cli.ANSWERED, cli.INTERNAL, cli.USAGE, cli.INVALID, cli.NO_DESIGN, cli.UNPROVED, cli.INFEASIBLE, cli.REFUSED):
         assert re.search(rf"\b{code} [a-z]", words), code
+
+
+def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
+    target = tmp_path / "log.jsonl"
+    assert main(["solve", str(INSTANCES / "quickstart.yaml"), "--engine", "boxes", "--log", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) >= 2
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
+    assert [line["bound"] for line in lines] == sorted(line["bound"] for line in lines)
+    assert all(line["bound"] <= line["best"] for line in lines)
