@@ -16,7 +16,7 @@ from crossflow.arrays import Array, Index
 from crossflow.hardware import Hardware
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
-from instances.boxes import Boxes, corners, grid, point_number, tightened, whole
+from instances.boxes import Boxes, Grid, corners, grid, point_number, tightened, whole
 from instances.instance import Instance
 from instances.space import PART_OF, AnyPlans, device_at, plan_blocks
 from solvers.designs import Candidate
@@ -36,9 +36,9 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
     if point is None:
         return None
     device = device_at(instance, point)
-    widest = max((_widest(instance, plans, device) for plans in _until(deadline, plan_blocks(instance))), default=1)
+    widest = max((_widest(instance, plans, device) for plans in until(deadline, plan_blocks(instance))), default=1)
     best: Ranked | None = None
-    for plans in _until(deadline, plan_blocks(instance)):
+    for plans in until(deadline, plan_blocks(instance)):
         ranked = _best(instance, plans, device, point, widest)
         if ranked is not None and (best is None or ranked[0] < best[0]):
             best = ranked
@@ -54,12 +54,22 @@ def expert_point(instance: Instance) -> int | None:
     box = tightened(instance, space, whole(space))
     for choice in sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice])):
         wish = _wish(instance, space.names[choice])
-        options = space.options[choice][box.low[0, choice] : box.high[0, choice] + 1]
-        place = int(box.low[0, choice]) + int(np.argmin(np.abs(options - min(wish, options[-1]))))
+        places = _open_places(instance, space, box, choice)
+        options = space.options[choice][places]
+        place = int(places[np.argmin(np.abs(options - min(wish, options[-1])))])
         low, high = box.low.copy(), box.high.copy()
         low[0, choice] = high[0, choice] = place
         box = tightened(instance, space, Boxes(low, high))
     return point_number(space, box.low[0]) if corners(instance, space, box).alive[0] else None
+
+
+def _open_places(instance: Instance, space: Grid, box: Boxes, choice: int) -> Index:
+    """The options of a choice with which the box still holds a chip within the budgets; all of them if there is none."""
+    places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
+    low, high = (np.repeat(ends, len(places), axis=0) for ends in (box.low, box.high))
+    low[:, choice] = high[:, choice] = places
+    kept = places[corners(instance, space, Boxes(low, high)).alive]
+    return kept if len(kept) else places
 
 
 def _rank(name: str) -> int:
@@ -79,7 +89,7 @@ def _wish(instance: Instance, name: str) -> float:
     return float(getattr(shares, PART_OF[part])) * total
 
 
-def _until(deadline: float, items: Iterable[T]) -> Iterator[T]:
+def until(deadline: float, items: Iterable[T]) -> Iterator[T]:
     """The items, with a TimeoutError at the deadline (of the monotonic clock)."""
     for item in items:
         if monotonic() >= deadline:
@@ -91,7 +101,7 @@ def _widest(instance: Instance, plans: AnyPlans, device: Hardware) -> int:
     """The widest tensor parallelism inside a node among the plans that fit."""
     if not isinstance(plans, Plans):
         return 1
-    tensor = plans.tensor[_fitting(instance, plans, device)]
+    tensor = plans.tensor[fitting(instance, plans, device)]
     return int(tensor[tensor <= instance.cluster.level_sizes[0]].max(initial=1))
 
 
@@ -103,10 +113,10 @@ def _best(instance: Instance, plans: AnyPlans, device: Hardware, point: int, wid
 
 def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int, widest: int) -> Ranked | None:
     """The plan of the block that the rule ranks first among those that fit."""
-    fitting = _fitting(instance, plans, device)
-    if not len(fitting):
+    fits = fitting(instance, plans, device)
+    if not len(fits):
         return None
-    chosen = rows_of(plans, fitting)
+    chosen = rows_of(plans, fits)
     keys = _plan_keys(instance, chosen, widest)
     first = int(np.lexsort(keys[::-1])[0])
     return tuple(float(value) for value in keys[:, first]), Candidate(point, plan_at(chosen, first))
@@ -140,15 +150,16 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
 
 def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device: Hardware, point: int) -> Ranked | None:
     """As much data parallelism as fits, the rest split over the rows and columns of the products."""
-    fitting = _fitting(instance, plans, device)
-    ranked = [((-float(plan.data), float(plan.layers), float(plan.columns)), plan) for plan in (plans[row] for row in fitting)]
+    fits = fitting(instance, plans, device)
+    ranked = [((-float(plan.data), float(plan.layers), float(plan.columns)), plan) for plan in (plans[row] for row in fits)]
     if not ranked:
         return None
     key, plan = min(ranked, key=lambda pair: pair[0])
     return key, Candidate(point, plan)
 
 
-def _fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+    """The rows of the plans that fit the device's memory."""
     if not len(plans):
         return np.zeros(0, np.int64)
     needed = memory_of(instance.workload, device, instance.cluster, plans) + device.reserved_memory
