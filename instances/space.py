@@ -115,6 +115,18 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
         yield rows_of(plans, np.flatnonzero(_keeps_rules(instance, plans)))
 
 
+def drawn_plans(instance: Instance, random: np.random.Generator, most: int) -> AnyPlans:
+    """All plans if so many combinations are no more than `most`, else those among so many combinations drawn at random."""
+    if not isinstance(instance.workload, Transformer):
+        every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
+        return every if len(every) <= most else tuple(every[int(row)] for row in np.sort(random.choice(len(every), most, replace=False)))
+    layouts = _sound_layouts(instance)
+    total = _combined(instance, layouts)
+    numbers = np.arange(total) if total <= most else np.unique(random.integers(total, size=most))
+    plans = _plans(instance, layouts, numbers)
+    return rows_of(plans, np.flatnonzero(_keeps_rules(instance, plans)))
+
+
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
     """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
     never = tuple(_never_kept(instance))

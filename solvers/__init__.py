@@ -7,6 +7,7 @@ __all__ = [
     "calibrate",
     "check",
     "cli",
+    "comparison",
     "cross_validation",
     "designs",
     "engines",
@@ -17,6 +18,8 @@ __all__ = [
     "pricing",
     "progress",
     "result",
+    "schools",
+    "searchers",
     "single",
     "verify",
 ]

@@ -44,7 +44,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
 
 
-_ENGINE_HELP = "auto (default), boxes, exhaustive, milp, cpsat, expert, plan-only, hardware-only"
+_ENGINE_HELP = (
+    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, local, "
+    "anneal, genetic, gradient, random, and plan-only, hardware-only"
+)
+_COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
 
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:
@@ -87,8 +91,16 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
-    parser.add_argument("--engines", default="auto,plan-only,hardware-only,expert", metavar="NAMES")
-    parser.add_argument("--time-limit", metavar="TIME", help="for each engine, for example 60s")
+    parser.add_argument("--engines", default=_COMPARED, metavar="NAMES", help=f"in the order of the rows (default: {_COMPARED})")
+    parser.add_argument(
+        "--time-limit",
+        default="5s",
+        metavar="TIME",
+        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s; other engines have no limit",
+    )
+    parser.add_argument(
+        "--seeds", type=_positive, default=1, metavar="N", help="run searchers with seeds 0 to N-1; print the median and the range"
+    )
     parser.set_defaults(command="compare")
 
 
@@ -123,6 +135,13 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
     return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if not number:
+        raise argparse.ArgumentTypeError("0 is too few (write 1 or more)")
+    return number
 
 
 def _gap(text: str) -> float:

@@ -227,17 +227,17 @@ def _explain(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import comparison  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
+    from solvers.comparison import compare  # noqa: PLC0415
     from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
     _check_engines(names, tuple(ENGINES))
-    limits = Limits(_seconds(options.time_limit))
+    seconds = _seconds(options.time_limit)
     instance = read_instance(_question(options.file), tuple(options.settings))
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        results = [ENGINES[name](instance, limits, watch) for name in names]
+        results = compare(instance, names, seconds, options.seeds, watch)
     sys.stdout.write(comparison(results))
     statuses = {result.status for result in results}
     return _code("INFEASIBLE" if "INFEASIBLE" in statuses else "UNKNOWN" if statuses == {"UNKNOWN"} else "FEASIBLE", unproved=False)

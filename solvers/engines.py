@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 from crossflow.hardware import Hardware
@@ -17,11 +18,21 @@ from solvers.exhaustive import Found, search
 from solvers.expert import expert_design, expert_point
 from solvers.refine import LEAST_GAP, refine, refuse_others
 from solvers.result import Conflict, Relaxation, Result, Status, Tree
+from solvers.schools import fsdp_design, pipedream_design
+from solvers.searchers.anneal import anneal
+from solvers.searchers.driver import Searcher, searched
+from solvers.searchers.genetic import genetic
+from solvers.searchers.gradient import gradient
+from solvers.searchers.greedy import greedy
+from solvers.searchers.local import local
+from solvers.searchers.uniform import uniform
 from solvers.watching import Watch
 
 Engine = Callable[[Instance, Limits, Watch], Result]
 Narrow = Callable[[Instance, float], Instance | None]
 """Makes a question narrower before the deadline; None where it cannot."""
+Rule = Callable[[Instance, float], Candidate | None]
+"""Chooses a design without searching, before the deadline."""
 
 _COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
@@ -70,12 +81,17 @@ def auto(instance: Instance, limits: Limits, watch: Watch) -> Result:
     return (exhaustive if few else boxes)(instance, limits, watch)
 
 
-def expert(instance: Instance, limits: Limits, watch: Watch) -> Result:
-    """The expert rule alone: a design without a bound."""
+def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> Result:
+    """What a rule of thumb alone chooses: a design without a bound."""
     del watch
     began = monotonic()
-    chosen, stopped = _expert_within(instance, began + limits.seconds)
-    return certified(instance, "expert", limits, began, Outcome(chosen, None, stopped=stopped))
+    chosen: Candidate | None = None
+    stopped = "complete"
+    try:
+        chosen = rule(instance, began + limits.seconds)
+    except TimeoutError:
+        stopped = "time limit"
+    return certified(instance, name, limits, began, Outcome(chosen, None, stopped=stopped))
 
 
 def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
@@ -88,12 +104,22 @@ def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Result:
     return _restricted(instance, "plan-only", _with_expert_hardware, limits, watch)
 
 
+RULES: dict[str, Rule] = {"expert": expert_design, "fsdp": fsdp_design, "pipedream-flush": pipedream_design}
+SEARCHERS: dict[str, Searcher] = {
+    "greedy": greedy,
+    "local": local,
+    "anneal": anneal,
+    "genetic": genetic,
+    "gradient": gradient,
+    "random": uniform,
+}
 ENGINES: dict[str, Engine] = {
     "auto": auto,
     "boxes": boxes,
     "cpsat": cpsat,
     "exhaustive": exhaustive,
-    "expert": expert,
+    **{name: partial(by_rule, name, rule) for name, rule in RULES.items()},
+    **{name: partial(searched, name, searcher) for name, searcher in SEARCHERS.items()},
     "hardware-only": hardware_only,
     "milp": milp,
     "plan-only": plan_only,
@@ -149,14 +175,6 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     return certified(instance, engine, near, began, outcome)
 
 
-def _expert_within(instance: Instance, deadline: float) -> tuple[Candidate | None, str]:
-    """The rule's design if it is found in time, and why the search for it stopped."""
-    try:
-        return expert_design(instance, deadline), "complete"
-    except TimeoutError:
-        return None, "time limit"
-
-
 def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> Result:
     """The optimum of a narrower question, which bounds nothing in the whole one; no answer where the rule has none."""
     began = monotonic()
@@ -165,7 +183,7 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     except TimeoutError:
         narrowed = None
     left = replace(limits, seconds=began + limits.seconds - monotonic())
-    answer = expert(instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
+    answer = ENGINES["expert"](instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
     if answer.design is not None:
         answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))

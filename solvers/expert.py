@@ -36,9 +36,9 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
     if point is None:
         return None
     device = device_at(instance, point)
-    widest = max((_widest(instance, plans, device) for plans in _until(deadline, plan_blocks(instance))), default=1)
+    widest = max((_widest(instance, plans, device) for plans in until(deadline, plan_blocks(instance))), default=1)
     best: Ranked | None = None
-    for plans in _until(deadline, plan_blocks(instance)):
+    for plans in until(deadline, plan_blocks(instance)):
         ranked = _best(instance, plans, device, point, widest)
         if ranked is not None and (best is None or ranked[0] < best[0]):
             best = ranked
@@ -82,7 +82,7 @@ def _wish(instance: Instance, name: str) -> float:
     return float(getattr(shares, PART_OF[part])) * total
 
 
-def _until(deadline: float, items: Iterable[T]) -> Iterator[T]:
+def until(deadline: float, items: Iterable[T]) -> Iterator[T]:
     """The items, with a TimeoutError at the deadline (of the monotonic clock)."""
     for item in items:
         if monotonic() >= deadline:
@@ -94,7 +94,7 @@ def _widest(instance: Instance, plans: AnyPlans, device: Hardware) -> int:
     """The widest tensor parallelism inside a node among the plans that fit."""
     if not isinstance(plans, Plans):
         return 1
-    tensor = plans.tensor[_fitting(instance, plans, device)]
+    tensor = plans.tensor[fitting(instance, plans, device)]
     return int(tensor[tensor <= instance.cluster.level_sizes[0]].max(initial=1))
 
 
@@ -106,10 +106,10 @@ def _best(instance: Instance, plans: AnyPlans, device: Hardware, point: int, wid
 
 def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int, widest: int) -> Ranked | None:
     """The plan of the block that the rule ranks first among those that fit."""
-    fitting = _fitting(instance, plans, device)
-    if not len(fitting):
+    fits = fitting(instance, plans, device)
+    if not len(fits):
         return None
-    chosen = rows_of(plans, fitting)
+    chosen = rows_of(plans, fits)
     keys = _plan_keys(instance, chosen, widest)
     first = int(np.lexsort(keys[::-1])[0])
     return tuple(float(value) for value in keys[:, first]), Candidate(point, plan_at(chosen, first))
@@ -143,15 +143,16 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
 
 def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device: Hardware, point: int) -> Ranked | None:
     """As much data parallelism as fits, the rest split over the rows and columns of the products."""
-    fitting = _fitting(instance, plans, device)
-    ranked = [((-float(plan.data), float(plan.layers), float(plan.columns)), plan) for plan in (plans[row] for row in fitting)]
+    fits = fitting(instance, plans, device)
+    ranked = [((-float(plan.data), float(plan.layers), float(plan.columns)), plan) for plan in (plans[row] for row in fits)]
     if not ranked:
         return None
     key, plan = min(ranked, key=lambda pair: pair[0])
     return key, Candidate(point, plan)
 
 
-def _fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+    """The rows of the plans that fit the device's memory."""
     if not len(plans):
         return np.zeros(0, np.int64)
     needed = memory_of(instance.workload, plans) + device.reserved_memory

@@ -46,7 +46,7 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
     rows, found = best_plans(instance, space, plans, places, _PLANS)
     best = at_row(float(found[0]), places, plans, int(rows[0]))
     for _ in range(_ROUNDS):
-        moves = _moves(space, best.places)
+        moves = chip_moves(space, best.places)
         if not len(moves):
             return best
         chosen = rows_of(plans, rows)
@@ -61,8 +61,8 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
     return best
 
 
-def _moves(space: Grid, places: Index) -> Index:
-    """One choice to another option, and one choice up with another one down."""
+def chip_moves(space: Grid, places: Index) -> Index:
+    """The chips around one: one choice at another option, or one choice up with another one down."""
     ways = [_ways(size, int(place)) for size, place in zip(space.sizes, places, strict=True)]
     single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]
     pairs = (

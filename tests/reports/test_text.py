@@ -10,6 +10,7 @@ from instances.reading import read_instance
 from instances.units import format_quantity, parse_quantity
 from reports.text import answer, comparison, evaluation_text
 from solvers.certify import Limits
+from solvers.comparison import compare
 from solvers.engines import ENGINES
 from solvers.result import Conflict, Result, Space
 from solvers.single import evaluate_single
@@ -164,6 +165,22 @@ def test_a_comparison_has_one_row_an_engine_and_its_distance_from_the_bound(quic
     assert row.split()[1:3] == [f"{expert.value:.5g}", f"{expert.value / quickstart.value - 1.0:.2%}"]
 
 
+def test_of_several_seeds_the_median_and_the_range_are_shown(quickstart: Result) -> None:
+    """Of two runs the worse one is in the middle; a run without a design is the worst."""
+    value = quickstart.bound
+    assert value is not None
+    runs = [
+        replace(quickstart, engine="random", bound=None, value=value * factor, seed=seed) for seed, factor in enumerate((1.5, 1.0, 1.25))
+    ]
+    lost = replace(runs[0], value=None, design=None)
+    odd, even, failed = (
+        comparison([quickstart, *chosen]).split("random")[1].split("seeds,") for chosen in (runs, runs[:2], [runs[1], lost])
+    )
+    assert (odd[0].split()[:2], odd[1].split(";")[0]) == ([f"{value * 1.25:.5g}", "25.00%"], " 0.00% to 50.00%")
+    assert (even[0].split()[:2], even[1].split(";")[0]) == ([f"{value * 1.5:.5g}", "50.00%"], " 0.00% to 50.00%")
+    assert (failed[0].split()[0], " ".join(failed[1].split()).partition(" bound")[0]) == ("none", "0.00% to none; no design found")
+
+
 def test_a_design_over_its_limits_is_marked() -> None:
     single = evaluate_single(
         read_instance(
@@ -179,7 +196,7 @@ def test_a_design_over_its_limits_is_marked() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 6, 9, 22, 33, 44])
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
-    results = [solved(instance, engine) for engine in ENGINES]
+    results = compare(instance, list(ENGINES), 0.1, 2, silent)
     for text in (*map(answer, results), comparison(results)):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -71,6 +71,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("solve", TINY, "--seed", "x"), "invalid int value: 'x'"),
         (("solve", TINY, "--out", "/nowhere/x.json"), "--out /nowhere/x.json: there is no folder /nowhere (make it first)"),
         (("solve", TINY, "--out", "/tmp"), "--out /tmp: this is a directory (name a file)"),
+        (("compare", TINY, "--seeds", "0"), "0 is too few (write 1 or more)"),
         (("list", "cats"), "invalid choice: 'cats'"),
     ],
     ids=lambda value: " ".join(value)[-30:] if isinstance(value, tuple) else "",
@@ -176,11 +177,22 @@ def test_evaluate_of_several_designs_names_what_is_open(capsys: Captured) -> Non
 
 
 def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Captured) -> None:
-    assert main(["compare", TINY]) == 0
+    assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[3:7]] == ["exhaustive", "plan-only", "hardware-only", "expert"]
+    searchers = ["greedy", "local", "anneal", "genetic", "gradient", "random"]
+    rows = ["exhaustive", "expert", "fsdp", "pipedream-flush", *searchers, "hardware-only", "plan-only"]
+    assert [line.split()[0] for line in lines[3:15]] == rows
     assert lines[3].split()[2] == "0.00%"
+    assert lines[5].split()[1] == "none"
     assert "proved by exhaustive enumeration of 24 designs" in lines[-1]
+
+
+def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:
+    assert main(["compare", TINY, "--engines", "random,expert,auto", "--seeds", "3"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^  (random|expert|exhaustive) ", out, re.MULTILINE) == ["random", "expert", "exhaustive"]
+    assert "median of 3 seeds, 0.00% to 0.00%;" in out
+    assert out.count("seeds") == 1
 
 
 @pytest.mark.parametrize(("names", "code"), [("exhaustive,expert", 20), ("expert,exhaustive", 20), ("expert", 10)])

@@ -160,3 +160,14 @@ def test_rivals_keep_the_time_limit(name: str) -> None:
     wide = ask(TINY_FREE, "compute_area={from: 200 mm^2, to: 400 mm^2, count: 1000}", "compute_power={from: 100 W, to: 300 W, count: 1000}")
     result = ENGINES[name](wide, Limits(seconds=0.0), silent)
     assert (result.status, result.stopped, result.value) == ("UNKNOWN", "time limit", None)
+
+
+def test_many_options_do_not_lead_the_rule_over_the_budget() -> None:
+    """Among 500 options the greatest one that keeps the budgets is taken, not one of the same stretch of options that breaks them."""
+    wide = ask(TINY_FREE, "compute_area={from: 200 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 100 W, to: 300 W, count: 500}")
+    point = expert_point(wide)
+    assert point is not None
+    assert _within(wide, point)
+    choice = hardware_choice(wide, point)
+    powers = dict(wide.hardware.options)["compute_power"]  # type: ignore[union-attr]
+    assert not _within(wide, space.hardware_point(wide, {**choice, "compute_power": powers[powers.index(choice["compute_power"]) + 1]}))
