@@ -105,9 +105,11 @@ def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
     device = take(best.hardware, 0)
     if not isinstance(instance.hardware, FreeHardware):
         return Chip((), (), root, device, (None,) * len(device.links))
+    widths = (root.high - root.low)[0] + 1
+    literals = sum(int(np.prod([float(widths[choice]) for choice in choices])) for choices in _groups(space).values())
+    if literals > _MOST:
+        raise ValueError(f"the parts of the chip have {literals:,} combinations, more than {_MOST:,}; use the engine boxes")
     parts = tuple(_part(instance, space, root, name, choices) for name, choices in _groups(space).items())
-    if sum(map(len, parts)) > _MOST:
-        raise ValueError(f"the parts of the chip have {sum(map(len, parts)):,} combinations, more than {_MOST:,}; use the engine boxes")
     free = instance.hardware
     levels = tuple(level if given is None else None for level, given in zip(free.levels, free.overrides, strict=True))
     return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels)

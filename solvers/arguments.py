@@ -45,8 +45,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 _ENGINE_HELP = (
-    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, local, "
-    "anneal, genetic, gradient, random, and plan-only, hardware-only"
+    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, "
+    "local, anneal, genetic, gradient, random, and plan-only, hardware-only"
 )
 _COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
 

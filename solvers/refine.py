@@ -157,7 +157,10 @@ def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Fo
 
 
 def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
-    chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    try:
+        chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
     problem = _first(loop, chip, form)
     while loop.bound < loop.below and loop.plans:
         answer = backend(problem.model(), _spend(loop))

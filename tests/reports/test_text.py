@@ -196,7 +196,8 @@ def test_a_design_over_its_limits_is_marked() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 6, 9, 22, 33, 44])
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
-    results = compare(instance, list(ENGINES), 0.1, 2, silent)
+    answering = list(ENGINES) if instance.objective == "step_time" else [name for name in ENGINES if name not in {"milp", "cpsat"}]
+    results = compare(instance, answering, 0.1, 2, silent)
     for text in (*map(answer, results), comparison(results)):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
