@@ -70,11 +70,13 @@ class Codesign:
     quantum: float
     tangents: Tangents
     rows: tuple[Constraint, ...]
+    added: tuple[Variable, ...] = ()
+    """Variables that a form needs beside the choices."""
 
     def model(self) -> Model:
         """All rows, for the least time."""
         literals = (literal for part in self.chip.parts for literal in part.literals)
-        return Model((self.time, *self.choices, *literals), self.rows, ((1, self.time),))
+        return Model((self.time, *self.choices, *literals, *self.added), self.rows, ((1, self.time),))
 
     def also(self, *rows: Constraint) -> "Codesign":
         """The question with more rows."""
@@ -139,7 +141,7 @@ def only(chip: Chip, point: Point) -> Masks:
 
 def no_more(chip: Chip, point: Point) -> Masks:
     """The literals that offer no more than a chip's in anything; with as many bundles, in which the time may rise as well as fall."""
-    return {part.name: _no_more(chip, part, point[part.name]) for part in chip.parts}
+    return {part.name: _no_more(chip, part, int(point[part.name])) for part in chip.parts}
 
 
 def _no_more(chip: Chip, part: Part, place: int) -> Mask:
