@@ -160,7 +160,7 @@ def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Fo
 
 
 def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
-    chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    chip = _chip(loop)
     problem = _first(loop, chip, form)
     while loop.bound < loop.below and loop.plans:
         answer = backend(problem.model(), _spend(loop))
@@ -171,6 +171,13 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
             return
         problem = _tightened(loop, problem, form, answer.values)
+
+
+def _chip(loop: _Loop) -> Chip:
+    try:
+        return chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
 
 
 def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:

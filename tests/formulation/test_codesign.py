@@ -109,7 +109,8 @@ def test_every_design_keeps_every_row(case: Case) -> None:
     for place in alive[:: len(alive) // 3]:
         problem = known(problem, tangents(case, case.places[place]))
         point = case.chip.point(case.places[place])
-        problem = with_monotone_row(problem, 1, float(case.values[1, place]), only(case.chip, point))
+        for plan in (int(np.argmin(case.roots)), int(np.argmax(case.roots))):
+            problem = with_monotone_row(problem, plan, float(case.values[plan, place]), only(case.chip, point))
     every = np.arange(len(problem.tangents))
     model = with_weak_rows(with_strong_rows(problem, every), every).model()
     for row, plan in designs(case)[::7]:
