@@ -9,6 +9,7 @@ from crossflow.arrays import Array, Index
 from crossflow.plan import Plans
 from crossflow.workload import Transformer
 from formulation.codesign_parts import Chip, chip_of, composed
+from formulation.codesign_reciprocal import ERROR, reciprocal, with_reciprocals
 from formulation.codesign_rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
 from formulation.codesign_screen import priced
 from formulation.codesign_table import with_table
@@ -199,3 +200,26 @@ def test_a_table_that_is_too_large_is_refused(case: Case) -> None:
     many = replace(problem, plans=joined([case.plans] * 50))
     with pytest.raises(ValueError, match="take fewer parts"):
         with_table(many, case.instance, grid(case.instance), [part.name for part in case.chip.parts])
+
+
+def test_the_pieces_of_a_reciprocal_are_nowhere_above_it_and_within_their_error(case: Case) -> None:
+    for part in case.chip.parts:
+        if part.name != "die":
+            found = reciprocal(case.chip, part)
+            places, heights = (np.array(column) for column in zip(*found.points, strict=True))
+            said = np.floor(np.interp(found.rates, places, heights) + 1e-9)
+            assert (said <= found.times).all()
+            assert (said >= found.times * (1 - 2 * ERROR) - 2).all()
+
+
+@pytest.mark.parametrize("name", ["highs", "cpsat"])
+def test_reciprocals_bound_the_optimum_from_below_and_no_closer_than_tables(case: Case, name: str) -> None:
+    best = float(case.values.min())
+    near = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    start = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * best), near)
+    every = np.arange(len(start.tangents))
+    lines, terms = (backend(name)(form(start, every).model(), Spend()) for form in (with_reciprocals, with_strong_rows))
+    assert lines.value is not None
+    assert terms.value is not None
+    assert start.time.low < lines.value <= terms.value + 2 * len(case.chip.parts) + 2
+    assert terms.value * start.quantum <= best
