@@ -14,6 +14,7 @@ taken at its best, so that every row holds for every chip. What a chip really ne
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -100,15 +101,15 @@ class Chip:
 
 
 def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
-    """The parts of the chips in a box."""
+    """The parts of the chips in a box; a ValueError in words where their choices have too many combinations."""
     best = corners(instance, space, root)
     device = take(best.hardware, 0)
     if not isinstance(instance.hardware, FreeHardware):
         return Chip((), (), root, device, (None,) * len(device.links))
-    widths = (root.high - root.low)[0] + 1
-    literals = sum(int(np.prod([float(widths[choice]) for choice in choices])) for choices in _groups(space).values())
-    if literals > _MOST:
-        raise ValueError(f"the parts of the chip have {literals:,} combinations, more than {_MOST:,}; use the engine boxes")
+    sizes = root.high[0] - root.low[0] + 1
+    count = sum(prod(int(sizes[choice]) for choice in choices) for choices in _groups(space).values())
+    if count > _MOST:
+        raise ValueError(f"the parts of the chip have {count:,} combinations of their choices, more than {_MOST:,}; use boxes")
     parts = tuple(_part(instance, space, root, name, choices) for name, choices in _groups(space).items())
     free = instance.hardware
     levels = tuple(level if given is None else None for level, given in zip(free.levels, free.overrides, strict=True))

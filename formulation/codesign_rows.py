@@ -6,7 +6,8 @@ Rows      budgets         those of `codesign_parts`
           memory          for each size m of the memory:  sum of y[p] of plans that need more  <=  sum of z[k] of stacks that hold more
           root            t >= sum of T_p(root) y[p]
           monotone row    of plan p at a chip h, on which no chip is faster that offers no more than h in any part (`no_more`):
-                          t >= v - (v - T_p(root)) (1 - y[p] + sum of z of the literals that offer more),   v = T_p(h)
+                          t >= v - (v - T_p(root)) sum of z of literals that offer more - sum over other plans q of (v - T_q(root)) y[q]
+                          with v = T_p(h), and no difference below 0
           without         a chip that does not keep the budgets after all:  sum of its z  <=  parts - 1
 Objective least t
 
@@ -70,11 +71,13 @@ class Codesign:
     quantum: float
     tangents: Tangents
     rows: tuple[Constraint, ...]
+    added: tuple[Variable, ...] = ()
+    """Variables that a form needs beside the choices."""
 
     def model(self) -> Model:
         """All rows, for the least time."""
         literals = (literal for part in self.chip.parts for literal in part.literals)
-        return Model((self.time, *self.choices, *literals), self.rows, ((1, self.time),))
+        return Model((self.time, *self.choices, *literals, *self.added), self.rows, ((1, self.time),))
 
     def also(self, *rows: Constraint) -> "Codesign":
         """The question with more rows."""
@@ -116,13 +119,12 @@ def with_cutoff(problem: Codesign, below: float) -> Codesign:
 
 def with_monotone_row(problem: Codesign, plan: int, value: float, as_good: Masks) -> Codesign:
     """The question with a row that no chip of these literals brings the plan below the value."""
-    drop = -floored([float(problem.roots[plan]) - value], problem.quantum).tolist()[0]
+    drops = (-floored(np.minimum(problem.roots - value, 0.0), problem.quantum)).tolist()
     better = [literal for part in problem.chip.parts for literal, kept in zip(part.literals, as_good[part.name], strict=True) if not kept]
-    others = [choice for place, choice in enumerate(problem.choices) if place != plan]
-    terms = (*((drop, variable) for variable in (*others, *better) if drop), (1, problem.time))
-    return problem.also(
-        Linear(f"row {len(problem.rows)}, plan {plan} on this chip", terms, low=floored([value], problem.quantum).tolist()[0])
-    )
+    others = [(drop, choice) for place, (drop, choice) in enumerate(zip(drops, problem.choices, strict=True)) if place != plan]
+    terms = tuple((drop, variable) for drop, variable in (*others, *((drops[plan], literal) for literal in better)) if drop)
+    least = floored([value], problem.quantum).tolist()[0]
+    return problem.also(Linear(f"row {len(problem.rows)}, plan {plan} on this chip", (*terms, (1, problem.time)), low=least))
 
 
 def without(problem: Codesign, point: Point, plan: int | None) -> Codesign:

@@ -14,9 +14,10 @@ Tables need no linearization of 1/x, floors or square roots: a term is whatever 
     u[i] w[j]       (DRAM bytes by the size of the L2, over the bandwidth of the DRAM) the largest alpha[i] + beta[j] that meets u w at h,
                     from the tangent of exp in logarithms: beta = u_h w_h (1/2 + log(w / w_h)), then alpha[i] = min_j u[i] w[j] - beta[j],
                     then beta[j] = min_i u[i] w[j] - alpha[i]; since x - log x >= 1, alpha and beta are u_h w_h / 2 at h
-    capacity / n    the capacity over the least n, since more room never costs time
+    f(room / n)     (bytes by the size of the L1 a bundle) any formula over both literals, then the largest alpha[i] + beta[j] below it in
+                    the same way, from beta = f_h (1/2 + log(f[i_h, j] / f_h))
 
-At h itself nothing is lost but by min and by capacity / n. What is none of these raises, or is not a number, which no sum forgets.
+At h itself nothing is lost but by min. What is none of these raises, or is not a number, which no sum forgets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ class Separable(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Any:  # noqa: ANN401 - numpy's protocol
         if method != "__call__":
             return NotImplemented
+        inputs = tuple(value.apart() if isinstance(value, Joint) else value for value in inputs)
         parts = _parts(inputs)
         if len(parts) == 1:
             return _alone(ufunc, inputs, parts[0], self.point)
@@ -74,7 +76,7 @@ class Separable(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capacity(NDArrayOperatorsMixin):
-    """The size of a memory: more of it never costs time, so that it may be shared out among the fewest."""
+    """The size of a memory, which may be shared out among what another part offers."""
 
     sizes: Separable
 
@@ -84,9 +86,64 @@ class Capacity(NDArrayOperatorsMixin):
         if method != "__call__" or (sharers and not (ufunc is np.divide and scaled)):
             raise TypeError(f"no rule keeps {ufunc.__name__} of a capacity and something else a lower bound")
         if sharers:
-            return self.sizes / sharers[0].least()
+            return _joint(self.sizes, sharers[0])
         found = ufunc(*(value.sizes if isinstance(value, Capacity) else value for value in inputs))
         return Capacity(found) if scaled else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint(NDArrayOperatorsMixin):
+    """A figure by the literals of one part and the different figures of another one, as last axes."""
+
+    parts: tuple[str, str]
+    table: Array
+    number: Index
+    """For each literal of the second part which of the figures it has."""
+    point: Point
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Any:  # noqa: ANN401
+        if method != "__call__":
+            return NotImplemented
+        others = [value for value in inputs if isinstance(value, Separable)]
+        if ufunc is np.divide and inputs[0] is self and others and self.parts[1] not in others[0].terms:
+            return self._over(others[0])
+        if others:
+            return ufunc(*(value.apart() if isinstance(value, Joint) else value for value in inputs))
+        if any(isinstance(value, Joint) and value.parts != self.parts for value in inputs):
+            return ufunc(*(value.apart() if isinstance(value, Joint) else value for value in inputs))
+        tables = (value.table if isinstance(value, Joint) else np.asarray(value, np.float64)[..., None, None] for value in inputs)
+        return replace(self, table=ufunc(*tables))
+
+    def apart(self) -> Separable:
+        """alpha[i] + beta[j] below the table, as large as both can be, and equal at the given chip."""
+        return self._spread(self._short())
+
+    def _short(self) -> Separable:
+        """The same by the different figures of the second part instead of its literals."""
+        first, second = self.parts
+        figure = self.number[self.point[second]]
+        row = at(np.swapaxes(self.table, -1, -2), np.asarray(self.point[first])[..., None])
+        here = at(row, figure)[..., None]
+        alpha = (self.table - (here * (0.5 + np.log(row / here)))[..., None, :]).min(axis=-1)
+        beta = (self.table - alpha[..., :, None]).min(axis=-2)
+        return Separable(np.zeros(()), {first: alpha, second: beta}, {**self.point, second: figure})
+
+    def _spread(self, short: Separable) -> Separable:
+        """From figures back to literals."""
+        second = self.parts[1]
+        return Separable(short.constant, {**short.terms, second: short.terms[second][..., self.number]}, self.point)
+
+    def _over(self, other: Separable) -> Separable:
+        """The quotient, worked out by figures, of which there are fewer."""
+        short = self._short()
+        return self._spread(short / replace(other, point=short.point))
+
+
+def _joint(sizes: Separable, sharers: Separable) -> Joint:
+    """Each size over each different number of sharers."""
+    [(first, size)], [(second, count)] = sizes.terms.items(), sharers.terms.items()
+    figures, number = np.unique(count, return_inverse=True)
+    return Joint((first, second), size[..., :, None] / figures, number, sizes.point)
 
 
 def at(table: Array, place: int | Index) -> Array:
@@ -108,6 +165,7 @@ def _table(part: str, values: Array, point: Point) -> Separable:
 
 def bound_of(value: Any, point: Point) -> Separable:  # noqa: ANN401
     """The value itself, or a number as a bound without terms."""
+    value = value.apart() if isinstance(value, Joint) else value
     return value if isinstance(value, Separable) else Separable(np.asarray(value, np.float64), {}, point)
 
 
@@ -137,7 +195,7 @@ def _subtracted(one: Separable, other: Separable) -> Separable:
 
 def _multiplied(one: Separable, other: Separable) -> Separable:
     if one.terms and other.terms:
-        return _product(one, other)
+        return _distributed(one, other) if len(other.terms) == 1 else _distributed(other, one)
     bound, number = (one, other.constant) if one.terms else (other, one.constant)
     if np.any(number < 0.0):
         raise TypeError("a negative multiple of a lower bound is none")
@@ -145,13 +203,22 @@ def _multiplied(one: Separable, other: Separable) -> Separable:
 
 
 def _divided(one: Separable, other: Separable) -> Separable:
-    return _multiplied(one, 1.0 / other)  # several parts below the line end in `_multiplied`, which refuses them
+    if len(other.terms) > 1:
+        raise TypeError("no rule keeps a quotient by a sum a lower bound")
+    return _multiplied(one, 1.0 / other if other.terms else replace(other, constant=1.0 / other.constant))
+
+
+def _distributed(one: Separable, other: Separable) -> Separable:
+    """Each term of a sum times what a single other part decides."""
+    [(part, factor)] = other.terms.items() if len(other.terms) == 1 else [("", np.zeros(0))]
+    if not part or part in one.terms or np.any(factor < 0.0):
+        raise TypeError("no rule keeps this product of sums a lower bound")
+    products = [_product(table_of(name, table, one.point), other) for name, table in one.terms.items()]
+    return sum(products, _table(part, one.constant[..., None] * factor, one.point))
 
 
 def _product(one: Separable, other: Separable) -> Separable:
     """alpha[i] + beta[j] <= u[i] w[j], as large as both can be, and equal at the given chip."""
-    if len(one.terms) != 1 or len(other.terms) != 1:
-        raise TypeError("no rule keeps a product of sums a lower bound")
     (first, u), (second, w) = *one.terms.items(), *other.terms.items()
     u, w = np.broadcast_arrays(u[..., :, None], w[..., None, :])
     meeting, scale = one.here() * other.here(), other.here()[..., None, None]

@@ -127,8 +127,12 @@ class _Loop:
 
     def note(self) -> None:
         """Keep and show what is known."""
-        self.trace.append((monotonic() - self.began, self.value, self.known))
+        self.trace.append(self.event())
         self.show()
+
+    def event(self) -> tuple[float, float | None, float | None]:
+        """What is known now."""
+        return monotonic() - self.began, self.value, self.known
 
 
 def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch) -> Refined:
@@ -152,15 +156,12 @@ def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Fo
         loop.stopped = "interrupted"
     except TimeoutError:
         loop.stopped = "time limit"
-    loop.note()
+    loop.trace.append(loop.event())
     return _refined(loop)
 
 
 def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
-    try:
-        chip = chip_of(loop.instance, loop.left.space, loop.left.root.box)
-    except ValueError as error:
-        raise RefusedError(str(error)) from error
+    chip = _chip(loop)
     problem = _first(loop, chip, form)
     while loop.bound < loop.below and loop.plans:
         answer = backend(problem.model(), _spend(loop))
@@ -171,6 +172,13 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
             return
         problem = _tightened(loop, problem, form, answer.values)
+
+
+def _chip(loop: _Loop) -> Chip:
+    try:
+        return chip_of(loop.instance, loop.left.space, loop.left.root.box)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
 
 
 def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
@@ -210,9 +218,9 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Inde
         bounds = np.maximum(bounds, found.bounds)
         left = np.flatnonzero(bounds < loop.below)
         kept, bounds, several = kept[left], bounds[left], [tangents.rows(left) for tangents in several]
-        point = {name: places[left, None] for name, places in found.places.items()}
         if not len(kept):
             break
+        point = {name: places[left, None] for name, places in found.places.items()}
     return kept, _Screened(several, bounds)
 
 
@@ -234,7 +242,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     more = _tangents(loop, chip, problem.plans, which, point)
     place = int(np.flatnonzero(which == plan)[0])
     loop.tangents += len(which)
-    if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + 1):
+    if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + len(chip.parts) + 2):
         return form(known(problem, more), np.array([len(problem.tangents) + place]))
     best = values_of(loop.instance, Corners(composed(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
     problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))

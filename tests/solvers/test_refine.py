@@ -1,0 +1,153 @@
+"""The refinement loop: with either solver it ends at the value that counting and boxes find, and no bound is above it."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crossflow.hardware import Hardware
+from formulation.codesign_screen import Priced
+from formulation.codesign_tangent import with_strong_rows, with_weak_rows
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.space import plan_blocks
+from solvers import refine as loop
+from solvers.backends import backend
+from solvers.boxes import Survivors, survivors
+from solvers.certify import Limits
+from solvers.check import check
+from solvers.engines import ENGINES
+from solvers.exhaustive import search
+from solvers.incumbent import Incumbent
+from solvers.pricing import joined, rows_of
+from solvers.refine import LEAST_GAP, Form, Refined, RefusedError, refine_among
+from solvers.result import Result
+from solvers.watching import Progress
+from tests.paths import INSTANCES
+from tests.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+
+BY_SOLVER = ("milp", "cpsat")
+SOLVERS = {"milp": "highs", "cpsat": "cpsat"}
+WIDE = (
+    "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
+    "compute_power=[100 W, 150 W, 200 W, 250 W]",
+    "l2_area=[20 mm^2, 80 mm^2]",
+)
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def step_time_question(seed: int) -> Instance:
+    return replace(random_question(seed), objective="step_time")
+
+
+def cold(instance: Instance) -> Survivors:
+    """Every plan that fits the best chip, and no design to start from."""
+    left = survivors(instance, float("inf"))
+    fitting = np.flatnonzero(np.isfinite(left.every))
+    nothing = Incumbent(float("inf"), left.root.box.low[0], None)
+    return replace(left, start=nothing, plans=rows_of(joined(list(plan_blocks(instance))), fitting), bounds=left.every[fitting])
+
+
+def from_cold(instance: Instance, solver: str) -> Refined:
+    return refine_among(instance, cold(instance), backend(solver), with_strong_rows, LEAST_GAP, time.monotonic() + 120, silent)
+
+
+def agrees(found: Refined | Result, true: float | None) -> bool:
+    """Within the gap asked, with a bound that no design is below."""
+    if true is None or found.value is None:
+        return true is found.value
+    return found.bound is not None and found.bound <= true <= found.value and found.value - found.bound <= LEAST_GAP * found.value
+
+
+FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
+
+
+@pytest.mark.parametrize("seed", FREE[3:10])
+def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
+    instance = step_time_question(seed)
+    true = search(instance, silent).value
+    assert all(agrees(from_cold(instance, solver), true) for solver in SOLVERS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [*FREE[:3], *FREE[10:]])
+def test_more_questions_from_a_cold_start(seed: int) -> None:
+    test_both_solvers_agree_with_counting_from_a_cold_start(seed)
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+@pytest.mark.parametrize("form", [with_strong_rows, with_weak_rows])
+def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is ruled out before it: both forms need several rounds, and end at the value that counting finds."""
+    monkeypatch.setattr(loop, "_SCREENS", 1)
+    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: Priced(np.full(len(needs), -np.inf), {}))
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    left = survivors(instance, float("inf"))
+    found = refine_among(instance, left, backend(solver), form, LEAST_GAP, time.monotonic() + 120, silent)
+    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    assert found.rounds > 2
+    assert found.plans == len(left.plans)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("name", ["tiny", "small", "gpt3-175b-pathfinding-7nm"])
+def test_engines_prove_the_ladder_and_agree_with_boxes(engine: str, name: str) -> None:
+    instance = read_instance(INSTANCES / f"{name}.yaml")
+    found, true = ENGINES[engine](instance, Limits(), silent), ENGINES["boxes"](instance, Limits(), silent).value
+    assert found.proved
+    assert agrees(found, true)
+    assert found.gap_asked == LEAST_GAP
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("text", [LSTM, GEMM])
+def test_other_workloads_and_objectives_are_refused_in_a_sentence(engine: str, text: str) -> None:
+    with pytest.raises(RefusedError, match=f"the {engine} engine answers step_time questions of transformers; use boxes"):
+        ENGINES[engine](ask(text), Limits(), silent)
+    with pytest.raises(RefusedError, match="use boxes"):
+        ENGINES[engine](ask(TINY_FREE, "objective=energy_per_token"), Limits(), silent)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("settings", [("budget.power=50 W",), ("workload.model=gpt3-175b",)])
+def test_where_no_design_keeps_the_limits_the_engines_say_so(engine: str, settings: tuple[str, ...]) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *settings), Limits(), silent)
+    assert (result.status, result.proved, result.design) == ("INFEASIBLE", True, None)
+    assert check(result, silent, cross_check=True).accepted
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: str) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(), silent)
+    assert "the solver's word" in check(result, silent).checked[-1]
+    crossed = check(result, silent, cross_check=True)
+    assert crossed.accepted
+    assert crossed.checked[-1].startswith("the engine boxes was asked as well")
+
+
+def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
+    """A solver that lied: a worse design is called proved. Its figures fit each other, and only another engine sees it."""
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    good, worse = ENGINES["milp"](instance, Limits(), silent), ENGINES["expert"](instance, Limits(), silent)
+    assert good.value is not None
+    assert worse.value is not None
+    assert worse.value > good.value
+    lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=True, status="OPTIMAL", proved_by=good.proved_by)
+    lie = replace(lie, relaxation=good.relaxation, rivals=good.rivals, trace=())
+    assert "bound: there is a design of" in " ".join(check(lie, silent, cross_check=True).refused)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_an_interrupt_leaves_the_best_design_and_a_bound_that_is_valid(engine: str) -> None:
+    instance = ask(TINY_FREE, *WIDE)
+
+    def impatient(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    result = ENGINES[engine](instance, Limits(), impatient)
+    assert result.stopped == "interrupted"
+    assert check(result, silent).accepted
