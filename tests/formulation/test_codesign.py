@@ -59,7 +59,7 @@ def cased(instance: Instance) -> Case:
     places = np.array(list(np.ndindex(*space.sizes)))
     every = corners(instance, space, Boxes(places, places))
     roots = values_of(instance, corners(instance, space, root), plans)[:, 0]
-    needs = memory_of(instance.workload, chip.best, instance.cluster, plans) + chip.best.reserved_memory
+    needs = memory_of(instance.workload, plans) + chip.best.reserved_memory
     return Case(instance, chip, plans, needs, roots, places, every, values_of(instance, every, plans))
 
 

@@ -106,7 +106,9 @@ def test_engines_prove_the_ladder_and_agree_with_boxes(engine: str, name: str) -
 @pytest.mark.parametrize("engine", BY_SOLVER)
 @pytest.mark.parametrize("text", [LSTM, GEMM])
 def test_other_workloads_and_objectives_are_refused_in_a_sentence(engine: str, text: str) -> None:
-    with pytest.raises(RefusedError, match=f"the {engine} engine answers step_time questions of transformers; use boxes"):
+    with pytest.raises(
+        RefusedError, match=f"the {engine} engine answers step_time questions of transformers without a limit on that time; use boxes"
+    ):
         ENGINES[engine](ask(text), Limits(), silent)
     with pytest.raises(RefusedError, match="use boxes"):
         ENGINES[engine](ask(TINY_FREE, "objective=energy_per_token"), Limits(), silent)
