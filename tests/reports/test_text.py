@@ -179,7 +179,8 @@ def test_a_design_over_its_limits_is_marked() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 6, 9, 22, 33, 44])
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
-    results = [solved(instance, engine) for engine in ENGINES]
+    unfit = set() if instance.objective == "step_time" else {"milp", "cpsat"}
+    results = [solved(instance, engine) for engine in ENGINES if engine not in unfit]
     for text in (*map(answer, results), comparison(results)):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
