@@ -329,12 +329,17 @@ def _check_target(path: Path | None, option: str = "--out") -> None:
     """Refuse a place that cannot be written before hours of work are lost on it."""
     if path is None or str(path) == "-":
         return
-    if path.is_dir():
-        _usage(f"{option} {path}: this is a directory (name a file)")
-    if not path.parent.is_dir():
-        _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        _usage(f"{option} {path}: this cannot be written (name a file in a folder of yours)")
+    from solvers.files import check_writable  # noqa: PLC0415
+
+    try:
+        if path.is_dir():
+            _usage(f"{option} {path}: this is a directory (name a file)")
+        if not path.parent.is_dir():
+            _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
+        check_writable(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        _usage(f"{option} {path}: this cannot be written, {reason} (name a file in a folder of yours)")
 
 
 def _usage(message: str) -> NoReturn:
