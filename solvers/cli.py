@@ -247,16 +247,20 @@ def _accuracy(options: argparse.Namespace) -> int:
 
     from instances.measured import read_measured  # noqa: PLC0415
     from reports.accuracy import document, plot, text  # noqa: PLC0415
-    from solvers.accuracy import accuracy, predictions  # noqa: PLC0415
+    from solvers.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
 
     _check_target(options.plot, "--plot")
-    if options.plot and (str(options.plot) == "-" or options.plot.resolve() == options.file.resolve()):
-        _usage(f"--plot {options.plot}: a picture goes into a file of its own (name another)")
-    measured = read_measured(options.file)
-    result, name = accuracy(measured, predictions(measured.measurements)[:, 0], options.by), options.file.name
-    if options.plot:
+    if str(options.plot) == "-":
+        _usage("--plot -: a picture goes into a file of its own (name one)")
+    _spare_data(options.plot, options.file, "--plot")
+    measured, name = read_measured(options.file), options.file.name
+    seconds = predictions(measured.measurements, with_variants)
+    result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
+    if options.plot and result.priced:
         write_whole(options.plot, plot(name, result))
+    elif options.plot:
+        sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
     sys.stdout.write(report)
     return ANSWERED if result.priced else INVALID
@@ -303,6 +307,14 @@ def _spare_question(path: Path | None, question: Path) -> None:
     """Refuse to put the answer in the place of the question."""
     if path is not None and path.exists() and question.exists() and path.samefile(question):
         _usage(f"--out {path}: this is the question itself (name another file)")
+
+
+def _spare_data(path: Path | None, data: Path, option: str) -> None:
+    """Refuse to put anything in the place of the measured runs."""
+    if path is None:
+        return
+    if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
+        _usage(f"{option} {path}: these are the measured runs themselves (name another file)")
 
 
 def _question(path: Path) -> Path:
