@@ -268,18 +268,17 @@ def _accuracy(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     from instances.measured import read_measured  # noqa: PLC0415
-    from instances.registry import device  # noqa: PLC0415
-    from solvers.calibrate import calibrate, registry_text  # noqa: PLC0415
+    from solvers.calibrate import calibrate, of_kind, registry_text, used_rows  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
     from solvers.progress import notes_on  # noqa: PLC0415
 
     _check_target(options.out)
-    kind = options.gpu.partition("-")[0]
+    _spare_data(options.out, options.file, "--out")
     try:
-        device(options.gpu)
-        rows = [row for row in read_measured(options.file).measurements if row.gpu.partition("-")[0] == kind]
+        rows = of_kind(read_measured(options.file), options.gpu, options.file.name)
+        sys.stderr.write(f"{used_rows(options.file.name, rows)}\n")
         with notes_on(sys.stderr) as note:
-            text = registry_text(calibrate(rows, note=note), options.file.name)
+            text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
     except ValueError as error:
         _usage(str(error))
     if options.out and str(options.out) != "-":
