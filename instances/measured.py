@@ -16,11 +16,13 @@ from crossflow.workload import Precision, Transformer
 from instances.measured_cells import UNSTATED, Row, read_rows
 from instances.measured_machines import Machine, gpu_named, is_certain, machine
 from instances.measured_words import (
+    OTHER,
     Family,
     Framework,
     experts_of,
     family_of,
     framework_of,
+    is_derived,
     precision_of,
     recompute_of,
     trains_adapters,
@@ -134,11 +136,11 @@ def _measurement(row: Row) -> Measurement:
     words, inferred = row.words, list[str]()
     if trains_adapters(words["model"], words["note"]):
         raise _RejectedError("fine-tuning of adapters is not modelled")
-    seconds, derived = _seconds(row)
+    seconds, derived = _seconds(row, inferred)
     place = machine(words["gpu"], words["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
     if not is_certain(words["gpu"]):
         inferred.append("gpu")
-    stack = framework_of(words["framework"], place.gpu)
+    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu), OTHER, inferred)
     workload = _workload(row, stack, inferred)
     _check_precision(place.gpu, workload.precision)
     cluster = _cluster(row, place)
@@ -162,11 +164,11 @@ def _measurement(row: Row) -> Measurement:
     )
 
 
-def _seconds(row: Row) -> tuple[float, bool]:
+def _seconds(row: Row, inferred: list[str]) -> tuple[float, bool]:
     """The step time, and whether it is derived: batch x sequence tokens over the tokens a second of all devices, if not stated."""
     stated, rate = row.numbers["time_per_iter_s"], row.numbers["tokens_per_s_per_gpu"]
     if stated is not None:
-        return stated, row.words["time_kind"].casefold().startswith("derived")
+        return stated, _stated_or(row, "time_kind", is_derived, False, inferred)
     batch, sequence, devices = (row.counts[name] for name in ("gbs", "seq", "gpus"))
     if rate is None or batch is None or sequence is None or devices is None:
         raise _RejectedError("no step time is stated, and none can be derived from tokens a second")

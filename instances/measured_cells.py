@@ -28,6 +28,8 @@ LARGEST: Final = 16 << 20  # bytes
 LARGEST_COUNT: Final = 1 << 31
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Signs that a terminal would obey, all but tabs and line ends."""
 _YES_NO: Final[Mapping[str, bool]] = {
     "1": True,
     "true": True,
@@ -79,8 +81,9 @@ def _text(path: Path, source: str) -> str:
         raise _refused(source, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text (save the file as CSV in UTF-8)", line) from error
     except ValueError as error:
         raise _refused(source, str(error)) from error
-    if "\0" in text:
-        raise _refused(source, "this is not text (name a CSV file)", text[: text.index("\0")].count("\n") + 1)
+    if (control := _CONTROL.search(text)) is not None:
+        message = f"this is not text: it holds the control character 0x{ord(control[0]):02x} (remove it, or name a CSV file)"
+        raise _refused(source, message, text[: control.start()].count("\n") + 1)
     return text
 
 

@@ -80,10 +80,16 @@ _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     (r"megatron.?core|nemo|megatron.?bridge|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
     (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
     ("torchtitan", TORCHTITAN),
-    (r"fsdp|composer|zero[\s-]?3", FSDP),
+    (r"fsdp|fully.?sharded|composer|zero[\s-]?3", FSDP),
     (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
     ("megatron", MEGATRON),
+    (r"\bddp\b|data\s?parallel|^pytorch$|^none$", OTHER),
 )
+FRAMEWORKS: Final = (
+    *("Megatron-LM", "Megatron-DeepSpeed", "Megatron-Core", "Megatron-Bridge", "NeMo", "InternEvo", "Megatron-LLaMA"),
+    *("torchtitan", "FSDP", "Composer", "ZeRO-3", "DDP"),
+)
+"""The words of the patterns above, as a message names them."""
 _NEWER: Final = re.compile("h100|h200|b200")
 """Devices that came with the successor of the early Megatron."""
 
@@ -134,10 +140,23 @@ def zero_of(word: str) -> int:
 
 
 def framework_of(word: str, gpu: str) -> Framework:
-    """The defaults of a training stack; an early Megatron cannot have run on a device that came after it."""
+    """The defaults of a training stack; an early Megatron cannot have run on a device that came after it.
+
+    A ValueError for a stack that is not known: its defaults decide how long a step is predicted to take.
+    """
     plain = word.casefold()
-    found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), OTHER)
+    found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
+    if found is None:
+        raise ValueError(f"framework {quoted(word)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
     return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
+
+
+def is_derived(word: str) -> bool:
+    """Whether a time was computed from another figure of its source instead of read from a clock."""
+    kind = next((kind for kind in ("measured", "derived") if word.casefold().startswith(kind)), None)
+    if kind is None:
+        raise ValueError(f"time_kind {quoted(word)} is not understood (measured or derived)")
+    return kind == "derived"
 
 
 def family_of(model: str, hidden: int, ffn: int | None) -> Family:

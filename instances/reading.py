@@ -163,7 +163,8 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
     )
     _check_size(instance, report)
     if file.objective == "worst_step_time" and not (isinstance(hardware, Hardware) and hardware.variants):
-        report("objective", "the worst of several sets of constants needs a device that has them (such as hardware: a100-80g)")
+        remedy = "such as hardware: a100-80g, without a section `efficiency`"
+        report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
 
 
@@ -272,10 +273,6 @@ def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> E
                 f"efficiency.{name}",
                 f"{value} is out of range, {'a share above 0 and up to 1' if name in _SHARES else '0 or more'} is needed",
             )
-    return _overlaid(usual, given)
-
-
-def _overlaid(usual: Efficiency, given: dict[str, float]) -> Efficiency:
     return replace(usual, **{name: value for name, value in given.items() if name in _CONSTANTS})
 
 
@@ -296,8 +293,9 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardwa
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
     own = _efficiency(built.efficiency, file.efficiency, report)
-    variants = tuple(_overlaid(constants, file.efficiency) for constants in built.variants)
-    return replace(built, links=links, efficiency=own, variants=variants, error=None if file.efficiency else built.error)
+    if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
+        built = replace(built, variants=(), error=None)
+    return replace(built, links=links, efficiency=own)
 
 
 def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHardware | None:

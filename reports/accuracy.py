@@ -10,17 +10,20 @@ from reports.scatter import Labels, Series, scatter
 from solvers.accuracy import BY, Accuracy, Line, Priced, worst
 
 _PAGE: Final = 108
-_LABEL: Final = 35
+_LABEL: Final = 26
 _BAND: Final = 0.10
 _LISTED: Final = 6
 _NONE: Final = "-"
-_ERROR_TITLES: Final = ("rows", "rejected", "mean", "median", "bias", "median", "largest")
+_ERROR_TITLES: Final = ("rows", "rejected", "mean", "median", "bias", "median", "largest", "in range")
 _RANK_TITLES: Final = ("questions", "tau", "regret", "largest", "best")
+_ERROR_WIDTHS: Final = (7, 9, 8, 8, 8, 8, 9, 15)
+_RANK_WIDTHS: Final = (11, 9, 9, 9, 9)
 
 _LEGEND: Final = (
     "Errors are predicted over measured time, less 1: mean and median of their sizes, then of themselves with their signs, and the "
     "largest. Derived times come from tokens a second and are never mixed with measured ones. A row that repeats the settings and the "
-    "time of another counts once."
+    "time of another counts once. In range are runs inside the likely range, from the least to the greatest step time by the device's "
+    "central, optimistic and pessimistic constants."
 )
 _RANKS: Final = (
     "A question is a model, batch and machine with at least three plans that were measured. tau is Kendall's tau-a, 1 for the measured "
@@ -53,14 +56,18 @@ def document(name: str, result: Accuracy) -> dict[str, Any]:
     }
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def plot(name: str, result: Accuracy) -> str:
-    """Measured against predicted seconds as SVG, one colour a label, hollow circles for derived times."""
+    """Measured against predicted seconds as SVG, one colour and shape a label, hollow marks for derived times."""
     summary = "; ".join(
-        f"{_times(line)}: {line.errors.rows} runs, mean error {line.errors.mean:.1%}" for line in result.totals if line.errors
+        f"{_times(line)}: {_counted(line.errors.rows, 'run')}, mean error {line.errors.mean:.1%}" for line in result.totals if line.errors
     )
     labels = Labels(
         title=f"{name}: predicted and measured step times",
-        description=f"Each circle is a run; the band is {_BAND:.0%} around equality. {summary or 'No run could be priced'}.",
+        description=f"Each mark is a run; the band is {_BAND:.0%} around equality. {summary or 'No run could be priced'}.",
         across="measured seconds",
         upward="predicted seconds",
     )
@@ -78,48 +85,48 @@ def _headline(name: str, result: Accuracy) -> list[str]:
     priced, rejected = len(result.priced), len(result.rejected)
     inferred = sum(bool(row.run.inferred) for row in result.priced)
     filled = f" ({inferred:,} with a setting that the source does not state)" if inferred else ""
-    return _wrapped(f"{name}: ", f"{priced + rejected:,} rows, {priced:,} priced{filled}, {rejected:,} rejected")
+    return _wrapped(f"{name}: ", f"{_counted(priced + rejected, 'row')}, {priced:,} priced{filled}, {rejected:,} rejected")
 
 
 # --- tables --------------------------------------------------------------------------------------------------------------------------
 
 
 def _error_table(result: Accuracy) -> Iterator[str]:
-    yield _cells(result.by, "times", _ERROR_TITLES)
+    yield _cells(result.by, "times", _ERROR_TITLES, _ERROR_WIDTHS)
     labels = set[str]()
     for line in result.lines:
         rejected = result.rejected_by_label[line.label] if line.label not in labels else 0
         labels.add(line.label)
-        yield from _labelled(line, _error_cells(line, rejected))
+        yield from _labelled(line, _error_cells(line, rejected), _ERROR_WIDTHS)
     for place, line in enumerate(result.totals):
-        yield from _labelled(line, _error_cells(line, len(result.rejected) if place == 0 else 0))
+        yield from _labelled(line, _error_cells(line, len(result.rejected) if place == 0 else 0), _ERROR_WIDTHS)
 
 
 def _error_cells(line: Line, rejected: int) -> tuple[str, ...]:
     found, refused = line.errors, f"{rejected:,}" if rejected else _NONE
     if found is None:
-        return "0", refused, *(_NONE,) * 5
+        return "0", refused, *(_NONE,) * 6
     signed = (f"{value:+.1%}" for value in (found.bias, found.median_bias, found.largest))
-    return f"{found.rows:,}", refused, f"{found.mean:.1%}", f"{found.median:.1%}", *signed
+    inside = _NONE if line.in_range is None else f"{line.in_range.inside:,} of {line.in_range.rows:,}"
+    return f"{found.rows:,}", refused, f"{found.mean:.1%}", f"{found.median:.1%}", *signed, inside
 
 
 def _ranking_table(lines: Sequence[Line], by: str) -> Iterator[str]:
-    yield _cells(by, "times", _RANK_TITLES)
+    yield _cells(by, "times", _RANK_TITLES, _RANK_WIDTHS)
     for line in lines:
         if (found := line.ranking) is not None:
             figures = (f"{found.tau:.2f}", f"{found.mean_regret:.1%}", f"{found.largest_regret:.1%}", f"{found.best_found:.0%}")
-            yield from _labelled(line, (f"{found.groups:,}", *figures))
+            yield from _labelled(line, (f"{found.groups:,}", *figures), _RANK_WIDTHS)
 
 
-def _labelled(line: Line, cells: Sequence[str]) -> list[str]:
+def _labelled(line: Line, cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     """A row of a table; a label that is too long goes on below."""
     first, *more = wrap(line.label, _LABEL) or [""]
-    return [_cells(first, _times(line), cells), *(f"    {part}" for part in more)]
+    return [_cells(first, _times(line), cells, widths), *(f"    {part}" for part in more)]
 
 
-def _cells(label: str, times: str, cells: Sequence[str]) -> str:
-    first, *others = cells
-    return f"  {label:<{_LABEL}}  {times:<8}{first:>9}" + "".join(f"{cell:>9}" for cell in others)
+def _cells(label: str, times: str, cells: Sequence[str], widths: Sequence[int]) -> str:
+    return f"  {label:<{_LABEL}}  {times:<8}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _times(line: Line) -> str:
@@ -170,5 +177,6 @@ def _run_document(row: Priced) -> dict[str, Any]:
         "measured": run.seconds,
         "predicted": row.seconds,
         "error": row.error,
+        "likely": None if row.likely is None else list(row.likely),
         "inferred": list(run.inferred),
     }

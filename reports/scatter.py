@@ -12,14 +12,22 @@ from typing import Final
 _SIDE: Final = 520.0
 _LEFT, _TOP, _BOTTOM, _ROW = 70.0, 40.0, 50.0, 18.0
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00", "#555555")
-"""Told apart by most colour-blind readers (Okabe and Ito 2008); the last is for all further series."""
+"""Told apart by most colour-blind readers (Okabe and Ito 2008), with black instead of their yellow, which white paper swallows."""
+_SHAPES: Final = (
+    "",
+    "M{west:.1f} {north:.1f}H{east:.1f}V{south:.1f}H{west:.1f}Z",
+    "M{x:.1f} {north:.1f}L{east:.1f} {south:.1f}H{west:.1f}Z",
+    "M{x:.1f} {north:.1f}L{east:.1f} {y:.1f}L{x:.1f} {south:.1f}L{west:.1f} {y:.1f}Z",
+)
+"""Circle, square, triangle and diamond: each for as many series as there are colours; from the 33rd series on they come again."""
+_MOST_TICKS: Final = 8
 _LONGEST: Final = 70
 _MARGIN: Final = 1.15
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points (x, y) of one kind, as full or as hollow circles."""
+    """Points (x, y) of one kind, as full or as hollow marks."""
 
     label: str
     hollow: bool
@@ -68,7 +76,7 @@ def scatter(series: Sequence[Series], labels: Labels, band: float) -> str:
             *_frame(scale, band),
             _text(_LEFT + _SIDE / 2.0, _TOP + _SIDE + 38.0, labels.across, "middle"),
             f'<g transform="rotate(-90 18 {_TOP + _SIDE / 2.0:g})">{_text(18.0, _TOP + _SIDE / 2.0, labels.upward, "middle")}</g>',
-            *(_circles(one, place, scale) for place, one in enumerate(series)),
+            *(_marks(one, place, scale) for place, one in enumerate(series)),
             *_legend(series),
             "</svg>\n",
         ]
@@ -103,27 +111,35 @@ def _frame(scale: _Scale, band: float) -> Iterator[str]:
 
 
 def _ticks(scale: _Scale) -> list[float]:
-    """Powers of ten; with 2 and 5 times them where there are few."""
-    powers = range(floor(scale.low), ceil(scale.high) + 1)
+    """Powers of ten, or of a hundred and so on where there are too many; with 2 and 5 times them where there are few."""
+    first, last = ceil(scale.low), floor(scale.high)
+    stride = max(1, ceil((last - first + 1) / _MOST_TICKS))
+    powers = range(first - 1, last + 1) if stride == 1 else range(-(-first // stride) * stride, last + 1, stride)
     factors = (1.0,) if scale.high - scale.low > 3.0 else (1.0, 2.0, 5.0)
     ticks = [factor * 10.0**power for power in powers for factor in factors]
     return [tick for tick in ticks if scale.low <= log10(tick) <= scale.high]
 
 
-def _circles(one: Series, place: int, scale: _Scale) -> str:
-    circles = "".join(f'<circle cx="{scale.across(x):.1f}" cy="{scale.upward(y):.1f}" r="3"/>' for x, y in one.points)
-    return f"<g {_look(one, place)}>{circles}</g>"
+def _marks(one: Series, place: int, scale: _Scale) -> str:
+    return f"<g {_look(one, place)}>{''.join(_mark(place, scale.across(x), scale.upward(y), 3.0) for x, y in one.points)}</g>"
+
+
+def _mark(place: int, x: float, y: float, size: float) -> str:
+    shape = _SHAPES[place // len(_COLOURS) % len(_SHAPES)]
+    if not shape:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"/>'
+    return f'<path d="{shape.format(x=x, y=y, west=x - size, east=x + size, north=y - size, south=y + size)}"/>'
 
 
 def _look(one: Series, place: int) -> str:
-    colour = _COLOURS[min(place, len(_COLOURS) - 1)]
+    colour = _COLOURS[place % len(_COLOURS)]
     return f'fill="none" stroke="{colour}"' if one.hollow else f'fill="{colour}" fill-opacity="0.6"'
 
 
 def _legend(series: Sequence[Series]) -> Iterator[str]:
     for place, one in enumerate(series):
         y = _TOP + _SIDE + _BOTTOM + _ROW * (place + 0.5)
-        yield f'<circle cx="{_LEFT + 6.0:g}" cy="{y - 4.0:g}" r="4" {_look(one, place)}/>'
+        yield f"<g {_look(one, place)}>{_mark(place, _LEFT + 6.0, y - 4.0, 4.0)}</g>"
         yield _text(_LEFT + 18.0, y, one.label if len(one.label) <= _LONGEST else f"{one.label[: _LONGEST - 3]}...", "start")
 
 

@@ -4,7 +4,7 @@ Measured and derived times (from tokens a second) are never in one figure. Rows 
 successive editions of a table do, count once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Final, TypeAlias, TypeVar
@@ -23,6 +23,7 @@ from solvers.ranking import Choice, Ranking, ranking
 K = TypeVar("K")
 T = TypeVar("T")
 DeviceOf: TypeAlias = Callable[[Measurement], Hardware]
+Range: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,21 @@ class Priced:
 
     run: Measurement
     seconds: float
+    likely: Range | None = None
+    """From the least to the greatest step time over the device's sets of constants; None where it has but one."""
 
     @property
     def error(self) -> float:
         """Predicted over measured, less 1."""
         return self.seconds / self.run.seconds - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """How many of the runs that have a likely range were measured inside it."""
+
+    inside: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,8 @@ class Line:
     repeats: int
     """Rows that are left out because another has the same settings and time."""
     errors: Errors | None
+    in_range: InRange | None
+    """None where no device has other sets of constants."""
     ranking: Ranking | None
 
 
@@ -104,9 +117,25 @@ def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = devic
     return seconds
 
 
-def accuracy(measured: Measured, seconds: Array, by: str = "source") -> Accuracy:
-    """The errors of one column of `predictions`, by source, gpu or model and over all."""
-    priced = tuple(Priced(run, float(time)) for run, time in zip(measured.measurements, seconds, strict=True))
+def with_variants(run: Measurement) -> Hardware:
+    """The run's device under its central constants, then under its optimistic and its pessimistic ones."""
+    hardware = device_for(run)
+    sets = [hardware.efficiency, *hardware.variants]
+    values = {field.name: [getattr(constants, field.name) for constants in sets] for field in fields(hardware.efficiency)}
+    varied = {name: np.array(figures) for name, figures in values.items() if len(set(figures)) > 1}
+    return replace(hardware, efficiency=replace(hardware.efficiency, **varied), variants=())
+
+
+def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | None]:
+    """The range of each row of `predictions` by `with_variants`, as `solve` gives it; None for devices with one set of constants."""
+    ranges = zip(seconds.min(axis=1).tolist(), seconds.max(axis=1).tolist(), strict=True)
+    return [found if device_for(run).variants else None for run, found in zip(measurements, ranges, strict=True)]
+
+
+def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Sequence[Range | None] | None = None) -> Accuracy:
+    """The errors of one column of `predictions`, by source, gpu or model and over all, and how many runs are inside their ranges."""
+    known = [None] * len(measured.measurements) if ranges is None else ranges
+    priced = tuple(Priced(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
     label = BY[by]
     rows: list[Measurement | Rejected] = [*measured.measurements, *measured.rejected]
     labels = dict.fromkeys(label(row) for row in sorted(rows, key=lambda row: row.line))
@@ -158,13 +187,27 @@ def _lines(label: str, rows: Sequence[Priced]) -> tuple[Line, ...]:
     """A line for measured and one for derived times, as far as there are any; an empty line without either."""
     kinds = _by(rows, lambda row: row.run.derived)
     lines = tuple(_line(label, derived, kinds[derived]) for derived in (False, True) if derived in kinds)
-    return lines or (Line(label, None, 0, 0, None, None),)
+    return lines or (Line(label, None, 0, 0, None, None, None),)
 
 
 def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
-    once = [same[0] for same in _by(rows, lambda row: (_setting(row.run), row.run.plan, row.run.seconds)).values()]
+    once = [same[0] for same in _by(rows, lambda row: _identity(row.run)).values()]
     inferred = sum(bool(row.run.inferred) for row in once)
-    return Line(label, derived, inferred, len(rows) - len(once), errors(once), ranking(choices(rows)))
+    return Line(label, derived, inferred, len(rows) - len(once), errors(once), _in_range(once), ranking(choices(rows)))
+
+
+def _in_range(rows: Sequence[Priced]) -> InRange | None:
+    inside = [row.likely[0] <= row.run.seconds <= row.likely[1] for row in rows if row.likely is not None]
+    return InRange(sum(inside), len(inside)) if inside else None
+
+
+def distinct(measurements: Sequence[Measurement]) -> int:
+    """How many runs there are without those that repeat the settings and the time of another."""
+    return len({_identity(run) for run in measurements})
+
+
+def _identity(run: Measurement) -> Hashable:
+    return _setting(run), run.plan, run.seconds
 
 
 def _nodes(row: Measurement | Rejected) -> str:

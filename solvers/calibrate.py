@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossflow.arrays import Array
-from instances.measured import Measurement
+from instances.measured import Measured, Measurement
+from instances.registry import device
+from solvers.accuracy import distinct
 from solvers.cross_validation import by_model, by_source, enough, folds, left_out_errors, without
 from solvers.fitting import Constant, Note, Task, fitted, relative, row_weights, source_means, unnoted
 from solvers.uncertainty import extremes, intervals, outside, resampled, tilted
@@ -61,10 +63,10 @@ class Calibration:
 
 def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ...] = CONSTANTS, note: Note = unnoted) -> Calibration:
     """Constants for rows that all come from one kind of device."""
-    if not enough(len(measurements), constants):
-        raise ValueError(
-            f"{len(measurements)} rows are too few to fit {len(constants)} constants (at least {2 * len(constants)} are needed)"
-        )
+    rows = distinct(measurements)
+    if not enough(rows, constants):
+        counted = f"{rows} distinct row{' is' if rows == 1 else 's are'}"
+        raise ValueError(f"{counted} too few to fit {len(constants)} constants (at least {2 * len(constants)} are needed)")
     weights = row_weights(measurements, np.ones(len(measurements), bool))
     sources, models = folds(measurements, constants, by_source), folds(measurements, constants, by_model)
     points = fitted(measurements, constants, [Task(weights), *without(measurements, [*sources, *models])], note)
@@ -91,6 +93,33 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
             for constant, (low, high) in zip(constants, intervals(around[: len(resamples)]), strict=True)
         },
     )
+
+
+def of_kind(measured: Measured, gpu: str, name: str) -> Measured:
+    """The rows of the file `name` of all devices of one kind: an A100 of 40 GB and one of 80 GB differ in their memory only.
+
+    A ValueError where none can be priced, or the registry has no such device.
+    """
+    device(gpu)
+    kind = gpu.partition("-")[0]
+    found = Measured(
+        measurements=tuple(row for row in measured.measurements if row.gpu.partition("-")[0] == kind),
+        rejected=tuple(row for row in measured.rejected if row.gpu.partition("-")[0] == kind),
+    )
+    if not found.measurements:
+        others = Counter(row.gpu for row in measured.measurements)
+        listed = ", ".join(f"{count:,} of {other}" for other, count in others.most_common()) or "none of any device"
+        refused = f", and {len(found.rejected):,} of {kind} that cannot be" if found.rejected else ""
+        raise ValueError(f"{name} has no row of {gpu} or another {kind} that can be priced ({listed}{refused}; see `crossopt accuracy`)")
+    return found
+
+
+def used_rows(name: str, rows: Measured) -> str:
+    """One line on the rows of one kind of device that a fit uses, and on those that it cannot."""
+    used, once, rejected = len(rows.measurements), distinct(rows.measurements), len(rows.rejected)
+    reasons = "; ".join(f"{count:,}: {reason}" for reason, count in Counter(row.reason for row in rows.rejected).most_common())
+    told = f" ({reasons})" if reasons else ""
+    return f"{name}: {used:,} row{'' if used == 1 else 's'} of this kind to fit, {once:,} distinct; {rejected:,} rejected{told}"
 
 
 def _named(constants: tuple[Constant, ...], point: Array) -> dict[str, float]:

@@ -248,16 +248,20 @@ def _accuracy(options: argparse.Namespace) -> int:
 
     from instances.measured import read_measured  # noqa: PLC0415
     from reports.accuracy import document, plot, text  # noqa: PLC0415
-    from solvers.accuracy import accuracy, predictions  # noqa: PLC0415
+    from solvers.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
 
     _check_target(options.plot, "--plot")
-    if options.plot and (str(options.plot) == "-" or options.plot.resolve() == options.file.resolve()):
-        _usage(f"--plot {options.plot}: a picture goes into a file of its own (name another)")
-    measured = read_measured(options.file)
-    result, name = accuracy(measured, predictions(measured.measurements)[:, 0], options.by), options.file.name
-    if options.plot:
+    if str(options.plot) == "-":
+        _usage("--plot -: a picture goes into a file of its own (name one)")
+    _spare_data(options.plot, options.file, "--plot")
+    measured, name = read_measured(options.file), options.file.name
+    seconds = predictions(measured.measurements, with_variants)
+    result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
+    if options.plot and result.priced:
         write_whole(options.plot, plot(name, result))
+    elif options.plot:
+        sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
     sys.stdout.write(report)
     return ANSWERED if result.priced else INVALID
@@ -265,18 +269,17 @@ def _accuracy(options: argparse.Namespace) -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     from instances.measured import read_measured  # noqa: PLC0415
-    from instances.registry import device  # noqa: PLC0415
-    from solvers.calibrate import calibrate, registry_text  # noqa: PLC0415
+    from solvers.calibrate import calibrate, of_kind, registry_text, used_rows  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
     from solvers.progress import notes_on  # noqa: PLC0415
 
     _check_target(options.out)
-    kind = options.gpu.partition("-")[0]
+    _spare_data(options.out, options.file, "--out")
     try:
-        device(options.gpu)
-        rows = [row for row in read_measured(options.file).measurements if row.gpu.partition("-")[0] == kind]
+        rows = of_kind(read_measured(options.file), options.gpu, options.file.name)
+        sys.stderr.write(f"{used_rows(options.file.name, rows)}\n")
         with notes_on(sys.stderr) as note:
-            text = registry_text(calibrate(rows, note=note), options.file.name)
+            text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
     except ValueError as error:
         _usage(str(error))
     if options.out and str(options.out) != "-":
@@ -325,6 +328,14 @@ def _spare_question(path: Path | None, question: Path) -> None:
         _usage(f"--out {path}: this is the question itself (name another file)")
 
 
+def _spare_data(path: Path | None, data: Path, option: str) -> None:
+    """Refuse to put anything in the place of the measured runs."""
+    if path is None:
+        return
+    if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
+        _usage(f"{option} {path}: these are the measured runs themselves (name another file)")
+
+
 def _question(path: Path) -> Path:
     """The file that is meant: a path, or the name of an instance that comes along."""
     if path.exists() or path.suffix:
@@ -349,12 +360,17 @@ def _check_target(path: Path | None, option: str = "--out") -> None:
     """Refuse a place that cannot be written before hours of work are lost on it."""
     if path is None or str(path) == "-":
         return
-    if path.is_dir():
-        _usage(f"{option} {path}: this is a directory (name a file)")
-    if not path.parent.is_dir():
-        _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        _usage(f"{option} {path}: this cannot be written (name a file in a folder of yours)")
+    from solvers.files import check_writable  # noqa: PLC0415
+
+    try:
+        if path.is_dir():
+            _usage(f"{option} {path}: this is a directory (name a file)")
+        if not path.parent.is_dir():
+            _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
+        check_writable(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        _usage(f"{option} {path}: this cannot be written, {reason} (name a file in a folder of yours)")
 
 
 def _usage(message: str) -> NoReturn:

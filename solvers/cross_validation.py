@@ -6,6 +6,7 @@ import numpy as np
 
 from crossflow.arrays import Array, Mask
 from instances.measured import Measurement
+from solvers.accuracy import distinct
 from solvers.fitting import Constant, Note, Task, fitted, relative, row_weights, source_means, unnoted
 
 FoldOf = Callable[[Measurement], Hashable]
@@ -38,11 +39,15 @@ def folds(measurements: Sequence[Measurement], constants: tuple[Constant, ...], 
     """The rows of each fold without which enough rows remain to fit the constants."""
     labels = [fold_of(row) for row in measurements]
     masks = [np.array([other == label for other in labels]) for label in dict.fromkeys(labels)]
-    return [mask for mask in masks if enough(int(np.sum(~mask)), constants)]
+    return [
+        mask
+        for mask in masks
+        if enough(distinct([row for row, left_out in zip(measurements, mask, strict=True) if not left_out]), constants)
+    ]
 
 
 def enough(rows: int, constants: tuple[Constant, ...]) -> bool:
-    """Whether so many rows can tell the constants: two for each at the least."""
+    """Whether so many distinct rows can tell the constants: two for each at the least."""
     return rows >= 2 * len(constants)
 
 

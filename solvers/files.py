@@ -1,5 +1,6 @@
 """Results as files: read with care, written whole or not at all."""
 
+import errno
 import json
 import os
 import stat
@@ -38,6 +39,21 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """An OSError if `write_whole` could not write there, found by making a file beside it and removing that again.
+
+    Permissions do not tell: a superuser has them all, and yet cannot write to /proc or to a disk that is mounted to be read.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if target.exists() and not target.is_file():
+        return
+    handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
+    os.close(handle)
+    Path(name).unlink()
 
 
 def read_result(path: Path) -> Result:

@@ -9,7 +9,7 @@ from crossflow.hardware import Cluster
 from crossflow.plan import Plan, broken_rules
 from instances.measured import Measured, Measurement, device_for, read_measured
 from instances.measured_machines import SUSTAINED, gpu_named, is_certain
-from instances.measured_words import family_of, framework_of, precision_of, recompute_of, zero_of
+from instances.measured_words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, zero_of
 from instances.registry import device
 from tests.paths import reference
 
@@ -103,6 +103,18 @@ def test_what_is_filled_in_is_named(file: Path) -> None:
     run = one(file, {"gpu": "A100", "vocab": "", "heads": "", "recompute": "", "zero_fsdp": "", "ffn": "", "precision": ""})
     assert set(run.inferred) == {"gpu", "vocab", "heads", "recompute", "zero_fsdp", "ffn", "precision", "seq_parallel"}
     assert (run.workload.heads, run.workload.ffn, run.plan.recompute) == (16, 8192, "full")
+
+
+@pytest.mark.parametrize("column", ["framework", "time_kind"])
+def test_a_framework_or_kind_of_time_that_is_not_stated_is_named_too(column: str, file: Path) -> None:
+    """The framework decides the attention, the gradients and what overlaps; nothing said counts as plain data parallelism."""
+    stated, left = one(file, {"framework": "DDP"}), one(file, {"framework": "DDP", column: ""})
+    assert set(left.inferred) - set(stated.inferred) == {column}
+    assert (left.workload, left.plan, left.derived) == (stated.workload, stated.plan, False)
+
+
+def test_every_framework_that_a_message_names_is_understood() -> None:
+    assert all(framework_of(name, "a100-80g") for name in FRAMEWORKS)
 
 
 def test_heads_are_inferred_so_that_a_node_can_share_them(file: Path) -> None:
@@ -270,6 +282,8 @@ def test_words_for_precisions(word: str, meaning: str) -> None:
         ("zero_fsdp", "HSDP", "sharding over a part of the ranks"),
         ("zero_fsdp", "ZeRO (see note)", "is not understood"),
         ("recompute", "sometimes", "is not understood"),
+        ("framework", "Megatorn-LM", "framework 'Megatorn-LM' is not understood (one of Megatron-LM, Megatron-DeepSpeed, "),
+        ("time_kind", "estimated", "time_kind 'estimated' is not understood (measured or derived)"),
         ("precision", "NVFP4", "has no precision like"),
         ("precision", "fp8", "does not compute in fp8"),
     ],
@@ -292,7 +306,8 @@ def test_an_early_framework_cannot_run_on_a_later_device() -> None:
         ("NeMo/Megatron-Core", "h100-sxm", 4.0, "both", 1),
         ("Composer FSDP", "a100-40g", 2.0, "data", 3),
         ("torchtitan", "h100-sxm", 4.0, "data", 3),
-        ("", "a100-80g", 4.0, "data", 0),
+        ("PyTorch DDP", "a100-80g", 4.0, "data", 0),
+        ("Fully Sharded Data Parallel", "a100-80g", 2.0, "data", 3),
     ],
 )
 def test_frameworks_have_their_own_exchanges(word: str, gpu: str, gradient: float, overlap: str, zero: int) -> None:

@@ -61,7 +61,10 @@ def test_a_row_of_another_length_is_a_fault(file: Path) -> None:
         (",".join(REQUIRED).encode() + b"\n", "there are no rows below the header"),
         (",".join(REQUIRED).encode() + b'\n"never closed,', "this is not CSV"),
         (b"source,\xff\n", "byte 0xff is not UTF-8 text"),
-        (b"source,\0\n", "this is not text"),
+        (b"source,\0\n", "this is not text: it holds the control character 0x00"),
+        (b"source,a\nb,\x1b[31m\n", "2: : this is not text: it holds the control character 0x1b"),
+        (b"source,\x07\x07\n", "1: : this is not text: it holds the control character 0x07"),
+        ("source,\x9b31m\n".encode(), "1: : this is not text: it holds the control character 0x9b"),
     ],
 )
 def test_what_is_no_table_is_refused_in_a_sentence(data: bytes, message: str, file: Path) -> None:

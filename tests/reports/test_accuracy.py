@@ -29,7 +29,8 @@ def result(tmp_path: Path) -> Accuracy:
     rows += [f"short,{start},1,1,2,64,1.0,derived,Megatron-LM 2021", f"short,{start.replace('A100-80GB', 'abacus')},1,1,2,64,9,measured,"]
     path = tmp_path / "runs.csv"
     path.write_text("\n".join([COLUMNS, *rows]) + "\n", encoding="utf-8")
-    return accuracy(read_measured(path), np.array([1.1, 1.0, 1.2, 5.0, 1.0]))
+    ranges = [(1.0, 1.2), (0.9, 1.1), (1.2, 1.5), (4.0, 6.0), None]
+    return accuracy(read_measured(path), np.array([1.1, 1.0, 1.2, 5.0, 1.0]), ranges=ranges)
 
 
 def test_the_table_has_the_figures(result: Accuracy) -> None:
@@ -37,7 +38,7 @@ def test_the_table_has_the_figures(result: Accuracy) -> None:
     lines = text("runs.csv", result, 0).splitlines()
     assert lines[0] == "runs.csv: 6 rows, 5 priced (5 with a setting that the source does not state), 1 rejected"
     assert re.split(r"\s{2,}", lines[3].strip()) == [
-        "a source of which the name is so",
+        "a source of which the name",
         "measured",
         "4",
         "-",
@@ -46,9 +47,10 @@ def test_the_table_has_the_figures(result: Accuracy) -> None:
         "+18.3%",
         "-3.3%",
         "+100.0%",
+        "2 of 4",
     ]
-    assert lines[4] == "    long that it cannot stand in a"
-    assert lines[6].split() == ["short", "derived", "1", "1", "0.0%", "0.0%", "+0.0%", "+0.0%", "+0.0%"]
+    assert lines[4] == "    is so long that it cannot"
+    assert lines[6].split() == ["short", "derived", "1", "1", "0.0%", "0.0%", "+0.0%", "+0.0%", "+0.0%", "-"]
     ranked = next(line for line in lines if line.startswith("  all") and line.endswith("0%") and len(line.split()) == 7)
     assert ranked.split() == ["all", "measured", "1", "0.67", "20.0%", "20.0%", "0%"]
 
@@ -75,6 +77,8 @@ def test_the_document_holds_every_run_and_survives_json(result: Accuracy) -> Non
     assert [(run["line"], run["measured"], run["predicted"]) for run in found["runs"]][:2] == [(2, 1.0, 1.1), (3, 1.2, 1.0)]
     assert [line["times"] for line in found["lines"]] == ["measured", "derived"]
     assert found["lines"][0]["ranking"]["groups"] == 1
+    assert [line["in_range"] for line in found["lines"]] == [{"inside": 2, "rows": 4}, None]
+    assert [run["likely"] for run in found["runs"]][3:] == [[4.0, 6.0], None]
     assert found["rejected"][0]["gpu"] == "abacus"
 
 
@@ -84,9 +88,9 @@ def test_the_picture_is_sound_svg_with_a_circle_for_every_run(result: Accuracy) 
     space = "{http://www.w3.org/2000/svg}"
     assert root.get("role") == "img"
     assert root.findtext(f"{space}title") == "runs.csv: predicted and measured step times"
-    assert "measured: 4 runs, mean error 36.7%; derived: 1 runs, mean error 0.0%" in (root.findtext(f"{space}desc") or "")
-    legend = len(root.findall(f"{space}circle"))
-    assert (legend, len(root.findall(f".//{space}circle"))) == (2, 2 + 5)
+    assert "measured: 4 runs, mean error 36.7%; derived: 1 run, mean error 0.0%" in (root.findtext(f"{space}desc") or "")
+    marks = [len(group.findall(f"{space}circle")) for group in root.findall(f"{space}g") if group.get("fill")]
+    assert marks == [4, 1, 1, 1], "the runs of both series, then their signs in the legend"
     assert picture == plot("runs.csv", result)
 
 
@@ -97,12 +101,31 @@ def test_a_point_on_the_diagonal_is_as_far_to_the_right_as_up() -> None:
     assert {round(float(x) - 70.0 + float(y) - 40.0, 1) for x, y in circles} == {520.0}
 
 
+def test_as_many_series_as_a_file_may_have_look_different() -> None:
+    picture = scatter([Series(f"source {number}", hollow=False, points=((1.0, 2.0),)) for number in range(32)], LABELS, 0.1)
+    signs = re.findall(r'<g fill="(#\w+)" fill-opacity="0.6"><(?:circle|path d="M[^A-Z]*([A-Z])[^A-Z]*([A-Z]))', picture)
+    assert len(signs) == 64, "a mark and a sign in the legend for each"
+    assert len(set(signs)) == 32
+    assert signs[:32] == signs[32:]
+
+
+@pytest.mark.parametrize("decades", range(4, 40))
+def test_there_are_never_too_many_ticks(decades: int) -> None:
+    picture = scatter([Series("x", hollow=True, points=((10.0**-3, 10.0 ** (decades - 3)),))], LABELS, 0.1)
+    assert 3 <= len(re.findall(r'text-anchor="end"[^>]*>([^<]+)<', picture)) <= 8
+
+
 def test_a_picture_of_nothing_is_still_one() -> None:
     assert ElementTree.fromstring(scatter([], LABELS, 0.1)).tag.endswith("svg")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"), [(1.0, 10.0, ["1", "2", "5", "10"]), (0.01, 1000.0, ["0.01", "0.1", "1", "10", "100", "1000"])]
+    ("low", "high", "ticks"),
+    [
+        (1.0, 10.0, ["1", "2", "5", "10"]),
+        (0.01, 1000.0, ["0.01", "0.1", "1", "10", "100", "1000"]),
+        (1e-6, 1e6, ["1e-06", "0.0001", "0.01", "1", "100", "10000", "1e+06"]),
+    ],
 )
 def test_ticks_are_round_numbers(low: float, high: float, ticks: list[str]) -> None:
     picture = scatter([Series("x", hollow=True, points=((low, high),))], LABELS, 0.1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossflow.evaluate import Design, evaluate
 from crossflow.hardware import Hardware
 from instances.measured import Measured, Measurement, device_for, read_measured
-from solvers.accuracy import Accuracy, accuracy, choices, errors, predictions, worst
+from solvers.accuracy import Accuracy, InRange, accuracy, choices, errors, likely, predictions, with_variants, worst
 from solvers.cli import main
 from solvers.ranking import Choice, kendall_tau, ranking, regret
 from tests.paths import reference
@@ -115,6 +115,29 @@ def test_constants_and_resources_must_agree_on_how_many_devices_there_are(measur
 
 def test_no_runs_have_no_predictions() -> None:
     assert predictions([]).shape == (0, 1)
+
+
+def test_the_likely_range_of_a_run_is_the_one_that_its_design_has(measured: Measured) -> None:
+    seconds = predictions(measured.measurements, with_variants)
+    assert np.array_equal(seconds[:, 0], predictions(measured.measurements)[:, 0]), "the first set is the central one"
+    for run, found in zip(measured.measurements, likely(measured.measurements, seconds), strict=True):
+        assert found == pytest.approx(evaluate(run.workload, Design(device_for(run), run.cluster, run.plan)).likely, rel=1e-12)
+
+
+def test_a_device_without_other_sets_has_no_likely_range_beside_those_that_have(measured: Measured) -> None:
+    first, *others = measured.measurements
+    runs = [replace(first, machine=replace(first.machine, gpu="v100-32g")), *others]
+    seconds = predictions(runs, with_variants)
+    assert [found is None for found in likely(runs, seconds)] == [True] + [False] * 6
+    assert np.ptp(seconds[0]) == 0.0
+
+
+def test_runs_inside_their_ranges_are_counted_once_and_only_where_there_are_ranges(measured: Measured) -> None:
+    """Times 1.0, 1.2, 1.5 and 2.5 of source one: on the lower end, above, without a range, inside; the repeat in two counts once."""
+    ranges = [(1.0, 1.1), (1.0, 1.1), None, (2.0, 3.0), (1.2, 1.4), None, (1.2, 1.4)]
+    result = accuracy(measured, np.ones(7), "source", ranges)
+    assert [line.in_range for line in result.lines] == [InRange(2, 3), InRange(1, 1), None, None]
+    assert [line.in_range for line in result.totals] == [InRange(3, 4), None]
 
 
 # --- errors --------------------------------------------------------------------------------------------------------------------------
@@ -277,8 +300,13 @@ def test_a_broken_file_exits_with_three_and_its_faults(file: Path, capsys: Captu
 def test_a_file_without_a_run_that_can_be_priced_exits_with_three_and_the_reasons(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(f"{HEADER}\n{ROWS[-1]}\n", encoding="utf-8")
-    assert main(["accuracy", str(path), "--plot", str(tmp_path / "empty.svg")]) == 3
-    assert "the degrees do not multiply" in capsys.readouterr().out
+    target = tmp_path / "empty.svg"
+    assert main(["accuracy", str(path), "--plot", str(target)]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("runs.csv: 1 row, 0 priced, 1 rejected\n")
+    assert "the degrees do not multiply" in out
+    assert err == f"--plot {target}: not written, as no run could be priced\n"
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(

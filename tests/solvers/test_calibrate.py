@@ -9,10 +9,10 @@ import pytest
 from crossflow.arrays import Array
 from instances import registry
 from instances.catalogue import DeviceEntry
-from instances.measured import Measurement, read_measured
+from instances.measured import Measured, Measurement, Rejected, read_measured
 from instances.registry import build_device, device
 from solvers.accuracy import predictions
-from solvers.calibrate import CONSTANTS, Calibration, calibrate, registry_text
+from solvers.calibrate import CONSTANTS, Calibration, calibrate, of_kind, registry_text, used_rows
 from solvers.cli import main
 from solvers.fitting import Constant, relative, row_weights
 from solvers.uncertainty import outside
@@ -82,8 +82,25 @@ def test_a_constant_at_the_end_of_its_range_is_named(rows: list[Measurement]) ->
 
 
 def test_too_few_rows_are_refused() -> None:
-    with pytest.raises(ValueError, match="19 rows are too few to fit 10 constants"):
+    with pytest.raises(ValueError, match="19 distinct rows are too few to fit 10 constants"):
         calibrate(timed()[:19], CONSTANTS)
+
+
+def test_a_row_that_is_repeated_does_not_make_enough_of_them() -> None:
+    with pytest.raises(ValueError, match="10 distinct rows are too few"):
+        calibrate(timed()[:10] * 2, CONSTANTS)
+
+
+def test_the_rows_of_a_kind_are_of_every_device_of_it_and_others_are_named() -> None:
+    rows = timed()[:3]
+    other = replace(rows[0], machine=replace(rows[0].machine, gpu="a100-40g"))
+    refused = Rejected(5, "5", "one", "GPT", "a100-80g", "the GPU is not stated")
+    found = of_kind(Measured((*rows, rows[0], other), (refused, replace(refused, gpu="GB200"))), "a100-80g", "runs.csv")
+    assert (found.measurements, found.rejected) == ((*rows, rows[0], other), (refused,))
+    assert used_rows("runs.csv", found) == ("runs.csv: 5 rows of this kind to fit, 4 distinct; 1 rejected (1: the GPU is not stated)")
+    words = r"runs.csv has no row of h100-sxm or another h100 that can be priced \(3 of a100-80g, 1 of a100-40g; see `crossopt accuracy`\)"
+    with pytest.raises(ValueError, match=words):
+        of_kind(Measured((*rows, other), ()), "h100-sxm", "runs.csv")
 
 
 def test_the_sections_for_the_registry_hold_every_figure(found: Calibration) -> None:
@@ -106,6 +123,36 @@ HEADER = (
 )
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_measured_runs_are_not_written_over(linked: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither by their own name nor by a second one, and before anything is read: the file is no table."""
+    runs, target = tmp_path / "runs.csv", tmp_path / "other.yaml"
+    runs.write_text("the only copy", encoding="utf-8")
+    target.hardlink_to(runs)
+    for command in (["calibrate", str(runs), "--gpu", "a100-80g", "--out"], ["accuracy", str(runs), "--plot"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, str(target if linked else runs)])
+        assert ended.value.code == 2
+        assert "these are the measured runs themselves (name another file)" in capsys.readouterr().err
+    assert runs.read_text(encoding="utf-8") == "the only copy"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [("h100-sxm", "runs.csv has no row of h100-sxm or another h100 that can be priced (1 of a100-80g;"), ("a1000", "a1000")],
+)
+def test_a_device_without_rows_and_one_without_a_name_are_refused(
+    gpu: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs.csv"
+    row = "1,one,GPT,8,1024,4096,16,512,32000,A100-80GB,8,fp16,1,1,8,1,64,full,Megatron-LM 2021,2.0,measured"
+    runs.write_text(f"{HEADER}\n{row}\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["calibrate", str(runs), "--gpu", gpu])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
 def test_the_command_prints_and_writes_what_the_registry_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Fifty-odd made-up runs of two models; the sections it writes take the place of the registry's and a device is built of them."""
     lines = [
@@ -120,7 +167,8 @@ def test_the_command_prints_and_writes_what_the_registry_reads(tmp_path: Path, c
     runs, target = tmp_path / "runs.csv", tmp_path / "sections.yaml"
     runs.write_text("\n".join([HEADER, *lines]) + "\n", encoding="utf-8")
     assert main(["calibrate", str(runs), "--gpu", "a100-80g", "--out", str(target)]) == 0
-    text = capsys.readouterr().out
+    text, notes = capsys.readouterr()
+    assert notes.startswith(f"runs.csv: {len(lines)} rows of this kind to fit, {len(lines)} distinct; 0 rejected\n")
     assert target.read_text(encoding="utf-8") == text
     (tmp_path / "hardware").mkdir()
     entry = (registry._FOLDER / "hardware/a100-80g.yaml").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from solvers import cli
 from solvers.certify import Limits, VerificationError
 from solvers.cli import main, solve_main
 from solvers.engines import ENGINES
-from solvers.files import read_result
+from solvers.files import check_writable, read_result
 from solvers.result import Result
 from solvers.watching import Watch
 from tests.paths import INSTANCES
@@ -70,6 +70,10 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("solve", TINY, "--time-limit=-1s"), "--time-limit: '-1s' is no time (write for example 60s, 5min or 2h)"),
         (("solve", TINY, "--seed", "x"), "invalid int value: 'x'"),
         (("solve", TINY, "--out", "/nowhere/x.json"), "--out /nowhere/x.json: there is no folder /nowhere (make it first)"),
+        (("solve", TINY, "--out", "/proc/x.json"), "--out /proc/x.json: this cannot be written, "),
+        (("calibrate", "nothing.csv", "--gpu", "a100-80g", "--out", "/proc/x.yaml"), "--out /proc/x.yaml: this cannot be written, "),
+        (("accuracy", "nothing.csv", "--plot", "/proc/x.svg"), "--plot /proc/x.svg: this cannot be written, "),
+        (("solve", TINY, "--out", "x" * 300), "this cannot be written, file name too long"),
         (("solve", TINY, "--out", "/tmp"), "--out /tmp: this is a directory (name a file)"),
         (("compare", TINY, "--seeds", "0"), "0 is too few (write 1 or more)"),
         (("list", "cats"), "invalid choice: 'cats'"),
@@ -83,6 +87,15 @@ def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...],
     assert ended.value.code == 2
     assert out == ""
     assert message in err
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_to_see_whether_a_file_can_be_written_leaves_no_trace(there: bool, tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    if there:
+        target.write_text("kept", encoding="utf-8")
+    check_writable(target)
+    assert [(path, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == ([(target, "kept")] if there else [])
 
 
 def test_the_help_of_solve_names_every_engine(capsys: Captured) -> None:
