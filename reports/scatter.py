@@ -12,7 +12,7 @@ from typing import Final
 _SIDE: Final = 520.0
 _LEFT, _TOP, _BOTTOM, _ROW = 70.0, 40.0, 50.0, 18.0
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00", "#555555")
-"""Told apart by most colour-blind readers (Okabe and Ito 2008), with black instead of their yellow, which white paper swallows."""
+"""Told apart by most colour-blind readers (Okabe and Ito 2008; olive and grey for their yellow and black)."""
 _SHAPES: Final = (
     "",
     "M{west:.1f} {north:.1f}H{east:.1f}V{south:.1f}H{west:.1f}Z",
