@@ -13,7 +13,8 @@ def front_text(name: str, first: str, second: str, points: list[Point]) -> str:
         return f"{name}: no design keeps every limit\n"
     proof = "each proved" if all(point.result.proved for point in points) else "not all of them proved"
     labels = [figure.replace("_", " ") for figure in (first, second)]
-    lines = [f"{name}: {len(points)} designs, {proof}; nothing is better in {labels[0]} that is not worse in {labels[1]}", ""]
+    count = f"{len(points)} design{'s' * (len(points) != 1)}"
+    lines = [f"{name}: {count}, {proof}; nothing is better in {labels[0]} that is not worse in {labels[1]}", ""]
     lines.append(f"  {labels[0]:>{_WIDTH}}{labels[1]:>{_WIDTH}}  design")
     for point in points:
         figures = (amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]))

@@ -255,6 +255,8 @@ def _no_design(result: Result) -> str:
     proof = f"no design of the question keeps every limit, proved in {_seconds(result)} by {result.proved_by}"
     lines = [*_wrapped(f"{name}: ", proof), ""]
     lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
+    if not result.conflicts:
+        lines.append("  `crossopt explain` names the limits and choices that clash")
     if result.conflicts and all(conflict.kept_by for conflict in result.conflicts):
         lines.append("  each limit is kept by some design, but no design keeps them all")
     return "\n".join(lines) + "\n"

@@ -135,6 +135,8 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         faults = _refuted(instance, space, root, promising, bound, left)
     except StopIteration:
         faults = ("the tree of cuts ends too early",)
+    except RecursionError:  # a search cuts some tens of times from the root down; only a made-up tree is deeper
+        return Reread(cuts, plans, fitting, len(promising), ("the tree of cuts is too deep to follow",))
     if next(left, _END) is not _END and not faults:
         faults = ("the tree of cuts is longer than its boxes",)
     return Reread(cuts, plans, fitting, len(promising), faults)

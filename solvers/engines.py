@@ -139,7 +139,7 @@ def tree_of(instance: Instance, seen: "by_boxes.Found | by_boxes.Reread") -> Tre
 
 def tree_proof(tree: Tree | None) -> str:
     """The same for a tree of boxes."""
-    return "" if tree is None else f"monotone branch and bound: {tree.boxes:,} boxes of {tree.designs:,} designs"
+    return "" if tree is None else f"monotone branch and bound: {tree.boxes:,} box{'es' * (tree.boxes != 1)} of {tree.designs:,} designs"
 
 
 def relaxation_proof(relaxation: Relaxation | None) -> str:

@@ -244,3 +244,9 @@ def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: Resu
     assert low < tiny.evaluation["step_time"] < high
     assert f"likely {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
     assert "likely" not in answer(solved(ask(TINY_FREE)))
+
+
+def test_an_infeasible_answer_by_boxes_says_what_explains_it() -> None:
+    text = answer(solved(ask(TINY_FREE, "budget.power=50 W"), "boxes"))
+    assert "1 box of" in text
+    assert "`crossopt explain` names the limits and choices that clash" in text

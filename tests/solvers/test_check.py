@@ -305,3 +305,19 @@ def test_a_narrower_range_and_a_smaller_error_are_refused(place: tuple[Any, ...]
         report = check(reread(edited(data, place, other)), silent)
         assert any(fault.startswith(reason) for fault in report.refused)
     assert refused(edited(data, place, None))
+
+
+def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program() -> None:
+    """Three thousand options, cut off one at a time."""
+    wide = "compute_power={from: 100 W, to: 400 W, count: 3000}"
+    instance = ask(TINY_FREE, wide, "compute_area=200 mm^2", "hbm_stacks=2", "budget.power=1000 W")
+    result = solved(instance, "boxes")
+    assert result.tree is not None
+    names = [name for name, values in instance.hardware.options]  # type: ignore[union-attr]
+    cuts: list[tuple[int, int] | None] = []
+    for place in range(2999):
+        cuts += [(names.index("compute_power"), place), None]
+    deep = replace(result, tree=replace(result.tree, boxes=len(cuts) + 1, cuts=(*cuts, None)))
+    report = check(deep, silent)
+    assert not report.accepted
+    assert "the tree of cuts is too deep to follow" in report.refused
