@@ -1,8 +1,10 @@
 """How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from itertools import permutations
+from operator import or_
 from typing import Literal
 
 import numpy as np
@@ -18,6 +20,13 @@ OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
+
+CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
+    "recompute": min,
+    "overlap": lambda codes: reduce(or_, codes),
+}
+"""Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
+more than any of some: the least recomputation, everything overlapped that one of them overlaps."""
 
 _WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "placement": PLACEMENTS}
 

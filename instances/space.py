@@ -112,7 +112,7 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
         yield from _kernel_plan_blocks(instance)
         return
     for plans in _combination_blocks(instance, _sound_layouts(instance)):
-        yield rows_of(plans, np.flatnonzero(_keeps_rules(instance, plans)))
+        yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
 def drawn_plans(instance: Instance, random: np.random.Generator, most: int) -> AnyPlans:
@@ -124,7 +124,7 @@ def drawn_plans(instance: Instance, random: np.random.Generator, most: int) -> A
     total = _combined(instance, layouts)
     numbers = np.arange(total) if total <= most else np.unique(random.integers(total, size=most))
     plans = _plans(instance, layouts, numbers)
-    return rows_of(plans, np.flatnonzero(_keeps_rules(instance, plans)))
+    return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
@@ -180,10 +180,10 @@ def _sound_layouts(instance: Instance) -> Index:
     layouts = _layouts(instance)
     columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
     columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
-    return layouts[_keeps_rules(instance, Plans(**columns))]
+    return layouts[keeps_rules(instance, Plans(**columns))]
 
 
-def _keeps_rules(instance: Instance, plans: Plans) -> Mask:
+def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     holds = np.ones(len(plans), bool)
     for _, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
         holds &= column

@@ -1,28 +1,32 @@
 """Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
 
-Plans come in blocks and are priced once on the best chip that the whole space can hold. Those that fit no chip, and those that even
-there are no better than the design to start from, are gone before the search; `solvers.branch` has the rest. What is left of it is
-the tree of its cuts, and `reread` goes down the same tree again to see that no design is below the bound.
+Families of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Families of which no
+member fits a chip, and those that even there are no better than the design to start from, are gone before anybody looks at their members;
+members that are no better are gone before the search; `solvers.branch` has the rest. What is left of it is the tree of its cuts, and
+`reread` goes down the same tree again, with all plans, to see that no design is below the bound.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import numpy as np
 
 from crossflow.arrays import Array, Index
-from instances.boxes import Grid, corners, grid, point_number, whole
+from instances.boxes import Corners, Grid, corners, grid, point_number, whole
+from instances.families import Families, family_blocks, members
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
 from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
 from solvers.designs import Candidate
-from solvers.incumbent import Incumbent, improved
-from solvers.pricing import joined, rows_of, values_of
+from solvers.incumbent import Incumbent, at_row, improved
+from solvers.pricing import head_values_of, joined, rows_of, values_of
 from solvers.watching import Watch
 
-_PROMISING = 4096
-"""Plans among which the design to start from is sought."""
+_PROMISING = 256
+"""Families among whose members the design to start from is sought."""
+_HEADS = 1024
+"""Families whose members are priced together."""
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 Cuts = tuple[tuple[int, int] | None, ...]
@@ -38,8 +42,8 @@ class Found:
     bound: float | None
     """No design is below this; infinite where there is none, None where too little was looked at to say."""
     plans: int
-    fitting: int
-    """Plans that fit the best chip there could be."""
+    families: int
+    """Groups of plans that differ in their concessions only."""
     promising: int
     """Plans that would be below the bound on that chip."""
     cuts: Cuts
@@ -53,8 +57,8 @@ class Reread:
 
     cuts: Cuts
     plans: int
-    fitting: int
-    """Plans that fit the best chip there could be."""
+    families: int
+    """Groups of plans that differ in their concessions only."""
     promising: int
     """Plans that would be below the bound on that chip."""
     faults: tuple[str, ...]
@@ -63,12 +67,14 @@ class Reread:
 
 @dataclass(slots=True)
 class _Survey:
-    """The plans on the best chip there could be."""
+    """The families on the best chip there could be."""
 
-    bounds: list[Array]
+    chip: Corners
+    bounds: list[Array] = field(default_factory=list)
     """Of every block."""
-    pool: AnyPlans
-    """The plans with the least bounds."""
+    plans: int = 0
+    pool: AnyPlans = ()
+    """Heads with the least bounds."""
     complete: bool = False
 
     def every(self) -> Array:
@@ -82,8 +88,11 @@ class Survivors:
     space: Grid
     root: Node
     start: Incumbent
-    every: Array
-    """The bound of every plan on the best chip there could be."""
+    families: int
+    seen: int
+    """Plans in the families that were looked at."""
+    least: float
+    """No design is below this; infinite where no plan fits any chip."""
     plans: AnyPlans
     """Those bounded below the start, and their bounds; none where the time was too short to look at all."""
     bounds: Array
@@ -91,55 +100,79 @@ class Survivors:
 
 
 def survivors(instance: Instance, deadline: float) -> Survivors:
-    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better."""
+    """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better."""
     space = grid(instance)
     root = root_node(instance, space)
-    survey = _survey(instance, space, root, deadline)
-    start, every = _start(instance, space, survey.pool), survey.every()
-    blocks = _rows_of_blocks(instance, survey.bounds, start.value) if survey.complete else iter(())
-    plans = joined([rows_of(block, rows) for block, rows in blocks])
-    return Survivors(space, root, start, every, plans, every[every < start.value] if survey.complete else np.zeros(0), survey.complete)
+    survey = _survey(instance, corners(instance, space, root.box), deadline)
+    start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
+    left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
+    return _with_plans(instance, left, survey, deadline) if survey.complete else left
+
+
+def _with_plans(instance: Instance, left: Survivors, survey: _Survey, deadline: float) -> Survivors:
+    """The members of the families bounded below the start that are so themselves, the most promising families first.
+
+    Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
+    heads = joined([rows_of(block.heads, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, left.start.value)])
+    bounds = survey.every()
+    order = np.argsort(bounds := bounds[bounds < left.start.value], kind="stable")
+    parts: list[AnyPlans] = []
+    found, start = [np.zeros(0)], left.start
+    for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
+        if not bounds[rows[0]] < start.value:
+            break
+        if monotonic() >= deadline:
+            return left
+        plans = members(instance, rows_of(heads, rows))
+        values = values_of(instance, survey.chip, plans)[:, 0]
+        kept = np.flatnonzero(values < start.value)
+        parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
+        if left.root.single and len(kept):
+            least = int(np.argmin(values))
+            start = at_row(float(values[least]), left.root.box.low[0], plans, least)
+    every, values = joined(parts), np.concatenate(found)
+    kept = np.flatnonzero(values < start.value)
+    return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
 
 
 def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     """The least design, or the best one found in time with a bound on all others."""
     began = monotonic()
     left = survivors(instance, spend.deadline)
-    space, root, start, every = left.space, left.root, left.start, left.every
-    least = float(every.min(initial=np.inf))
-    first = ((monotonic() - began, _finite(start.value), _finite(least) if left.complete else None),)
+    first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.complete else None),)
     if not left.complete:
-        return _found(space, every, Search(root, start, stopped="time limit"), None, first)
-    searched = branch(instance, space, root, left.plans, left.bounds, start, watch, spend)
+        return _found(left, Search(left.root, left.start, stopped="time limit"), None, first)
+    searched = branch(instance, left.space, left.root, left.plans, left.bounds, left.start, watch, spend)
     offset = monotonic() - began
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
-    return _found(space, every, searched, searched.bound, trace)
+    return _found(left, searched, searched.bound, trace)
 
 
 def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     """Whether the tree proves the bound.
 
-    All plans are priced on the best chip of each box; whoever is below the bound goes on into the parts of the box, and nobody may be left
-    in a box that is not cut.
+    All plans are priced on the best chip of each box, one by one and not by families; whoever is below the bound goes on into the parts of
+    the box, and nobody may be left in a box that is not cut.
     """
     space = grid(instance)
     root, left = root_node(instance, space), iter(cuts)
     chip = corners(instance, space, root.box)
-    kept, plans, fitting = [], 0, 0
+    kept, plans = [], 0
     for block in plan_blocks(instance):
         values = values_of(instance, chip, block)[:, 0]
-        plans, fitting = plans + len(values), fitting + int(np.isfinite(values).sum())
+        plans += len(values)
         kept.append(rows_of(block, np.flatnonzero(values < bound)))
+    families = sum(len(block) for block in family_blocks(instance))
     promising = joined(kept)
     try:
         faults = _refuted(instance, space, root, promising, bound, left)
     except StopIteration:
         faults = ("the tree of cuts ends too early",)
     except RecursionError:  # a search cuts some tens of times from the root down; only a made-up tree is deeper
-        return Reread(cuts, plans, fitting, len(promising), ("the tree of cuts is too deep to follow",))
+        return Reread(cuts, plans, families, len(promising), ("the tree of cuts is too deep to follow",))
     if next(left, _END) is not _END and not faults:
         faults = ("the tree of cuts is longer than its boxes",)
-    return Reread(cuts, plans, fitting, len(promising), faults)
+    return Reread(cuts, plans, families, len(promising), faults)
 
 
 _END = object()
@@ -163,17 +196,17 @@ def _refuted(
     return faults
 
 
-def _survey(instance: Instance, space: Grid, root: Node, deadline: float) -> _Survey:
-    """Price all plans on the best chip, until the deadline."""
-    chip = corners(instance, space, root.box)
-    survey, pooled = _Survey([], ()), np.zeros(0)
-    for block in plan_blocks(instance):
-        bounds = values_of(instance, chip, block)[:, 0]
+def _survey(instance: Instance, chip: Corners, deadline: float) -> _Survey:
+    """Price all families on the best chip, until the deadline."""
+    survey, pooled = _Survey(chip), np.zeros(0)
+    for block in family_blocks(instance):
+        bounds = head_values_of(instance, chip, block.heads)[:, 0]
         survey.bounds.append(bounds)
+        survey.plans += int(block.counts.sum())
         finite = np.flatnonzero(np.isfinite(bounds))
         together = np.concatenate([pooled, bounds[finite]])
         best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
-        survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block, finite)]), best), together[best]
+        survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block.heads, finite)]), best), together[best]
         if monotonic() >= deadline:
             return survey
     survey.complete = True
@@ -188,25 +221,25 @@ def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     return improved(instance, space, pool, places)
 
 
-def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[AnyPlans, Index]]:
-    """The blocks again, with the rows of plans bounded below the value; nothing where there is none."""
+def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[Families, Index]]:
+    """The blocks again, with the rows of families bounded below the value; nothing where there is none."""
     if not any((block < value).any() for block in bounds):
         return
-    for block, values in zip(plan_blocks(instance), bounds, strict=True):
+    for block, values in zip(family_blocks(instance), bounds, strict=True):
         rows = np.flatnonzero(values < value)
         if len(rows):
             yield block, rows
 
 
-def _found(space: Grid, every: Array, searched: Search, bound: float | None, trace: Trace) -> Found:
+def _found(left: Survivors, searched: Search, bound: float | None, trace: Trace) -> Found:
     best = searched.best
     return Found(
-        best=Candidate(point_number(space, best.places), best.plan) if best.plan else None,
+        best=Candidate(point_number(left.space, best.places), best.plan) if best.plan else None,
         value=_finite(best.value),
         bound=bound,
-        plans=len(every),
-        fitting=int(np.isfinite(every).sum()),
-        promising=0 if bound is None else int((every < bound).sum()),
+        plans=left.seen,
+        families=left.families,
+        promising=0 if bound is None else int((left.bounds < bound).sum()),
         cuts=tuple(_cuts(searched.root)),
         trace=trace,
         stopped=searched.stopped,

@@ -134,7 +134,7 @@ def proof(found: Found) -> str:
 def tree_of(instance: Instance, seen: "by_boxes.Found | by_boxes.Reread") -> Tree:
     """The tree of cuts and what it leaves of the plans."""
     points = hardware_points(instance)
-    return Tree(seen.plans * points, points, seen.plans, seen.fitting, seen.promising, len(seen.cuts), seen.cuts)
+    return Tree(seen.plans * points, points, seen.plans, seen.families, seen.promising, len(seen.cuts), seen.cuts)
 
 
 def tree_proof(tree: Tree | None) -> str:

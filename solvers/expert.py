@@ -7,6 +7,8 @@ optimizer; as large a microbatch as leaves four microbatches a stage.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
 from time import monotonic
 from typing import TypeVar
 
@@ -17,10 +19,11 @@ from crossflow.hardware import Hardware
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
 from instances.boxes import Boxes, corners, grid, point_number, tightened, whole
+from instances.families import family_blocks
 from instances.instance import Instance
 from instances.space import PART_OF, AnyPlans, device_at, plan_blocks
 from solvers.designs import Candidate
-from solvers.pricing import memory_of
+from solvers.pricing import least_memory_of, memory_of
 
 _RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
 _ZERO_RANK = np.array([2, 0, 1, 3])
@@ -36,13 +39,28 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
     if point is None:
         return None
     device = device_at(instance, point)
-    widest = max((_widest(instance, plans, device) for plans in until(deadline, plan_blocks(instance))), default=1)
-    best: Ranked | None = None
-    for plans in until(deadline, plan_blocks(instance)):
-        ranked = _best(instance, plans, device, point, widest)
-        if ranked is not None and (best is None or ranked[0] < best[0]):
-            best = ranked
-    return best[1] if best else None
+    widest = max((_widest(instance, block.heads, device) for block in until(deadline, family_blocks(instance))), default=1)
+    for narrowed in _classes(instance):
+        best: Ranked | None = None
+        for plans in until(deadline, plan_blocks(narrowed)):
+            ranked = _best(instance, plans, device, point, widest)
+            if ranked is not None and (best is None or ranked[0] < best[0]):
+                best = ranked
+        if best is not None:
+            return best[1]
+    return None
+
+
+def _classes(instance: Instance) -> Iterator[Instance]:
+    """The question with the leading settings of the rule's order fixed, the most wanted first: little sharding, then recomputation."""
+    options = dict(instance.plan_options)
+    if "zero" not in options:
+        yield instance
+        return
+    sharding = [tuple(stage for stage in options["zero"] if (stage > 1) == much) for much in (False, True)]
+    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[RECOMPUTE.index(word)]))
+    for stages, word in product(filter(None, sharding), again):
+        yield replace(instance, plan_options=tuple({**options, "zero": stages, "recompute": (word,)}.items()))
 
 
 def expert_point(instance: Instance) -> int | None:
@@ -90,11 +108,11 @@ def until(deadline: float, items: Iterable[T]) -> Iterator[T]:
         yield item
 
 
-def _widest(instance: Instance, plans: AnyPlans, device: Hardware) -> int:
-    """The widest tensor parallelism inside a node among the plans that fit."""
-    if not isinstance(plans, Plans):
+def _widest(instance: Instance, heads: AnyPlans, device: Hardware) -> int:
+    """The widest tensor parallelism inside a node among the families of which a member fits."""
+    if not isinstance(heads, Plans):
         return 1
-    tensor = plans.tensor[fitting(instance, plans, device)]
+    tensor = heads.tensor[least_memory_of(instance, heads) + device.reserved_memory <= device.dram.capacity]
     return int(tensor[tensor <= instance.cluster.level_sizes[0]].max(initial=1))
 
 
@@ -116,7 +134,7 @@ def _best_plans(instance: Instance, plans: Plans, device: Hardware, point: int, 
 
 
 def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
-    """Columns by which plans are ranked, the most important first; smaller is better.
+    """Columns by which plans of a class are ranked, the most important first; smaller is better.
 
     A pipeline beside less tensor parallelism than the `widest` that a node holds is off the rule's path.
     """
@@ -124,8 +142,6 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
     microbatches = batch // (plans.data * plans.microbatch)
     off_path = (plans.pipeline > 1) & (plans.tensor < widest)
     columns = (
-        plans.zero > 1,
-        _RECOMPUTE_RANK[plans.recompute],
         plans.context,
         (plans.tensor > node) | off_path,
         plans.tensor * plans.pipeline,

@@ -1,6 +1,7 @@
 """Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from crossflow.transformer import price as price_transformer
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer, Workload
 from instances.boxes import Corners
+from instances.families import codes_of, with_settings
 from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.objective import NO_FINITE_VALUE, ModelError, values
@@ -53,11 +55,20 @@ def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
 
     A ModelError where the model gives no finite value. A value on the best chip of a box is one of no design, but no design in the box is
     less than it."""
+    return _values_where_they_fit(instance, chips, plans, memory_of(instance.workload, plans))
+
+
+def head_values_of(instance: Instance, chips: Corners, heads: AnyPlans) -> Array:
+    """What bounds the objective of every member of families from below; infinite where no member fits."""
+    return _values_where_they_fit(instance, chips, heads, least_memory_of(instance, heads))
+
+
+def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, memory: Array) -> Array:
     hardware = chips.hardware
     found = np.full((len(plans), len(chips.alive)), np.inf)
     if not len(plans) or not chips.alive.any():
         return found
-    needed = memory_of(instance.workload, plans) + hardware.reserved_memory
+    needed = memory + hardware.reserved_memory
     fits = (needed[:, None] <= np.asarray(hardware.dram.capacity)) & chips.alive
     rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(chips.alive)
     if not len(rows):
@@ -81,6 +92,14 @@ def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) ->
         for other in variants_of(hardware):
             found = np.maximum(found, price(instance.workload, other, instance.cluster, plans).step_time)
     return prices.step_time, found
+
+
+def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
+    """Bytes that the thriftiest member of each family needs."""
+    if not isinstance(heads, Plans) or not len(heads):
+        return memory_of(instance.workload, heads)
+    ways = (with_settings(heads, {"recompute": number}) for number in codes_of(instance, "recompute"))
+    return reduce(np.minimum, (memory_of(instance.workload, plans) for plans in ways))
 
 
 def memory_of(workload: Workload, plans: AnyPlans) -> Array:

@@ -143,7 +143,7 @@ def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds
 
 def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Form, gap: float, deadline: float, watch: Watch) -> Refined:
     """The same for the plans that are left, until a deadline of the monotonic clock."""
-    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch)
+    loop = _Loop(instance, left, left.start, left.least, gap, monotonic(), deadline, watch)
     try:
         loop.note()
         if not left.complete:

@@ -41,8 +41,9 @@ class Tree:
     """Plans that are plans, times hardware points."""
     hardware_points: int
     plans: int
-    fitting: int
-    """Plans that fit the best chip there could be."""
+    families: int
+    """Groups of plans that differ in recomputation, overlap and offloading only, and are bounded together by the plan with the least of
+    each."""
     promising: int
     """Plans that would be below the bound on that chip."""
     boxes: int

@@ -71,7 +71,7 @@ def assert_as_the_oracle_says(instance: Instance) -> None:
         assert (verdict.value, verdict.violations) == (found.value, ())
     seen = reread(instance, found.cuts, found.bound)
     assert seen.faults == ()
-    assert (seen.plans, seen.fitting, seen.promising, seen.cuts) == (found.plans, found.fitting, found.promising, found.cuts)
+    assert (seen.plans, seen.families, seen.promising, seen.cuts) == (found.plans, found.families, found.promising, found.cuts)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -9,6 +9,7 @@ import pytest
 from crossflow.hardware import Hardware
 from formulation.codesign_screen import Priced
 from formulation.codesign_tangent import with_strong_rows, with_weak_rows
+from instances.boxes import corners
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import plan_blocks
@@ -20,7 +21,7 @@ from solvers.check import check
 from solvers.engines import ENGINES
 from solvers.exhaustive import search
 from solvers.incumbent import Incumbent
-from solvers.pricing import joined, rows_of
+from solvers.pricing import joined, rows_of, values_of
 from solvers.refine import LEAST_GAP, Form, Refined, RefusedError, refine_among
 from solvers.result import Result
 from solvers.watching import Progress
@@ -47,9 +48,11 @@ def step_time_question(seed: int) -> Instance:
 def cold(instance: Instance) -> Survivors:
     """Every plan that fits the best chip, and no design to start from."""
     left = survivors(instance, float("inf"))
-    fitting = np.flatnonzero(np.isfinite(left.every))
+    plans = joined(list(plan_blocks(instance)))
+    bounds = values_of(instance, corners(instance, left.space, left.root.box), plans)[:, 0]
+    fitting = np.flatnonzero(np.isfinite(bounds))
     nothing = Incumbent(float("inf"), left.root.box.low[0], None)
-    return replace(left, start=nothing, plans=rows_of(joined(list(plan_blocks(instance))), fitting), bounds=left.every[fitting])
+    return replace(left, start=nothing, plans=rows_of(plans, fitting), bounds=bounds[fitting])
 
 
 def from_cold(instance: Instance, solver: str) -> Refined:
