@@ -20,6 +20,8 @@ class Bill:
     """Joules of one step, all devices together."""
     flops: float
     """Model FLOPs of one step, all devices together: useful arithmetic only."""
+    host_memory: Real = 0.0
+    """Bytes in the host's memory for the device that offloads most."""
 
 
 @dataclass(frozen=True, slots=True)

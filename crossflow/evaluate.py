@@ -148,6 +148,7 @@ def _likely(workload: Workload, design: Design, time: float) -> tuple[float, flo
 def resources(hardware: Hardware) -> tuple[Resource, ...]:
     """The peak, the memories and the links of a device, innermost link first."""
     links = tuple(Resource(f"link {level}", float(link.bandwidth), "bandwidth") for level, link in enumerate(hardware.links, start=1))
+    host = (Resource("host memory", float(hardware.host.capacity), "bytes"),) if hardware.host else ()
     return (
         Resource("matrix peak", float(hardware.throughput), "throughput"),
         Resource("memory", float(hardware.dram.capacity), "bytes"),
@@ -155,17 +156,19 @@ def resources(hardware: Hardware) -> tuple[Resource, ...]:
         Resource("L2", float(hardware.l2.capacity), "bytes"),
         Resource("L2 bandwidth", float(hardware.l2.bandwidth), "bandwidth"),
         *links,
+        *host,
     )
 
 
 def limits(bill: Bill, hardware: Hardware, budget: Budget) -> tuple[Limit, ...]:
-    """Memory always; area, power and time where there is a budget."""
+    """Memory always, the host's where there is any; area, power and time where there is a budget."""
     needed: Real = 0.0
     for _, size in bill.memory:
         needed = needed + size
     needed = needed + hardware.reserved_memory
     pairs = (
         ("memory", needed, hardware.dram.capacity, "bytes"),
+        ("host memory", bill.host_memory, hardware.host.capacity if hardware.host else float("inf"), "bytes"),
         ("die area", hardware.die_area, budget.die_area, "area"),
         ("package area", hardware.package_area, budget.package_area, "area"),
         ("power", hardware.power, budget.power, "power"),

@@ -111,6 +111,8 @@ class Hardware:
     """Capital cost of one device with its share of the system, in dollars."""
     reserved_memory: float = 4.0 * 2**30
     """Bytes of DRAM that the framework, the runtime and fragmentation take."""
+    host: Memory | None = None
+    """The host's memory for one device, with bytes per second and direction of the link to it; None where plans cannot offload."""
     efficiency: Efficiency = Efficiency()
     variants: tuple[Efficiency, ...] = ()
     """Other sets of constants that measured runs leave possible, the optimistic and the pessimistic one; none without a fit."""
@@ -184,5 +186,6 @@ def _usable(value: Real, needed: bool) -> bool:
 
 def _parts(hardware: Hardware) -> tuple[tuple[str, Hardware | Memory | Link], ...]:
     """The device and its parts, each under the name that stands before its fields."""
-    memories = ((f"{level}.", getattr(hardware, level)) for level in ("dram", "l2", "l1", "registers"))
+    levels = ("dram", "l2", "l1", "registers", *(("host",) if hardware.host else ()))
+    memories = ((f"{level}.", getattr(hardware, level)) for level in levels)
     return (("", hardware), *memories, *((f"links[{number}].", link) for number, link in enumerate(hardware.links)))

@@ -4,15 +4,20 @@ Activations per layer follow Korthikanti et al. 2022 (equations 1 to 6), compone
 mixtures of experts, fused attention and context parallelism need no formula of their own.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Final
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossflow.arrays import Mask, Real
 from crossflow.bill import Items
 from crossflow.parameters import attention_parameters, expert_parameters, head_parameters, norm_parameters, router_parameters
 from crossflow.stages import microbatches_in_flight, split_layers
 from crossflow.workload import Transformer
+
+RESIDENT_LAYERS: Final = 3.0
+"""Layers of which what is offloaded stays on the device: one in use, one coming and one going."""
+_BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class Sharding:
     sequence_parallel: Real
     recompute: Real
     zero: Real
+    offload: Real
+    """1 weights, 2 activations, 4 optimizer state, added up."""
     microbatches: Real
 
 
@@ -66,9 +73,23 @@ def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
+    return _weights(model, sharding, stage, split_layers(model.layers, sharding.pipeline).on(stage))
+
+
+def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
+    """Those of some of its layers and of what lies beside them."""
     one, ends = layer_weights(model, sharding), edge_weights(model, sharding, stage)
-    layers = split_layers(model.layers, sharding.pipeline).on(stage)
     return Weights(layers * one.shared + ends, layers * one.routed)
+
+
+def offloads(sharding: Sharding, what: str) -> Mask:
+    """Whether `weights`, `activations` or `optimizer` state of the layers are kept in the host's memory."""
+    return np.greater(np.floor(sharding.offload / _BITS[what]) % 2.0, 0.5)
+
+
+def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
+    """For how many layers this lies on the device."""
+    return np.where(offloads(sharding, what), np.minimum(layers, RESIDENT_LAYERS), layers)
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -141,20 +162,24 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    owned = stage_weights(model, sharding, stage)
-    ranks = sharding.data * sharding.context
-    whole = owned.shared + owned.routed
-    share = owned.shared / ranks + owned.routed * sharding.expert / ranks
     held = split_layers(model.layers, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
-    activations = held * flight * common.kept
+    activations = _on_device(sharding, "activations", held * flight) * common.kept
+    weights, optimizer = (_weights(model, sharding, stage, _on_device(sharding, what, held)) for what in ("weights", "optimizer"))
     return StageMemory(
-        weights=model.weight_bytes * np.where(sharding.zero > 2.5, share, whole),
-        gradients=model.gradient_bytes * np.where(sharding.zero > 1.5, share, whole),
-        optimizer=model.optimizer_bytes * np.where(sharding.zero > 0.5, share, whole),
+        weights=model.weight_bytes * shared_out(sharding, weights, 3),
+        gradients=model.gradient_bytes * shared_out(sharding, _weights(model, sharding, stage, held), 2),
+        optimizer=model.optimizer_bytes * shared_out(sharding, optimizer, 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
         working=common.working,
     )
+
+
+def shared_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
+    """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
+    ranks = sharding.data * sharding.context
+    share = owned.shared / ranks + owned.routed * sharding.expert / ranks
+    return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
@@ -174,6 +199,15 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
     """
     peaks = [stage.total() for stage in _candidate_stages(model, sharding)]
     return np.maximum(np.maximum(peaks[0], peaks[1]), peaks[2])
+
+
+def host_memory(model: Transformer, sharding: Sharding) -> Real:
+    """Bytes that the stage which offloads most keeps in the host's memory."""
+    if not np.any(sharding.offload):
+        return 0.0 * sharding.pipeline
+    pairs = zip(_candidate_stages(model, replace(sharding, offload=0.0)), _candidate_stages(model, sharding), strict=True)
+    first, second, last = (all_of_it.total() - left.total() for all_of_it, left in pairs)
+    return np.maximum(np.maximum(first, second), last)
 
 
 def fullest_stage(model: Transformer, sharding: Sharding) -> Items:

@@ -50,6 +50,9 @@ class Terms:
     """Share of a stage behind which its messages hide."""
     hidden_exchange: Real
     """Share of the last backward pass behind which the gradient exchange hides."""
+    host_forward: Real = 0.0
+    """The host's link for one layer, which works beside it."""
+    host_backward: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,7 @@ def window(computation: Real, hidden: Real, communication: Real) -> Real:
 def slots(terms: Terms) -> Slots:
     """Times of the stages; backward work that all stages share is kept apart, because gradients are exchanged behind it."""
     split = terms.split
-    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
-    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    forward, backward = passes(terms)
     one = forward + backward
     messages = terms.interleave * terms.transfer
     common = window(split.least * forward, terms.hidden_transfer, messages)
@@ -88,6 +90,13 @@ def slots(terms: Terms) -> Slots:
         last=common + terms.head,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
     )
+
+
+def passes(terms: Terms) -> tuple[Real, Real]:
+    """One layer forward and backward, with the gathers of its weights, or as long as the host's link needs."""
+    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
+    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    return np.maximum(forward, terms.host_forward), np.maximum(backward, terms.host_backward)
 
 
 def step_time(terms: Terms) -> Real:
@@ -113,6 +122,8 @@ class FullestStage:
     layers: Real
     gathers: Real
     """Exposed seconds a layer."""
+    host: Real
+    """The same for the host's link."""
     edges: Real
     """Embedding and head."""
     transfers: Real
@@ -122,8 +133,9 @@ class FullestStage:
 def fullest_slot(terms: Terms) -> FullestStage:
     """The stage whose slot is the longest; of several the first."""
     slot, split = slots(terms), terms.split
-    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
-    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    alone_forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
+    alone_backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    forward, backward = passes(terms)
     messages = terms.interleave * terms.transfer
     common = window(split.least * forward, terms.hidden_transfer, messages)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
@@ -131,7 +143,8 @@ def fullest_slot(terms: Terms) -> FullestStage:
     first_edges = terms.embedding + alone * terms.head
     return FullestStage(
         layers=np.where(is_first, split.first(), np.where(is_middle, split.middle(), split.last())),
-        gathers=(forward - terms.forward) + (backward - terms.backward),
+        gathers=(alone_forward - terms.forward) + (alone_backward - terms.backward),
+        host=(forward - alone_forward) + (backward - alone_backward),
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, terms.head)),
         transfers=(common - split.least * forward) + (slot.backward - split.least * backward),
     )

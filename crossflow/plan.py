@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from itertools import permutations
-from operator import or_
+from operator import and_, or_
 from typing import Literal
 
 import numpy as np
@@ -14,9 +14,21 @@ from crossflow.workload import Transformer
 
 Recompute = Literal["none", "selective", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
+Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
+OFFLOAD: tuple[Offload, ...] = (
+    "none",
+    "weights",
+    "activations",
+    "weights-activations",
+    "optimizer",
+    "weights-optimizer",
+    "activations-optimizer",
+    "all",
+)
+"""What is kept in the memory of the host: bit 1 of the place weights, bit 2 activations, bit 4 optimizer state."""
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
@@ -24,11 +36,13 @@ PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DI
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "recompute": min,
     "overlap": lambda codes: reduce(or_, codes),
+    "offload": lambda codes: reduce(and_, codes),
 }
 """Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
-more than any of some: the least recomputation, everything overlapped that one of them overlaps."""
+more than any of some: the least recomputation, everything overlapped that one of them overlaps, nothing offloaded but what
+all of them offload."""
 
-_WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "placement": PLACEMENTS}
+_WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,8 @@ class Plan:
     zero: int = 0
     """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
     overlap: Overlap = "none"
+    offload: Offload = "none"
+    """What of the layers is kept in the memory of the host."""
     placement: str = PLACEMENTS[0]
 
     def __post_init__(self) -> None:
@@ -74,6 +90,7 @@ class Plan:
         parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
         parts += [f"ZeRO-{self.zero}"] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
+        parts += [f"offload {self.offload}"] if self.offload != "none" else []
         parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
         return " · ".join(parts)
 
@@ -93,6 +110,7 @@ class Plans:
     recompute: Index
     zero: Index
     overlap: Index
+    offload: Index
     placement: Index
 
     def __len__(self) -> int:

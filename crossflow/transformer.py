@@ -16,7 +16,8 @@ from crossflow.exchange import DataExchange, data_exchange, transfer_energy, tra
 from crossflow.hardware import Cluster, Hardware, devices_in
 from crossflow.layer import Layer, Ranks, backward_pass, embedding, forward_pass, head, layer
 from crossflow.layout import Layout, lay_out
-from crossflow.memory import Sharding, fullest_stage, peak_memory
+from crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
+from crossflow.offload import HostTraffic, host_traffic
 from crossflow.parameters import step_flops
 from crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
 from crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
@@ -38,6 +39,7 @@ class Parts:
     exchange: DataExchange
     transfer: Real
     transfer_energy: Real
+    host: HostTraffic
 
 
 def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
@@ -47,10 +49,11 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
     tables = _tables(model, hardware, cluster, plans)
     for rows in _blocks(shape):
         chosen = rows_of(plans, rows)
-        parts = tables.parts(rows)
+        split = sharding(model, chosen)
+        parts = tables.parts(rows, host_traffic(model, split, hardware.host))
         times[rows] = step_time(terms(model, hardware, chosen, parts))
         energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
-        memory[rows] = peak_memory(model, sharding(model, chosen))
+        memory[rows] = peak_memory(model, split)
     return Prices(times, energies, memory)
 
 
@@ -74,6 +77,7 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
         memory=tuple((name, _single(size)) for name, size in fullest_stage(model, split)),
         energy=_single(step_energy(model, hardware, plans, parts, time)),
         flops=step_flops(model),
+        host_memory=_single(host_memory(model, split)),
     )
 
 
@@ -90,6 +94,7 @@ def _step_items(needed: Terms, one: Layer) -> Items:
         ("expert exchange", runs * one.expert),
         ("kernel launch", runs * one.launch),
         ("weight gathers", runs * stage.gathers),
+        ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
@@ -113,6 +118,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
         exchange=data_exchange(model, split, layout, hardware),
         transfer=transfer_time(model, split, layout.pipeline, hardware.links),
         transfer_energy=transfer_energy(model, split, layout.pipeline, hardware.links),
+        host=host_traffic(model, split, hardware.host),
     )
 
 
@@ -134,11 +140,13 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         gather_backward=parts.exchange.gather_backward,
         synchronize=parts.exchange.synchronize,
         publish=parts.exchange.publish,
-        optimizer=parts.exchange.optimizer,
+        optimizer=np.maximum(parts.exchange.optimizer, parts.host.optimizer),
         overhead=efficiency.step,
         hidden_gather=efficiency.gather_overlap * behind_data,
         hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
         hidden_exchange=efficiency.data_overlap * behind_data,
+        host_forward=parts.host.forward,
+        host_backward=parts.host.backward,
     )
 
 
@@ -146,11 +154,11 @@ def step_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Par
     """Joules of one step on all devices: what every layer, edge and exchange costs, and idle power for as long as the step takes."""
     width, replicas = _column(plans.tensor * plans.context), _column(plans.data)
     passes = model.global_batch / _column(plans.microbatch)
-    layers = model.layers * (parts.layer.energy + parts.exchange.gather_energy)
+    layers = model.layers * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
     stages = _column(plans.pipeline)
     messages = 2.0 * (stages * _column(plans.interleave) - 1.0) * parts.transfer_energy
     work = width * passes * (layers + parts.embedding.energy + parts.head.energy + messages)
-    return work + width * stages * replicas * (parts.exchange.energy + hardware.idle_power * time)
+    return work + width * stages * replicas * ((parts.exchange.energy + parts.host.energy) + hardware.idle_power * time)
 
 
 def sharding(model: Transformer, plans: Plans) -> Sharding:
@@ -183,7 +191,7 @@ class _Tables:
     exchange_row: Index
     transfer_row: Index
 
-    def parts(self, rows: slice) -> Parts:
+    def parts(self, rows: slice, host: HostTraffic) -> Parts:
         edge = self.edge_row[rows]
         return Parts(
             layer=_gather(self.layer, self.layer_row[rows], ("forward", "backward", "energy")),
@@ -192,6 +200,7 @@ class _Tables:
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
             transfer=self.transfer[self.transfer_row[rows]],
             transfer_energy=self.transfer_energy[self.transfer_row[rows]],
+            host=host,
         )
 
 

@@ -3,13 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from crossflow.plan import Offload
 from instances.catalogue import GemmShape, LstmShape, Precision, TransformerShape
 from instances.quantities import (
     Area,
     AreaChoice,
     Bandwidth,
+    Bytes,
     CountChoice,
     Duration,
+    EnergyPerBit,
     Length,
     Money,
     Positive,
@@ -53,6 +56,15 @@ class LinkSection:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSection:
+    """The memory of the host, to which plans may offload."""
+
+    memory: Annotated[Bytes, Doc("for each device")]
+    bandwidth: Annotated[Bandwidth, Doc("of each device's link to it, in either direction")]
+    energy: Annotated[EnergyPerBit, Doc("of the link and the memory; an estimate where nothing is said")] = 25e-12
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSection:
     """How many devices there are and how the network joins them."""
 
@@ -62,6 +74,7 @@ class ClusterSection:
     node: LinkSection = LinkSection()
     pod: LinkSection = LinkSection()
     cluster: LinkSection = LinkSection()
+    host: HostSection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,7 @@ class ChoicesSection:
     recompute: Annotated[tuple[Literal["none", "selective", "full"], ...], Choice()] = ("none",)
     zero: Annotated[tuple[int, ...], Bounds(0, 3), Choice()] = (0,)
     overlap: Annotated[tuple[Literal["none", "data", "pipeline", "both"], ...], Choice()] = ("none",)
+    offload: Annotated[tuple[Offload, ...], Choice()] = ("none",)
     placement: Annotated[tuple[str, ...], Choice()] = ("tensor-context-data-pipeline",)
     split: Annotated[tuple[Literal["rows-columns", "inner"], ...], Choice()] = ("rows-columns",)
     rows: Degrees = (1,)

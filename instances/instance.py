@@ -6,7 +6,7 @@ from typing import Any
 from crossflow.cost import Prices
 from crossflow.evaluate import Budget
 from crossflow.generator import Edges, Parts
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link
+from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
 from crossflow.technology import Technology
 from crossflow.workload import Workload
 
@@ -29,6 +29,7 @@ class FreeHardware:
     edges: Edges
     idle_share: float
     reserved_memory: float
+    host: Memory | None
     efficiency: Efficiency
     levels: tuple[str, ...]
     """Which of the links, `intra` and `inter`, each network level uses."""

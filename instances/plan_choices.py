@@ -27,6 +27,7 @@ TRANSFORMER_CHOICES = (
     "recompute",
     "zero",
     "overlap",
+    "offload",
     "placement",
 )
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")

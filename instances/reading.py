@@ -9,13 +9,14 @@ from typing import Any
 from crossflow.cost import Prices
 from crossflow.evaluate import Budget
 from crossflow.generator import Edges
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link
+from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
 from crossflow.workload import Workload
 from instances.codesign import (
     BudgetSection,
     ChoicesSection,
     ClusterSection,
     CodesignFile,
+    HostSection,
     LinkSection,
     PricesSection,
     TechnologySection,
@@ -178,6 +179,8 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("cluster.devices", f"{file.cluster.devices} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
+    if file.cluster.host is None and file.choices.offload != ("none",):
+        faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
             faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
@@ -194,6 +197,8 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     """Figures that must be above zero, because the model divides by them or nothing works without them."""
     figures = [(f"cluster.{level}.bandwidth", _link_section(file.cluster, level).bandwidth) for level in ("node", "pod", "cluster")]
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
+    if file.cluster.host is not None:
+        figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
     if file.prices is not None:
         figures += [("prices.lifetime", file.prices.lifetime), ("prices.wafer_diameter", file.prices.wafer_diameter)]
     return figures
@@ -295,7 +300,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardwa
     own = _efficiency(built.efficiency, file.efficiency, report)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built = replace(built, variants=(), error=None)
-    return replace(built, links=links, efficiency=own)
+    return replace(built, links=links, efficiency=own, host=_host(file.cluster))
 
 
 def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHardware | None:
@@ -322,6 +327,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHar
         edges=Edges(split.hbm_edge, split.node_network_edge, split.network_edge),
         idle_share=entry.idle_share,
         reserved_memory=entry.reserved_memory,
+        host=_host(file.cluster),
         efficiency=_efficiency(efficiency_with(entry.efficiency), file.efficiency, report),
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
@@ -338,6 +344,10 @@ def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | N
         report(f"cluster.{level}", "a link of a technology is given whole or not at all (add its bandwidth)")
         return None
     return Link(section.bandwidth, section.latency or 0.0, section.setup or 0.0)
+
+
+def _host(cluster: ClusterSection) -> Memory | None:
+    return Memory(cluster.host.memory, cluster.host.bandwidth, 8.0 * cluster.host.energy) if cluster.host else None
 
 
 def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crossflow.memory import RESIDENT_LAYERS
 from crossflow.plan import DIMENSIONS, Plan
 from crossflow.workload import Transformer
 
@@ -58,6 +59,12 @@ def megatron(model: Transformer, plan: Plan) -> Launch:
         settings.append(("--no-overlap-p2p-communication", "activations are passed on without hiding"))
     missing = [f"ZeRO-{plan.zero} needs its FSDP instead of the distributed optimizer"] if plan.zero > 1 else []
     missing += [_UNEVEN] if model.layers % (plan.pipeline * plan.interleave) else []
+    settings += [("--optimizer-cpu-offload", "optimizer state is kept in the host's memory")] if "optimizer" in offloaded(plan) else []
+    for what in (what for what in ("weights", "activations") if what in offloaded(plan)):
+        settings.append((f"--cpu-offloading-{what}", f"{what} of layers are kept in the host's memory"))
+    if plan.offload not in {"none", "optimizer"}:
+        settings.append((f"--cpu-offloading-num-layers {_away(model, plan)}", "layers of a stage that are offloaded"))
+        missing += ["its offloading of layers works without a pipeline only"] if plan.pipeline > 1 else []
     return Launch(tuple(settings), (*missing, *_placed(plan)))
 
 
@@ -87,6 +94,9 @@ def torchtitan(model: Transformer, plan: Plan) -> Launch:
     missing = ["selective checkpointing there saves chosen operators, not attention's core alone"] if plan.recompute == "selective" else []
     missing += ["it has no optimizer that is shared while weights are not (ZeRO-1)"] if plan.zero == 1 else []
     missing += ["sequence parallelism comes with its tensor parallelism"] if plan.tensor > 1 and not plan.sequence_parallel else []
+    if plan.offload != "none":
+        settings.append(("--training.enable_cpu_offload", "with FSDP: parameters, gradients and optimizer state in the host's memory"))
+        missing += ["it has no offloading of activations"] if "activations" in offloaded(plan) else []
     return Launch(tuple(settings), (*missing, *_placed(plan)))
 
 
@@ -109,6 +119,7 @@ def deepspeed(model: Transformer, plan: Plan) -> Launch:
     missing += [f"tensor parallelism of {plan.tensor} comes with the model's layers (Megatron-DeepSpeed)"] if plan.tensor > 1 else []
     missing += [f"context parallelism of {plan.context} comes with the model's attention"] if plan.context > 1 else []
     missing += [f"{plan.recompute} recomputation is switched on in the model's code"] if plan.recompute != "none" else []
+    missing += ["activations go to the host by `cpu_checkpointing`"] if "activations" in offloaded(plan) else []
     return Launch(settings, (*missing, *_placed(plan)))
 
 
@@ -138,5 +149,22 @@ def _deepspeed_document(model: Transformer, plan: Plan) -> dict[str, object]:
         "train_micro_batch_size_per_gpu": plan.microbatch,
         "gradient_accumulation_steps": model.global_batch // (plan.microbatch * plan.data),
         "bf16": {"enabled": True},
-        "zero_optimization": {"stage": plan.zero, "overlap_comm": plan.overlap in {"data", "both"}},
+        "zero_optimization": {"stage": plan.zero, "overlap_comm": plan.overlap in {"data", "both"}, **_deepspeed_offload(plan)},
     }
+
+
+def _deepspeed_offload(plan: Plan) -> dict[str, object]:
+    """Its keys for the host's memory."""
+    keys = {"optimizer": "offload_optimizer", "weights": "offload_param"}
+    return {key: {"device": "cpu"} for what, key in keys.items() if what in offloaded(plan)}
+
+
+def offloaded(plan: Plan) -> tuple[str, ...]:
+    """What the plan keeps in the host's memory."""
+    every = ("weights", "activations", "optimizer")
+    return every if plan.offload == "all" else tuple(what for what in every if what in plan.offload)
+
+
+def _away(model: Transformer, plan: Plan) -> int:
+    """Layers of a stage that do not stay on the device."""
+    return max(model.layers // plan.pipeline - int(RESIDENT_LAYERS), 0)

@@ -93,7 +93,7 @@ def _size(result: Result) -> str:
     if tree is None:
         return ""
     if not tree.promising:
-        return f"{_designs(tree.designs)}, one look at every plan"
+        return f"{_designs(tree.designs)}, one look at each of {_count(tree.families)} groups of plans"
     return f"{_designs(tree.designs)}, {_count(tree.promising)} of {_count(tree.plans)} plans in {_count(tree.boxes)} boxes"
 
 

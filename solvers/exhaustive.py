@@ -17,7 +17,7 @@ from instances.instance import Instance
 from instances.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
 from solvers.designs import Candidate, candidate
 from solvers.objective import NO_FINITE_VALUE, ModelError
-from solvers.pricing import memory_of, rows_of, times_and_values
+from solvers.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
 from solvers.result import Conflict, Space
 from solvers.watching import Progress, Watch
 
@@ -153,6 +153,7 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
     affordable = _affordable(instance, hardware, count, len(plans), tally)
     fits = needed[:, None] <= capacity[None, :]
     tally.see_limit("memory", int(fits.sum()), float(needed.min() / capacity.max()))
+    fits &= _hosted(instance, plans, count, tally)[:, None]
     rows, columns = np.flatnonzero((fits & affordable).any(axis=1)), np.flatnonzero(affordable)
     if not len(rows) or not len(columns):
         return False
@@ -167,6 +168,15 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
         return False
     tally.feasible += int(kept.sum())
     return _see(np.where(kept, found, np.inf), plans, rows, block.points[columns], tally)
+
+
+def _hosted(instance: Instance, plans: AnyPlans, count: int, tally: _Tally) -> Mask:
+    """Which plans keep no more in the host's memory than there is."""
+    held, host = hosted(instance, plans), instance.hardware.host
+    if host is not None:
+        least = float(host_memory_of(instance.workload, plans).min())
+        tally.see_limit("host memory", int(held.sum()) * count, least / float(host.capacity))
+    return held
 
 
 def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tally) -> bool:

@@ -17,13 +17,13 @@ import numpy as np
 from crossflow.arrays import Array, Index
 from crossflow.hardware import Hardware
 from crossflow.kernel_plan import KernelPlan
-from crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
 from instances.boxes import Boxes, corners, grid, point_number, tightened, whole
 from instances.families import family_blocks
 from instances.instance import Instance
 from instances.space import PART_OF, AnyPlans, device_at, plan_blocks
 from solvers.designs import Candidate
-from solvers.pricing import least_memory_of, memory_of
+from solvers.pricing import hosted, least_memory_of, memory_of
 
 _RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
 _ZERO_RANK = np.array([2, 0, 1, 3])
@@ -52,15 +52,17 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
 
 
 def _classes(instance: Instance) -> Iterator[Instance]:
-    """The question with the leading settings of the rule's order fixed, the most wanted first: little sharding, then recomputation."""
+    """The question with the leading settings of the rule's order fixed, the most wanted first: offloading as a last resort, then little
+    sharding, then recomputation."""
     options = dict(instance.plan_options)
     if "zero" not in options:
         yield instance
         return
     sharding = [tuple(stage for stage in options["zero"] if (stage > 1) == much) for much in (False, True)]
     again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[RECOMPUTE.index(word)]))
-    for stages, word in product(filter(None, sharding), again):
-        yield replace(instance, plan_options=tuple({**options, "zero": stages, "recompute": (word,)}.items()))
+    away = sorted(options["offload"], key=lambda word: (OFFLOAD.index(word).bit_count(), OFFLOAD.index(word)))
+    for offload, stages, word in product(away, filter(None, sharding), again):
+        yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))
 
 
 def expert_point(instance: Instance) -> int | None:
@@ -172,4 +174,4 @@ def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
     if not len(plans):
         return np.zeros(0, np.int64)
     needed = memory_of(instance.workload, plans) + device.reserved_memory
-    return np.flatnonzero(needed <= device.dram.capacity)
+    return np.flatnonzero((needed <= device.dram.capacity) & hosted(instance, plans))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.plan import OVERLAP, RECOMPUTE
+from crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE
 from crossflow.workload import Transformer
 from instances.boxes import corners, grid, tightened, whole
 from instances.instance import Instance
@@ -98,6 +98,7 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
     plain: dict[str, Callable[[], tuple[object, ...]]] = {
         "interleave": lambda: tuple(dict.fromkeys((1, *values))),
         "overlap": lambda: tuple(dict.fromkeys((OVERLAP[0], *values))),
+        "offload": lambda: tuple(dict.fromkeys((OFFLOAD[0], *values))),
         "sequence_parallel": lambda: (False, True),
         "recompute": lambda: RECOMPUTE,
         "zero": lambda: (0, 1, 2, 3),

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Index, Mask
 from crossflow.bill import Prices
 from crossflow.gemm import memory as gemm_memory
 from crossflow.gemm import price as price_gemm
 from crossflow.hardware import Cluster, Hardware, take, variants_of
 from crossflow.lstm import price as price_lstm
 from crossflow.lstm_memory import memory as lstm_memory
-from crossflow.memory import peak_memory
+from crossflow.memory import host_memory, peak_memory
 from crossflow.plan import Plans
 from crossflow.plan import joined as joined_tables
 from crossflow.plan import rows_of as plan_rows
@@ -55,7 +56,8 @@ def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
 
     A ModelError where the model gives no finite value. A value on the best chip of a box is one of no design, but no design in the box is
     less than it."""
-    return _values_where_they_fit(instance, chips, plans, memory_of(instance.workload, plans))
+    memory = memory_of(instance.workload, plans)
+    return _values_where_they_fit(instance, chips, plans, np.where(hosted(instance, plans), memory, np.inf))
 
 
 def head_values_of(instance: Instance, chips: Corners, heads: AnyPlans) -> Array:
@@ -98,8 +100,22 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     """Bytes that the thriftiest member of each family needs."""
     if not isinstance(heads, Plans) or not len(heads):
         return memory_of(instance.workload, heads)
-    ways = (with_settings(heads, {"recompute": number}) for number in codes_of(instance, "recompute"))
+    offload = reduce(or_, codes_of(instance, "offload"))
+    ways = (with_settings(heads, {"recompute": number, "offload": offload}) for number in codes_of(instance, "recompute"))
     return reduce(np.minimum, (memory_of(instance.workload, plans) for plans in ways))
+
+
+def hosted(instance: Instance, plans: AnyPlans) -> Mask:
+    """Whether the host's memory holds what each plan offloads."""
+    host = instance.hardware.host
+    return np.less_equal(host_memory_of(instance.workload, plans), host.capacity if host else np.inf)
+
+
+def host_memory_of(workload: Workload, plans: AnyPlans) -> Array:
+    """Bytes that each plan keeps in the host's memory for the device that offloads most."""
+    if not isinstance(workload, Transformer) or not isinstance(plans, Plans) or not plans.offload.any():
+        return np.zeros(len(plans))
+    return np.asarray(host_memory(workload, sharding(workload, plans)))[:, 0]
 
 
 def memory_of(workload: Workload, plans: AnyPlans) -> Array:

@@ -17,7 +17,7 @@ from instances.instance import Instance
 from instances.space import AnyPlans, drawn_plans
 from solvers.designs import Candidate
 from solvers.expert import expert_design
-from solvers.pricing import joined, memory_of, rows_of, values_of
+from solvers.pricing import hosted, joined, memory_of, rows_of, values_of
 
 _PLANS = 1 << 20
 """Combinations of plan choices up to which all plans are in the table; of more, so many are drawn."""
@@ -91,7 +91,7 @@ def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Q
     hardware = chip.hardware
     if len(plans):
         fitting = memory_of(instance.workload, plans) + hardware.reserved_memory <= hardware.dram.capacity
-        plans = rows_of(plans, np.flatnonzero(fitting & chip.alive))
+        plans = rows_of(plans, np.flatnonzero(fitting & chip.alive & hosted(instance, plans)))
     layouts, settings = _columns(plans)
     order = np.argsort(layouts, kind="stable")
     layouts, settings = layouts[order], settings[order]

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from crossflow.plan import OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
+from crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
 from crossflow.workload import Transformer
 
 MODELS = (
@@ -86,6 +86,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             recompute=RECOMPUTE[int(random.integers(3))],
             zero=int(random.integers(4)),
             overlap=OVERLAP[int(random.integers(4))],
+            offload=OFFLOAD[int(random.integers(len(OFFLOAD)))],
             placement=PLACEMENTS[int(random.integers(len(PLACEMENTS)))],
         )
         if not broken_rules(model, plan, devices):

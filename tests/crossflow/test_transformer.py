@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crossflow.device import device_from
 from crossflow.evaluate import Design, evaluate
 from crossflow.generator import generate
-from crossflow.hardware import Cluster, Efficiency, Hardware, take
+from crossflow.hardware import Cluster, Efficiency, Hardware, Memory, take
 from crossflow.parameters import step_flops
 from crossflow.plan import Plan, plan_at, table
 from crossflow.transformer import price, price_directly
@@ -22,6 +22,8 @@ from tests.crossflow.strategies import MODELS, plans
 from tests.paths import reference
 
 CLUSTERS = (Cluster(48, (8, 48)), Cluster(48, (4, 12, 48)), Cluster(48, (48,)))
+HOST = Memory(256.0 * 2**30, 25e9, 2e-10)
+RATES = (*GROWING, "host.bandwidth")
 
 
 def device_on(cluster: Cluster, name: str = "a100-80g") -> Hardware:
@@ -29,7 +31,7 @@ def device_on(cluster: Cluster, name: str = "a100-80g") -> Hardware:
     built = build_device(device(name), name, "fp16", 2) if name in names("hardware") else usual_chip(name)
     node, outer = built.links
     middle = replace(outer, bandwidth=outer.bandwidth * 2.0)
-    return replace(built, links={1: (outer,), 2: (node, outer), 3: (node, middle, outer)}[len(cluster.level_sizes)])
+    return replace(built, host=HOST, links={1: (outer,), 2: (node, outer), 3: (node, middle, outer)}[len(cluster.level_sizes)])
 
 
 def usual_chip(name: str) -> Hardware:
@@ -90,7 +92,7 @@ def test_more_of_a_resource_is_never_slower(name: str, model: Transformer, data:
     """The bounds of every engine rest on this; it holds as computed, without any tolerance."""
     cluster = CLUSTERS[data.draw(st.integers(0, 2))]
     columns = table(data.draw(st.lists(plans(model, cluster.devices), min_size=1, max_size=4)))
-    for resource in GROWING:
+    for resource in RATES:
         times = price(model, scaled(device_on(cluster, name), resource, FACTORS), cluster, columns).step_time
         assert (np.diff(times, axis=1) <= 0.0).all(), resource
     for resource in SHRINKING:
@@ -119,7 +121,7 @@ def test_twice_the_speed_of_everything_halves_the_step(data: st.DataObject) -> N
     for delay in SHRINKING:
         slow = scaled(slow, delay, 0.0)
     fast = slow
-    for rate in GROWING:
+    for rate in RATES:
         fast = fast if rate.endswith(("capacity", "share")) else scaled(fast, rate, 2.0)
     columns = table([data.draw(plans(model, cluster.devices))])
     assert price(model, slow, cluster, columns).step_time[0, 0] == 2.0 * price(model, fast, cluster, columns).step_time[0, 0]

@@ -34,6 +34,12 @@ choices:
 
 REFUSED = [
     (FIXED, "tensor: [1, 2]", "tensr: [1, 2]", "6:3: choices.tensr: unknown key (did you mean 'tensor'?)"),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "offload: all",
+        "6:12: choices.offload: there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})",
+    ),
     (FIXED, "tensor: [1, 2]", "tensor: []", "6:11: choices.tensor: an empty list leaves nothing to choose (give at least one value)"),
     (FIXED, "[1, 2]\n  pipe", "{from: 4, to: 2}\n  pipe", "6:11: choices.tensor: the range is empty: 'from' is above 'to' (exchange them)"),
     (FIXED, "tensor: [1, 2]", "tensor: [3, 5]", "6:11: choices.tensor: none of 3, 5 divides the 16 devices (or write `divisors`)"),
@@ -63,7 +69,7 @@ REFUSED = [
         "tensor: [1, 2]",
         "rows: [2]",
         "6:9: choices.rows: this is no choice for a transformer (one of tensor, context, pipeline, data, expert, microbatch, interleave, "
-        "sequence_parallel, recompute, zero, overlap, placement)",
+        "sequence_parallel, recompute, zero, overlap, offload, placement)",
     ),
     (
         FIXED,

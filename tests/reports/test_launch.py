@@ -59,6 +59,15 @@ def test_deepspeed_is_a_configuration_whose_batch_adds_up() -> None:
     assert document["zero_optimization"] == {"stage": 1, "overlap_comm": True}
 
 
+def test_what_is_offloaded_has_its_settings() -> None:
+    plan = Plan(data=8, zero=3, offload="all")
+    assert settings("megatron", plan)["--cpu-offloading-num-layers"] == "93"
+    assert {"--optimizer-cpu-offload", "--cpu-offloading-weights", "--cpu-offloading-activations"} < settings("megatron", plan).keys()
+    document = json.loads(settings("deepspeed", plan)["zero_optimization:"])
+    assert document["offload_optimizer"] == document["offload_param"] == {"device": "cpu"}
+    assert not any("offload" in name for stack in STACKS for name in settings(stack))
+
+
 @pytest.mark.parametrize(
     ("stack", "plan", "word"),
     [
@@ -68,6 +77,9 @@ def test_deepspeed_is_a_configuration_whose_batch_adds_up() -> None:
         ("torchtitan", Plan(tensor=8), "sequence parallelism"),
         ("deepspeed", Plan(pipeline=4, interleave=2), "one chunk"),
         ("deepspeed", Plan(tensor=4), "tensor parallelism of 4"),
+        ("megatron", Plan(pipeline=2, data=8, offload="activations"), "without a pipeline"),
+        ("torchtitan", Plan(data=8, zero=3, offload="all"), "no offloading of activations"),
+        ("deepspeed", Plan(data=8, zero=3, offload="activations-optimizer"), "cpu_checkpointing"),
         ("megatron", Plan(data=8, placement="tensor-context-pipeline-data"), "laid out tensor-context-pipeline-data"),
     ],
 )

@@ -225,3 +225,42 @@ def test_every_box_that_is_cut_has_two_parts() -> None:
     """In a tree of which every knot has two branches there is one more leaf than knots."""
     cut = np.array([cut is not None for cut in PROVED.cuts])
     assert cut.sum() * 2 + 1 == len(PROVED.cuts)
+
+
+# Offloading -------------------------------------------------------------------------------------------------------------------------
+
+OFFLOADING = (
+    "cluster.host={memory: 6 GiB, bandwidth: 20 GB/s}",
+    "offload=[none, weights, activations, optimizer, activations-optimizer, all]",
+    "recompute=[none, full]",
+    "workload.global_batch=256",
+    "microbatch=[4, 16, 64]",
+)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("objective=energy_per_token",),
+        ("cluster.host.memory=1 MiB", "offload=[weights, all]"),
+        ("cluster.host.memory=900 MiB",),
+    ],
+)
+def test_offloading_is_answered_as_the_oracle_answers_it(settings: tuple[str, ...]) -> None:
+    instance = read_instance(INSTANCES / "tiny.yaml", (*OFFLOADING, *settings))
+    assert_as_the_oracle_says(instance)
+
+
+def test_the_host_saves_a_plan_that_would_not_fit_and_its_memory_is_a_limit() -> None:
+    asked = ("workload={model: gpt3-13b, global_batch: 64}", "tensor=[1]", "pipeline=[1]", "recompute=full", "cluster.host=null")
+    alone = read_instance(INSTANCES / "tiny.yaml", asked)
+    helped = read_instance(
+        INSTANCES / "tiny.yaml", (*asked[:-1], "cluster.host={memory: 200 GiB, bandwidth: 25 GB/s}", "offload=[none, optimizer, all]")
+    )
+    assert solved(alone).value is None
+    found = solved(helped)
+    assert found.best is not None
+    assert_as_the_oracle_says(helped)
+    little = replace(helped, hardware=replace(helped.hardware, host=replace(helped.hardware.host, capacity=1e9)))  # type: ignore[type-var]
+    assert solved(little).value is None

@@ -1,0 +1,59 @@
+"""What offloading to the memory of the host costs in time and energy; what it saves is in `crossflow.memory`.
+
+A stage with more than three layers may keep weights, activations or optimizer state of its layers in the host's memory: three layers stay
+on the device, one in use, one coming and one going (as in Calculon, Isaev et al. 2023). The link carries both directions at once and works
+beside the device, so that one layer and microbatch takes
+
+    forward   max(layer, max(weights in, activations out) / bandwidth)
+    backward  max(layer, (weights in + activations in) / bandwidth)
+
+and the optimizer max(its own time, state there and back / bandwidth). Embedding, head, gradients and working set stay on the device.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Mask, Real
+from crossflow.hardware import Memory
+from crossflow.memory import RESIDENT_LAYERS, Sharding, Weights, kept_activations, layer_weights, offloads, shared_out
+from crossflow.stages import microbatches_in_flight, split_layers
+from crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class HostTraffic:
+    """Seconds of the link for one layer and microbatch forward and backward, and for the optimizer; and joules of one device."""
+
+    forward: Real = 0.0
+    backward: Real = 0.0
+    optimizer: Real = 0.0
+    layer_energy: Real = 0.0
+    """Of one layer and microbatch, there and back."""
+    energy: Real = 0.0
+    """Of the optimizer."""
+
+
+def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) -> HostTraffic:
+    """The traffic of the fullest stage; nothing where nothing is offloaded."""
+    if host is None or not np.any(sharding.offload):
+        return HostTraffic()
+    split, one = split_layers(model.layers, sharding.pipeline), layer_weights(model, sharding)
+    layers = np.maximum(split.first(), split.middle())
+    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * shared_out(sharding, one, 3), 0.0)
+    activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding), 0.0)
+    away = np.maximum(layers - RESIDENT_LAYERS, 0.0)
+    state = model.optimizer_bytes * shared_out(sharding, Weights(away * one.shared, away * one.routed), 1)
+    state = np.where(offloads(sharding, "optimizer"), state, 0.0)
+    return HostTraffic(
+        forward=np.maximum(weights, activations) / host.bandwidth,
+        backward=(weights + activations) / host.bandwidth,
+        optimizer=state / host.bandwidth,
+        layer_energy=2.0 * (weights + activations) * host.energy,
+        energy=2.0 * state * host.energy,
+    )
+
+
+def _moves(sharding: Sharding, what: str, layers: Real) -> Mask:
+    return offloads(sharding, what) & np.greater(layers, RESIDENT_LAYERS)
