@@ -1,0 +1,1 @@
+"""Which operator runs where, as integer models."""

@@ -1,0 +1,66 @@
+"""What the models of throughput have in common: which device a block is on, which nets a device cuts, and how busy it is.
+
+Data      device i of some, block b with times p_b (accelerator) and q_b (CPU) and size s_b, net e with pins and cost c_e
+Choices   x[b, i] = 1 if block b is on device i;  cut[e, i] = 1 if device i has a pin of e and another pin is elsewhere;  T the busiest time
+Rows      cut      cut[e, i] >= x[b, i] - x[b', i]    for pins b, b' that follow each other, round all pins of the net: where some pins are
+                                                       on i and others are not, some pin on i is followed by one that is not
+          load     sum p_b x[b, i] + sum c_e cut[e, i] <= T            on an accelerator (overlapped: either sum <= T)
+                   sum q_b x[b, i] <= T                                on a CPU
+          memory   sum s_b x[b, i] <= M                                on an accelerator
+          support  x[b, i] = 0 where accelerator i cannot run b
+Objective least T
+
+Times and sizes are floored, the memory is ceiled (`formulation.rounding`), after sums of floats were lowered by more than they can be off:
+T is then no more than any placement's true value.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.arrays import Array
+from formulation.placement.blocks import Blocks
+from formulation.rounding import ceiled, floored, quantum_for
+
+_GUARD = 1e-12
+"""The share by which sums of times and sizes are lowered: many times what rounding can have added to a sum of 100,000 figures."""
+_STEPS = 1 << 36
+_SIZES = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """The costs of a question in whole quanta."""
+
+    accelerator: list[int]
+    cpu: list[int]
+    size: list[int]
+    transfer: list[int]
+    memory: int
+    quantum: float
+    """Milliseconds."""
+    supported: list[bool]
+
+
+def figures_of(blocks: Blocks, memory: float, greatest: float) -> Figures:
+    """The costs, with quanta that fit a busiest time of no more than `greatest`.
+
+    A block that is no faster than that on one kind of device cannot be there.
+    """
+    quantum = quantum_for(max(greatest, np.finfo(float).tiny), _STEPS)
+    sizes = quantum_for(max(float(blocks.size.max(initial=0.0)), min(memory, float(blocks.size.sum())), 1.0), _SIZES)
+    fits = (blocks.accelerator_time <= greatest) & (blocks.size <= memory)
+    accelerator = np.where(fits, blocks.accelerator_time, 0.0)
+    return Figures(
+        accelerator=_down(accelerator, quantum),
+        cpu=_down(np.minimum(blocks.cpu_time, 2.0 * greatest), quantum),
+        size=_down(np.where(fits, blocks.size, 0.0), sizes),
+        transfer=_down(np.minimum(blocks.transfer, 2.0 * greatest), quantum),
+        memory=int(ceiled([min(memory, float(blocks.size.sum()) + sizes)], sizes)[0]),
+        quantum=quantum,
+        supported=fits.tolist(),
+    )
+
+
+def _down(values: Array, quantum: float) -> list[int]:
+    return [int(value) for value in floored(values * (1.0 - _GUARD), quantum).tolist()]

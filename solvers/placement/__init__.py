@@ -1,0 +1,1 @@
+"""Who answers where operators run: the judge, searchers, and engines with a proof."""
