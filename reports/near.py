@@ -1,13 +1,18 @@
 """What near-optimal designs have in common, in words: every choice with the options that occur."""
 
+import re
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 from instances.units import format_quantity
+from solvers.near import Known, Near
 from solvers.result import Space
 
 _DIGITS = 4
 _LISTED = 3
+_PAGE = 100
+_TIE = "\N{NO-BREAK SPACE}"
 
 
 def common_words(space: Space, value: float) -> tuple[str, str]:
@@ -16,6 +21,43 @@ def common_words(space: Space, value: float) -> tuple[str, str]:
         if count > 1:
             return share, choices_words([(choice.name, choice.within(limit), choice.of) for choice in space.near])
     return "", ""
+
+
+def near_text(near: Near | None, gap: float) -> str:
+    """What every design near the optimum has, and what was not decided in time."""
+    if near is None:
+        return f"\n  within {100.0 * gap:.4g} % of the optimum: not known, as the optimum was not proved in time\n"
+    settled = [known for known in near.choices if not _open(known)]
+    words = choices_words([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
+    lines = [f"\n  designs within {100.0 * gap:.4g} % of the optimum, by proof:"]
+    lines += [line for part in words.split("; ") if part for line in _indented(part)]
+    lines += [line for known in near.choices if (places := _open(known)) for line in _indented(_undecided(known, places))]
+    return "\n".join(lines) + "\n"
+
+
+def _occurring(known: Known) -> list[Any]:
+    """The options that occur; between the ends also those that were not asked."""
+    return [option for option, never in zip(known.options, known.never, strict=True) if not never]
+
+
+def _open(known: Known) -> list[int]:
+    """Options of which it is not known whether they occur, and of which that was asked."""
+    places = [place for place, (occurs, never) in enumerate(zip(known.occur, known.never, strict=True)) if not (occurs or never)]
+    found = [place for place, occurs in enumerate(known.occur) if occurs]
+    return [place for place in places if known.asked_between or not found[0] < place < found[-1]]
+
+
+def _undecided(known: Known, places: list[int]) -> str:
+    """What is known of a choice that was not decided in time."""
+    found = [option for option, occurs in zip(known.options, known.occur, strict=True) if occurs]
+    rest = options_words(known.name, [known.options[place] for place in places])
+    return f"{options_words(known.name, found)}; not decided in time whether {rest}, too"
+
+
+def _indented(text: str) -> list[str]:
+    tied = re.sub(r"(?<!,) ", _TIE, text)
+    lines = wrap(tied, _PAGE, initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines]
 
 
 def choices_words(choices: Sequence[tuple[str, list[Any], int]]) -> str:

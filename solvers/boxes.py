@@ -182,7 +182,7 @@ def _survey(instance: Instance, space: Grid, root: Node, deadline: float) -> _Su
 
 def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value."""
-    places = dive(instance, space, pool) if len(pool) else None
+    places = dive(instance, space, root_node(instance, space), pool) if len(pool) else None
     if places is None:
         return Incumbent(float("inf"), whole(space).low[0], None)
     return improved(instance, space, pool, places)

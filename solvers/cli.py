@@ -201,10 +201,12 @@ def _explain(options: argparse.Namespace) -> int:
 
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.explain import answer_text, clash_text, forced_text  # noqa: PLC0415
+    from reports.near import near_text  # noqa: PLC0415
     from solvers.branch import Spend  # noqa: PLC0415
     from solvers.certify import Limits  # noqa: PLC0415
     from solvers.engines import boxes  # noqa: PLC0415
     from solvers.explain import clash, relief  # noqa: PLC0415
+    from solvers.near import near_optimum  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
@@ -217,6 +219,8 @@ def _explain(options: argparse.Namespace) -> int:
             text = clash_text(instance.name, clash(instance, watch)) if result.proved else f"{instance.name}: no design found in time\n"
         else:
             text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+            if options.near is not None:
+                text += near_text(near_optimum(instance, result, options.near, watch, monotonic() + limits.seconds), options.near)
         if other is not None:
             best = boxes(other, limits, watch)
             text += forced_text(forced, result, best, None if best.value is not None else clash(other, watch))

@@ -40,7 +40,7 @@ def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Index, reach: flo
     by_plan, by_point = found.min(axis=1), found.min(axis=0)
     rows, columns = np.flatnonzero(by_plan <= reach), np.flatnonzero(by_point <= reach)
     for name, options in leasts.plan:
-        np.minimum.at(leasts.values[name], _places(plans, rows, name, options), by_plan[rows])
+        np.minimum.at(leasts.values[name], option_places(plans, rows, name, options), by_plan[rows])
     sizes = [len(options) for _, options in leasts.hardware]
     places = np.unravel_index(points[columns], sizes) if sizes else ()
     for (name, _), place in zip(leasts.hardware, places, strict=True):
@@ -62,7 +62,7 @@ def _occurring(name: str, options: tuple[Any, ...], values: Array, limit: float)
     return Occurring(name, len(options), [options[place] for place in kept], tuple(float(values[place]) for place in kept))
 
 
-def _places(plans: AnyPlans, rows: Index, name: str, options: tuple[Any, ...]) -> Index:
+def option_places(plans: AnyPlans, rows: Index, name: str, options: tuple[Any, ...]) -> Index:
     """Where in the options of a choice some plans are."""
     if not isinstance(plans, Plans):
         return np.array([options.index(getattr(plans[int(row)], name)) for row in rows], np.int64)

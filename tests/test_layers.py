@@ -17,10 +17,10 @@ MAY_IMPORT = {
     "reports": {"reports"},
 }
 ALSO = {
-    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.explain", "reports.launch", "reports.pareto"},
+    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.explain", "reports.launch", "reports.near", "reports.pareto"},
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
-    "reports/near.py": {"solvers.result", "instances.units"},
+    "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "reports/launch.py": {"crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
