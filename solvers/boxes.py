@@ -17,7 +17,9 @@ from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
 from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
 from solvers.designs import Candidate
+from solvers.guard import refuse_broken_bounds
 from solvers.incumbent import Incumbent, improved
+from solvers.objective import RefusedError
 from solvers.pricing import joined, rows_of, values_of
 from solvers.watching import Watch
 
@@ -91,7 +93,10 @@ class Survivors:
 
 
 def survivors(instance: Instance, deadline: float) -> Survivors:
-    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better."""
+    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better.
+
+    A RefusedError where bounds prove nothing on this question."""
+    refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance, space)
     survey = _survey(instance, space, root, deadline)
@@ -122,6 +127,10 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     All plans are priced on the best chip of each box; whoever is below the bound goes on into the parts of the box, and nobody may be left
     in a box that is not cut.
     """
+    try:
+        refuse_broken_bounds(instance)
+    except RefusedError as error:
+        return Reread(cuts, 0, 0, 0, (str(error),))
     space = grid(instance)
     root, left = root_node(instance, space), iter(cuts)
     chip = corners(instance, space, root.box)
