@@ -1,8 +1,10 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
+from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology
+from instances.constants import check_constants
 from instances.quantities import (
     Area,
     AreaPerBit,
@@ -30,6 +32,9 @@ class MemoryEntry:
     bandwidth: Bandwidth
     energy: EnergyPerBit = 0.0
 
+    def __post_init__(self) -> None:
+        _check_above_zero(("capacity", self.capacity), ("bandwidth", self.bandwidth))
+
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
@@ -41,6 +46,9 @@ class LinkEntry:
     energy: EnergyPerBit = 0.0
     shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
     trees: Annotated[bool, Doc("whether collectives may run as trees")] = True
+
+    def __post_init__(self) -> None:
+        _check_above_zero(("bandwidth", self.bandwidth), *(("shares", share) for share in self.shares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,8 @@ class DeviceEntry:
     register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
     reserved_memory: Bytes
     devices_per_node: Positive
-    sources: Annotated[dict[str, str], Doc("where each figure is from")]
+    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
+    sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
@@ -107,6 +116,13 @@ class DeviceEntry:
     def __post_init__(self) -> None:
         if bool(self.optimistic) != bool(self.pessimistic):
             raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
+        _check_above_zero(*((f"peak.{name}", peak) for name, peak in self.peak.items()), ("vector_peak", self.vector_peak))
+        if missing := [name for name in self.peak if name not in self.energy_per_flop]:
+            raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
+        if "fp8" in self.peak and "bf16" not in self.peak:
+            raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
+        for section in ("efficiency", "optimistic", "pessimistic"):
+            check_constants(section, getattr(self, section))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,9 @@ class CoreEntry:
     maximum_voltage: Voltage
     utilisation: Ratio
 
+    def __post_init__(self) -> None:
+        CoreTechnology(**asdict(self))
+
 
 @dataclass(frozen=True, slots=True)
 class SramEntry:
@@ -136,6 +155,9 @@ class SramEntry:
     controller_area: Area
     overhead: Ratio
     utilisation: Ratio
+
+    def __post_init__(self) -> None:
+        SramTechnology(**asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +179,9 @@ class DramEntry:
     utilisation: Ratio
     latency: Duration
 
+    def __post_init__(self) -> None:
+        DramTechnology(**asdict(self))
+
 
 @dataclass(frozen=True, slots=True)
 class WireEntry:
@@ -174,18 +199,21 @@ class WireEntry:
     utilisation: Ratio
     latency: Duration
 
+    def __post_init__(self) -> None:
+        LinkTechnology(**asdict(self))
+
 
 @dataclass(frozen=True, slots=True)
 class PartsEntry:
     """One figure for each part of the chip."""
 
-    compute: float
-    registers: float
-    l1: float
-    l2: float
-    hbm: float
-    node_network: float
-    network: float
+    compute: Ratio
+    registers: Ratio
+    l1: Ratio
+    l2: Ratio
+    hbm: Ratio
+    node_network: Ratio
+    network: Ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +228,9 @@ class ShareEntry:
     hbm_edge: Ratio
     node_network_edge: Ratio
     network_edge: Ratio
+
+    def __post_init__(self) -> None:
+        _check_above_zero(("die_area", self.die_area), ("package_area", self.package_area), ("power", self.power))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +262,12 @@ class TechnologyEntry:
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
     idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
     reserved_memory: Bytes
-    sources: Annotated[dict[str, str], Doc("where each figure is from")]
-    efficiency: dict[str, float] = field(default_factory=dict)
+    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
+    sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_constants("efficiency", self.efficiency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +319,12 @@ class ModelEntry:
     transformer: TransformerShape | None = None
     lstm: LstmShape | None = None
     gemm: GemmShape | None = None
+
+
+def _check_above_zero(*figures: tuple[str, float]) -> None:
+    """Refuse figures by which the model divides, or without which nothing runs, where they are zero."""
+    if wrong := [name for name, value in figures if not value > 0.0]:
+        raise ValueError(f"{', '.join(wrong)}: zero is no figure to work with (give one above 0)")
 
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8"]

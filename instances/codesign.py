@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from crossflow.plan import Offload
-from instances.catalogue import GemmShape, LstmShape, Precision, TransformerShape
+from instances.catalogue import DeviceEntry, GemmShape, LstmShape, Precision, TechnologyEntry, TransformerShape
 from instances.quantities import (
     Area,
     AreaChoice,
@@ -81,7 +81,7 @@ class ClusterSection:
 class TechnologySection:
     """A technology with other generations of its parts."""
 
-    base: Annotated[str, Doc("a name from `crossopt list technologies`")]
+    base: Annotated[str | TechnologyEntry, Doc("a name from `crossopt list technologies`, or the path of a file of yours like theirs")]
     logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
     memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
     network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
@@ -162,8 +162,8 @@ class CodesignFile:
     cluster: ClusterSection
     name: str | None = None
     description: str | None = None
-    technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of")] = None
-    hardware: Annotated[str | None, Doc("fixed hardware: a name from `crossopt list hardware`")] = None
+    technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
+    hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: BudgetSection = BudgetSection()
     choices: ChoicesSection = ChoicesSection()
     objective: Objective = "step_time"

@@ -22,11 +22,13 @@ from instances.codesign import (
     TechnologySection,
     WorkloadSection,
 )
+from instances.constants import CONSTANTS, constant_fault
 from instances.document import Entry, Fault, InstanceError, Node, fault_at, read_file, read_text
 from instances.huggingface import read_config
 from instances.instance import FreeHardware, Instance
+from instances.own_files import inlined_files
 from instances.plan_choices import Report, plan_options
-from instances.registry import build_device, build_technology, device, efficiency_with, parts_of, technology_named
+from instances.registry import build_device, build_technology, device_given, efficiency_with, parts_of, technology_given
 from instances.schema import read_as
 from instances.space import combinations, hardware_points
 from instances.units import quoted
@@ -34,6 +36,8 @@ from instances.workloads import build_workload
 
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
+_SHOWN = 100
+"""Longer settings are named by their key alone."""
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
 _MOST_POINTS, _MOST_PLANS = 10**18, 10**10
@@ -56,11 +60,14 @@ def read_question(question: Mapping[str, Any]) -> Instance:
 def _instance(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Instance:
     for setting in settings:
         root = _laid_over(root, setting, source)
+    own = inlined_files(root, Path(source).parent)
+    for setting in own:
+        root = _laid_over(root, setting, source)
     faults: list[Fault] = []
     file = read_as(CodesignFile, root, faults)
     instance = None
     if file is not None:
-        document = {"source": source, "text": text, "settings": [*settings, *_inlined(file.workload, Path(source).parent)]}
+        document = {"source": source, "text": text, "settings": [*settings, *own, *_inlined(file.workload, Path(source).parent)]}
         instance = _resolved(file, Path(source), document, lambda path, message: faults.append(fault_at(root, path, message)))
     if faults or instance is None:
         raise InstanceError(source, [_with_setting(fault, settings) for fault in faults])
@@ -84,7 +91,7 @@ def _with_setting(fault: Fault, settings: tuple[str, ...]) -> Fault:
     for setting in reversed(settings):
         path = ".".join(_path_of(setting))
         if fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")):
-            return replace(fault, message=f"{fault.message} [from --set {setting}]")
+            return replace(fault, message=f"{fault.message} [from --set {setting if len(setting) <= _SHOWN else path}]")
     return fault
 
 
@@ -246,7 +253,7 @@ def _usual_node(file: CodesignFile) -> int:
     if file.hardware is None:
         return 1
     try:
-        return device(file.hardware).devices_per_node
+        return device_given(file.hardware)[0].devices_per_node
     except ValueError:
         return 1
 
@@ -271,27 +278,18 @@ def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
 
 def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> Efficiency:
     for name, value in given.items():
-        if name not in _CONSTANTS:
-            report(f"efficiency.{name}", f"the model has no such constant (one of {', '.join(_CONSTANTS)})")
-        elif not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0):
-            report(
-                f"efficiency.{name}",
-                f"{value} is out of range, {'a share above 0 and up to 1' if name in _SHARES else '0 or more'} is needed",
-            )
-    return replace(usual, **{name: value for name, value in given.items() if name in _CONSTANTS})
-
-
-_CONSTANTS = tuple(field.name for field in fields(Efficiency))
-_SHARES = {"matrix", "attention", "stream", "resident", "data_overlap", "pipeline_overlap", "gather_overlap"}
+        if fault := constant_fault(name, value):
+            report(f"efficiency.{name}", fault)
+    return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
 
 
 def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | None:
-    """A device of the registry with the cluster's own links where it gives them."""
+    """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
         report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
     try:
-        entry = device(str(file.hardware))
-        built = build_device(entry, str(file.hardware), file.workload.precision, 3 if "pod" in names and entry.network.pod else 2)
+        entry, name = device_given(file.hardware or "")
+        built = build_device(entry, name, file.workload.precision, 3 if "pod" in names and entry.network.pod else 2)
     except ValueError as error:
         report("hardware", str(error))
         return None
@@ -305,12 +303,12 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardwa
 
 def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHardware | None:
     """A technology with its usual split, and the choices of hardware."""
-    section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(str(file.technology))
+    section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     try:
-        entry, node = technology_named(section.base)
+        entry, name, node = technology_given(section.base)
         if node is not None and section.logic is not None:
-            report("technology.logic", f"{quoted(section.base)} names a logic node already (remove one of the two)")
-        technology = build_technology(entry, section.base, section.logic or node, section.memory, section.network)
+            report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
+        technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
     except ValueError as error:
         report("technology", str(error))
         return None

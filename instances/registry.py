@@ -40,7 +40,7 @@ Kind = Literal["hardware", "technologies", "workloads"]
 T = TypeVar("T")
 
 _FOLDER: Final = Path(__file__).parent / "registry"
-_ONE_OF: Final[Mapping[Kind, str]] = {"hardware": "device", "technologies": "technology", "workloads": "workload"}
+_ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
 _BITS_PER_BYTE: Final = 8.0
 
 
@@ -86,6 +86,27 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
         return technology(base), logic
     nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_steps)
     raise _unknown("technologies", name, (*known, *nodes))
+
+
+def device_given(given: str | DeviceEntry) -> tuple[DeviceEntry, str]:
+    """The device that a question names or describes, and what to call it."""
+    return (device(given), given) if isinstance(given, str) else (given, given.name or "own device")
+
+
+def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
+    """The technology that a question names or describes, what to call it, and the logic node that its name ends in."""
+    if isinstance(given, str):
+        entry, node = technology_named(given)
+        return entry, given, node
+    return given, given.name or "own technology", None
+
+
+def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
+    """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
+    known = ladder() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
+    if name not in known:
+        raise _unknown(kind, name, sorted(known))
+    return known[name].read_text(encoding="utf-8")
 
 
 def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ...]:
@@ -237,7 +258,7 @@ def _instance_line(path: Path) -> str:
             return ""
 
 
-def _unknown(kind: Kind, name: str, known: Iterable[str]) -> UnknownNameError:
+def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str]) -> UnknownNameError:
     place = f"see `crossopt list {kind}`"
     guess = _remedy(name, known, "")
     return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{place})")

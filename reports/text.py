@@ -6,6 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from instances.units import format_quantity
+from reports.near import common_words
 from solvers.result import Conflict, Result, Rival, Space
 
 _WIDTH = 24
@@ -223,7 +224,9 @@ def _space_lines(result: Result) -> list[str]:
         return []
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
     words = ", ".join(f"{_count(count) if count else 'none'} {what}" for what, count in others)
-    return [f"  {'other designs':<{_LABEL}}{words}", *_undecided_lines(space)]
+    share, common = common_words(space, result.value or 0.0)
+    alike = _listed(f"  {share:<{_LABEL}}", common) if common else []
+    return [f"  {'other designs':<{_LABEL}}{words}", *alike, *_undecided_lines(space)]
 
 
 def _undecided_lines(space: Space) -> list[str]:

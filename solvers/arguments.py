@@ -85,7 +85,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
     parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
-    parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, for example 60s")
+    parser.add_argument("--near", type=_gap, metavar="GAP", help="also say what all designs within this gap have in common, such as 1%%")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, and for --near, for example 60s")
     parser.set_defaults(command="explain")
 
 
@@ -128,6 +129,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
+    parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
 
 

@@ -19,7 +19,9 @@ from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
 from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
 from solvers.designs import Candidate
+from solvers.guard import refuse_broken_bounds
 from solvers.incumbent import Incumbent, at_row, improved
+from solvers.objective import RefusedError
 from solvers.pricing import head_values_of, joined, rows_of, values_of
 from solvers.watching import Watch
 
@@ -100,7 +102,10 @@ class Survivors:
 
 
 def survivors(instance: Instance, deadline: float) -> Survivors:
-    """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better."""
+    """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better.
+
+    A RefusedError where bounds prove nothing on this question."""
+    refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance, space)
     survey = _survey(instance, corners(instance, space, root.box), deadline)
@@ -154,6 +159,10 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     All plans are priced on the best chip of each box, one by one and not by families; whoever is below the bound goes on into the parts of
     the box, and nobody may be left in a box that is not cut.
     """
+    try:
+        refuse_broken_bounds(instance)
+    except RefusedError as error:
+        return Reread(cuts, 0, 0, 0, (str(error),))
     space = grid(instance)
     root, left = root_node(instance, space), iter(cuts)
     chip = corners(instance, space, root.box)
@@ -215,7 +224,7 @@ def _survey(instance: Instance, chip: Corners, deadline: float) -> _Survey:
 
 def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value."""
-    places = dive(instance, space, pool) if len(pool) else None
+    places = dive(instance, space, root_node(instance, space), pool) if len(pool) else None
     if places is None:
         return Incumbent(float("inf"), whole(space).low[0], None)
     return improved(instance, space, pool, places)

@@ -95,6 +95,8 @@ class Spend:
     """Of the monotonic clock."""
     gap: float = 0.0
     """(value - bound) / value that is close enough."""
+    target: float = -float("inf")
+    """A design of at most this value is good enough."""
 
 
 def branch(
@@ -105,7 +107,7 @@ def branch(
     search = Search(root, start)
     _keep(search, root, plans, np.arange(len(plans)), bounds, order)
     try:
-        while search.heap and not _closed(search, spend.gap):
+        while search.heap and not _closed(search, spend):
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
                 break
@@ -143,10 +145,10 @@ def _tell(search: Search, began: float, watch: Watch) -> None:
     watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound))
 
 
-def _closed(search: Search, gap: float) -> bool:
-    """Whether the bound is within the gap of the best value."""
+def _closed(search: Search, spend: Spend) -> bool:
+    """Whether the bound is within the gap of the best value, or that value good enough."""
     bound, value = search.heap[0][0], search.best.value
-    return bound >= value or (value < float("inf") and value - bound <= gap * value)
+    return bound >= value or value <= spend.target or (value < float("inf") and value - bound <= spend.gap * value)
 
 
 def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
@@ -202,9 +204,9 @@ def _places(box: Boxes, choice: int) -> list[int]:
     return sorted({*range(low, high, step), (low + high) // 2}) if low < high else []
 
 
-def dive(instance: Instance, space: Grid, plans: AnyPlans) -> Index | None:
-    """A chip that keeps the budgets: the better part of every box, down to one point. None where no chip does."""
-    node, chosen = root_node(instance, space), plans
+def dive(instance: Instance, space: Grid, node: Node, plans: AnyPlans) -> Index | None:
+    """A chip that keeps the budgets: the better part of every box, from this one down to one point. None where no chip does."""
+    chosen = plans
     bounds = values_of(instance, corners(instance, space, node.box), chosen).min(axis=1)
     while not node.single:
         if not np.isfinite(bounds).any():

@@ -197,14 +197,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from time import monotonic  # noqa: PLC0415
-
     from instances.reading import read_instance  # noqa: PLC0415
-    from reports.explain import answer_text, clash_text, forced_text  # noqa: PLC0415
-    from solvers.branch import Spend  # noqa: PLC0415
     from solvers.certify import Limits  # noqa: PLC0415
-    from solvers.engines import boxes  # noqa: PLC0415
-    from solvers.explain import clash, relief  # noqa: PLC0415
+    from solvers.explaining import explained, explained_with  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
@@ -212,14 +207,9 @@ def _explain(options: argparse.Namespace) -> int:
     instance = read_instance(_question(options.file), settings)
     other = read_instance(_question(options.file), (*settings, *forced)) if forced else None
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        result = boxes(instance, limits, watch)
-        if result.value is None:
-            text = clash_text(instance.name, clash(instance, watch)) if result.proved else f"{instance.name}: no design found in time\n"
-        else:
-            text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+        result, text = explained(instance, options.near, limits, watch)
         if other is not None:
-            best = boxes(other, limits, watch)
-            text += forced_text(forced, result, best, None if best.value is not None else clash(other, watch))
+            text += explained_with(other, forced, result, limits, watch)
     sys.stdout.write(text)
     return _code(result.status, unproved=False)
 
@@ -308,8 +298,15 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from instances.registry import descriptions  # noqa: PLC0415
+    from instances.registry import UnknownNameError, descriptions, entry_text  # noqa: PLC0415
 
+    try:
+        shown = entry_text(options.kind, options.show) if options.show is not None else None
+    except UnknownNameError as error:
+        _usage(f"--show: {error}")
+    if shown is not None:
+        sys.stdout.write(shown)
+        return ANSWERED
     rows = descriptions(options.kind)
     width = max((len(name) for name, _ in rows), default=0)
     sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)

@@ -16,6 +16,7 @@ from crossflow.hardware import Hardware, take
 from instances.instance import Instance
 from instances.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
 from solvers.designs import Candidate, candidate
+from solvers.leasts import Leasts, leasts_of, occurring, see
 from solvers.objective import NO_FINITE_VALUE, ModelError
 from solvers.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
 from solvers.result import Conflict, Space
@@ -45,6 +46,7 @@ class Found:
 class _Tally:
     """Counts so far."""
 
+    leasts: Leasts
     reach: float = _NEAR
     best: Candidate | None = None
     value: float = float("inf")
@@ -75,7 +77,7 @@ class _Tally:
 
 def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
     """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
-    tally, stopped = _Tally(reach=max(_NEAR, 1.0 + (_error(instance) or 0.0))), "complete"
+    tally, stopped = _Tally(leasts_of(instance), reach=max(_NEAR, 1.0 + (_error(instance) or 0.0))), "complete"
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
             _look_at_all(instance, watch, deadline, tally)
@@ -130,6 +132,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
         plans=tally.plans,
         error=error,
         within_error=None if error is None else tally.within(1.0 + error),
+        near=occurring(tally.leasts, tally.value * _NEAR) if tally.best else (),
     )
     conflicts = tuple(Conflict(name, tally.kept[name], tally.share[name]) for name in tally.kept)
     return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
@@ -190,6 +193,7 @@ def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tall
     if improved:
         tally.best, tally.value = candidate(plans, int(rows[row]), int(points[column])), least
     tally.see_values(found)
+    see(tally.leasts, found, rows_of(plans, rows), points, tally.value * _NEAR)
     return improved
 
 

@@ -23,6 +23,10 @@ class ModelError(ValueError):
     """The figures of a question are such that the model gives no finite value."""
 
 
+class RefusedError(ValueError):
+    """A question that an engine does not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """A figure that is minimised, for many designs at once and for one."""

@@ -43,6 +43,7 @@ from solvers.backends.answer import Answer, Event, Spend
 from solvers.boxes import Survivors, survivors
 from solvers.designs import Candidate
 from solvers.incumbent import Incumbent, improved
+from solvers.objective import RefusedError
 from solvers.pricing import memory_of, values_of
 from solvers.watching import Progress, Watch
 
@@ -58,10 +59,6 @@ LEAST_GAP = 1.0e-4
 
 Form = Callable[[Codesign, Index], Codesign]
 """How tangents become rows."""
-
-
-class RefusedError(ValueError):
-    """A question that the engine does not answer."""
 
 
 def refuse_others(instance: Instance, engine: str) -> None:

@@ -12,6 +12,23 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Occurring:
+    """The options of a choice that occur among the designs within 5 % of the best one."""
+
+    name: str
+    of: int
+    """How many options the choice has."""
+    options: list[Any]
+    """Those that occur, in the order of the question."""
+    least: tuple[float, ...]
+    """For each of them the least value of a design that has it: the option occurs as near to the best one as this."""
+
+    def within(self, limit: float) -> list[Any]:
+        """The options that occur among designs of at most this value."""
+        return [option for option, least in zip(self.options, self.least, strict=True) if least <= limit]
+
+
+@dataclass(frozen=True, slots=True)
 class Space:
     """How many designs the question allows and how they fare."""
 
@@ -31,6 +48,8 @@ class Space:
     """The model's mean error on measured runs of this device; None where nothing was measured, and for energies and costs."""
     within_error: int | None = None
     """Designs whose values are that near to the best one, itself included: the model cannot tell them apart."""
+    near: tuple[Occurring, ...] = ()
+    """What the designs within 5 % of the best one have in common: every choice with more than one option; none without a design."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,11 @@ MAY_IMPORT = {
     "reports": {"reports"},
 }
 ALSO = {
-    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.explain", "reports.launch", "reports.pareto"},
+    "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.launch", "reports.pareto"},
+    "solvers/explaining.py": {"reports.explain", "reports.near"},
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
+    "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},

@@ -8,11 +8,12 @@ import pytest
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.units import format_quantity, parse_quantity
+from reports.near import common_words
 from reports.text import answer, comparison, evaluation_text
 from solvers.certify import Limits
 from solvers.comparison import compare
 from solvers.engines import ENGINES
-from solvers.result import Conflict, Result, Space
+from solvers.result import Conflict, Occurring, Result, Space
 from solvers.single import evaluate_single
 from solvers.watching import Progress
 from tests.paths import INSTANCES
@@ -235,6 +236,39 @@ def test_designs_within_the_models_error_are_told_in_a_sentence(tiny: Result, de
     text = answer(replace(tiny, space=replace(tiny.space, error=0.07, within_error=designs)))
     assert words in re.sub(r"\n {20,}", " ", text)
     assert "too close to call" not in answer(replace(tiny, space=replace(tiny.space, error=None, within_error=None)))
+
+
+NEAR = (
+    Occurring("compute_area", 9, [640e-6, 600e-6, 660e-6, 680e-6], (1.0, 1.005, 1.01, 1.02)),
+    Occurring("l2_power", 3, [10.0, 20.0], (1.0, 1.005)),
+    Occurring("hbm_edge", 2, [0.5], (1.0,)),
+    Occurring("hbm_stacks", 4, [4, 6], (1.0, 1.04)),
+    Occurring("tensor", 5, [1, 2, 4, 8], (1.0, 1.0, 1.0, 1.04)),
+    Occurring("sequence_parallel", 2, [False, True], (1.0, 1.01)),
+    Occurring("recompute", 3, ["none", "full"], (1.0, 1.03)),
+    Occurring("zero", 4, [0, 1, 3], (1.0, 1.0, 1.0)),
+)
+
+
+def test_what_near_designs_have_in_common_is_told_by_choice(tiny: Result) -> None:
+    assert tiny.space is not None
+    space = replace(tiny.space, within_1_percent=2, within_5_percent=3, near=NEAR)
+    assert common_words(space, 1.0) == (
+        "within 1 %",
+        "all have hbm 0.5 of the edge, 4 HBM stacks, no recompute; compute 640 mm^2, 600 mm^2 or 660 mm^2; l2 10 W or 20 W; "
+        "tensor 1, 2 or 4; ZeRO-0, ZeRO-1 or ZeRO-3; every option of sequence parallel",
+    )
+    share, wider = common_words(replace(space, within_1_percent=1), 1.0)
+    assert share == "within 5 %"
+    assert "compute between 600 mm^2 and 680 mm^2" in wider
+    assert "tensor between 1 and 8" in wider
+    assert "4 or 6 HBM stacks" in wider
+    assert common_words(replace(space, within_1_percent=1, within_5_percent=1), 1.0) == ("", "")
+
+
+def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: Result, quickstart: Result) -> None:
+    assert "all have" not in answer(tiny)
+    assert re.search(r"\n  within 1 % +all have compute 640 mm\^2, no recompute, ZeRO-1; ", answer(quickstart))
 
 
 def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: Result) -> None:

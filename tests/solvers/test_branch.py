@@ -95,7 +95,7 @@ def test_a_cut_parts_a_box_between_two_places() -> None:
 
 def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:
     space, (plans, _) = grid(QUICK), all_plans(QUICK)
-    places = dive(QUICK, space, plans)
+    places = dive(QUICK, space, root_node(QUICK, space), plans)
     assert places is not None
     assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
 
@@ -103,7 +103,7 @@ def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() ->
 @pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "compute_area=0.001 mm^2"])
 def test_a_dive_finds_nothing_where_there_is_nothing(setting: str) -> None:
     instance = ask(TINY_FREE, setting)
-    assert dive(instance, grid(instance), all_plans(instance)[0]) is None
+    assert dive(instance, grid(instance), root_node(instance, grid(instance)), all_plans(instance)[0]) is None
 
 
 def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() -> None:

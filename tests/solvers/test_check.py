@@ -135,6 +135,17 @@ def test_every_single_edit_of_a_proved_result_is_refused(instance: Instance) -> 
     assert accepted == []
 
 
+def test_every_edit_of_what_near_designs_have_in_common_is_refused() -> None:
+    """Hardware choices too, with figures as options."""
+    data = json.loads(text_of(solved(ask(TINY_FREE, "objective=die_area"))))
+    paths = [path for path in claims(data) if path[:2] == ("space", "near")]
+    assert {data["space"]["near"][path[2]]["name"] for path in paths} >= {"compute_area", "hbm_stacks", "recompute"}
+    accepted = [(path, value) for path in paths for value in edits(_at(data, path)) if not refused(edited(data, path, value))]
+    assert accepted == []
+    for choice in data["space"]["near"]:
+        assert refused(edited(data, ("space", "near"), [other for other in data["space"]["near"] if other is not choice]))
+
+
 def test_every_single_edit_of_an_unproved_result_is_refused_but_for_who_found_it() -> None:
     """A design without a proof may be told to come from any engine and of any part of the space: nothing follows from either."""
     data = json.loads(text_of(solved(ask(TINY_FREE), "plan-only")))

@@ -1,7 +1,7 @@
 """The oracle: it finds what a plain loop over every design finds, whatever its blocks are, and says so when it did not look at all."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -10,10 +10,10 @@ from crossflow.arrays import Array
 from crossflow.evaluate import evaluate
 from crossflow.hardware import Hardware
 from instances import space
-from instances.instance import Instance
+from instances.instance import FreeHardware, Instance
 from instances.reading import read_instance
 from instances.registry import device
-from instances.space import hardware_points, plan_blocks
+from instances.space import hardware_choice, hardware_points, plan_blocks
 from solvers import exhaustive as engine
 from solvers.certify import Limits, VerificationError
 from solvers.designs import Candidate, candidate, design_of
@@ -66,7 +66,16 @@ def values_one_by_one(instance: Instance) -> dict[Candidate, float]:
     return found
 
 
-def assert_found(found: Found, expected: dict[Candidate, float]) -> None:
+def options_one_by_one(instance: Instance, expected: dict[Candidate, float], share: float) -> dict[str, list[Any]]:
+    """The options that occur among designs within a share of the best, by looking at every one of them."""
+    hardware = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    near = [chosen for chosen, number in expected.items() if number <= min(expected.values()) * share]
+    chosen = [{**hardware_choice(instance, one.point), **asdict(one.plan)} for one in near]
+    open_ones = [(name, options) for name, options in (*hardware, *instance.plan_options) if len(options) > 1]
+    return {name: [option for option in options if any(one[name] == option for one in chosen)] for name, options in open_ones}
+
+
+def assert_found(instance: Instance, found: Found, expected: dict[Candidate, float]) -> None:
     best = min(expected.values())
     assert found.value == best
     assert found.best is not None
@@ -75,6 +84,8 @@ def assert_found(found: Found, expected: dict[Candidate, float]) -> None:
     assert found.space.ties == sum(number == best for number in expected.values())
     assert found.space.within_1_percent == sum(number <= best * 1.01 for number in expected.values())
     assert found.space.within_5_percent == sum(number <= best * 1.05 for number in expected.values())
+    for share in (1.0, 1.01, 1.05):
+        assert {choice.name: choice.within(best * share) for choice in found.space.near} == options_one_by_one(instance, expected, share)
     if found.space.error is None:
         assert found.space.within_error is None
     else:
@@ -85,7 +96,7 @@ def assert_found(found: Found, expected: dict[Candidate, float]) -> None:
 def test_the_oracle_agrees_with_a_plain_loop_over_every_design(name: str) -> None:
     instance = QUESTIONS[name]
     found, expected = search(instance, silent), values_one_by_one(instance)
-    assert_found(found, expected)
+    assert_found(instance, found, expected)
     assert found.space.designs == sum(1 for _ in every_candidate(instance))
     assert found.stopped == "complete"
 
@@ -106,7 +117,7 @@ def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seed: int) -> N
     instance = random_question(seed)
     found, expected = search(instance, silent), values_one_by_one(instance)
     if expected:
-        assert_found(found, expected)
+        assert_found(instance, found, expected)
     else:
         assert (found.best, found.value, found.space.feasible) == (None, None, 0)
         assert found.conflicts == conflicts_one_by_one(instance)
@@ -266,6 +277,20 @@ def test_the_best_design_of_a_larger_space_is_never_worse() -> None:
     assert wide <= narrow
 
 
+# --- what near designs have in common ------------------------------------------------------------------------------------------------
+
+
+def test_some_choices_differ_near_the_best_and_others_do_not() -> None:
+    """The comparison with a plain loop says little unless both happen, for chips and for plans."""
+    kinds = set()
+    for seed in SEEDS:
+        found = search(random_question(seed), silent)
+        for choice in found.space.near:
+            near = len(choice.within((found.value or 0.0) * 1.05))
+            kinds.add((choice.name in dict(random_question(seed).plan_options), near == 1, near == choice.of))
+    assert kinds >= {(True, True, False), (True, False, True), (False, True, False), (False, False, True)}
+
+
 # --- designs within the model's error -------------------------------------------------------------------------------------------------
 
 
@@ -276,7 +301,7 @@ def test_designs_within_the_error_are_counted_however_large_it_is(error: float, 
     assert isinstance(instance.hardware, Hardware)
     wide = replace(instance, hardware=replace(instance.hardware, error=error))
     found, expected = search(wide, silent), values_one_by_one(wide)
-    assert_found(found, expected)
+    assert_found(wide, found, expected)
     assert found.space.error == error
     assert found.space.within_error is not None
     assert found.space.within_error > some

@@ -21,8 +21,9 @@ from solvers.check import check
 from solvers.engines import ENGINES
 from solvers.exhaustive import search
 from solvers.incumbent import Incumbent
+from solvers.objective import RefusedError
 from solvers.pricing import joined, rows_of, values_of
-from solvers.refine import LEAST_GAP, Form, Refined, RefusedError, refine_among
+from solvers.refine import LEAST_GAP, Form, Refined, refine_among
 from solvers.result import Result
 from solvers.watching import Progress
 from tests.paths import INSTANCES

@@ -1,0 +1,95 @@
+"""Before boxes prove anything: a model that is not monotone on the question is refused by name, and one that is never is."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from crossflow.arrays import Array
+from crossflow.bill import Prices
+from crossflow.hardware import Hardware
+from instances.boxes import corners, grid, whole
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.registry import ladder, names
+from instances.space import plan_blocks
+from solvers import pricing
+from solvers.certify import Limits
+from solvers.check import check
+from solvers.engines import ENGINES
+from solvers.exhaustive import search
+from solvers.guard import refuse_broken_bounds
+from solvers.objective import RefusedError
+from solvers.pricing import values_of
+from tests.questions import LSTM, TINY_FREE, ask, random_question
+
+true_price = pricing.price
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that rises with a resource, by a tenth from none of it to a lot."""
+
+    def price(workload: object, hardware: Hardware, *others: object) -> Prices:
+        figures: dict[str, Array] = {
+            "stacks": np.asarray(hardware.dram.capacity) / 100e9,
+            "peak": np.asarray(hardware.throughput) / 1e15,
+        }
+        prices: Prices = true_price(workload, hardware, *others)  # type: ignore[arg-type]
+        return replace(prices, step_time=prices.step_time * (1.0 + 2.0 * figures[resource]))
+
+    monkeypatch.setattr(pricing, "price", price)
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp", "cpsat"])
+def test_a_model_in_which_time_rises_with_a_choice_is_refused_by_its_name(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slower_with("stacks", monkeypatch)
+    with pytest.raises(RefusedError, match=r"step time rises with hbm_stacks on the technology accelerator-7nm; use --engine exhaustive"):
+        ENGINES[engine](ask(TINY_FREE), Limits(), silent)
+
+
+def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak follows from power, and from area where power is there for it."""
+    slower_with("peak", monkeypatch)
+    with pytest.raises(RefusedError, match="compute_power"):
+        refuse_broken_bounds(ask(TINY_FREE, "compute_power=[50 W, 100 W, 200 W, 390 W]"))
+
+
+def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best design has few stacks; the best chip of the box of all chips has many, and every plan is slower there."""
+    slower_with("stacks", monkeypatch)
+    instance = ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=100 W")
+    true, space = search(instance, silent).value, grid(instance)
+    bound = min(float(values_of(instance, corners(instance, space, whole(space)), plans).min()) for plans in plan_blocks(instance))
+    assert true is not None
+    assert bound > true
+
+
+def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = ask(TINY_FREE)
+    result = ENGINES["boxes"](instance, Limits(), silent)
+    slower_with("stacks", monkeypatch)
+    assert any("bounds prove nothing here" in reason for reason in check(result, silent).refused)
+
+
+def questions() -> list[Instance]:
+    own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(40))]
+    objectives = [ask(TINY_FREE, f"objective={name}") for name in ("energy_per_token", "rated_energy_per_token", "die_area", "power")]
+    technologies = [ask(TINY_FREE, f"technology={name}") for name in names("technologies")]
+    return [*own, *objectives, *technologies, *(read_instance(path) for path in ladder().values())]
+
+
+def test_no_question_of_the_registry_is_refused() -> None:
+    for instance in questions():
+        refuse_broken_bounds(instance)
+
+
+def test_the_look_takes_no_time_to_speak_of() -> None:
+    instance = read_instance(ladder()["gpt3-175b-pathfinding-large"])
+    began = perf_counter()
+    refuse_broken_bounds(instance)
+    assert perf_counter() - began < 1.0
