@@ -11,7 +11,7 @@ The parts meet only in the die's edge, on which wires depend, and in the number 
 taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
@@ -175,7 +175,7 @@ def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tupl
     boxes = _with(root, choices, places)
     found = corners(instance, space, boxes)
     alive = np.flatnonzero(found.alive)
-    literals = tuple(Variable(f"{name} {_words(space, choices, places[row])}") for row in alive)
+    literals = tuple(Variable(f"{name} {number}: {_words(space, choices, places[row])}") for number, row in enumerate(alive))
     return Part(name, choices, places[alive], take(found.hardware, alive), literals)
 
 
@@ -187,7 +187,16 @@ def _with(root: Boxes, choices: tuple[int, ...], places: Index) -> Boxes:
 
 
 def _words(space: Grid, choices: tuple[int, ...], places: Index) -> str:
-    return ", ".join(f"{space.names[choice]} {space.options[choice][place]:g}" for choice, place in zip(choices, places, strict=True))
+    return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
+
+
+def _option(name: str, value: float) -> str:
+    """A choice as users write it: an area, a power, or a number."""
+    figure = _UNITS[name.rpartition("_")[2]](value) if name.rpartition("_")[2] in _UNITS else f"{value:g}"
+    return f"{name.replace('_', ' ')} {figure}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:.9g} mm^2", "power": lambda power: f"{power:.9g} W"}
 
 
 def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:

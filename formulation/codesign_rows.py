@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
-from crossflow.plan import Plans
+from crossflow.plan import Plans, plan_at
 from formulation.codesign_parts import Chip, Part, Point, chip_rows, offered
 from formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, Values, Variable
 from formulation.rounding import floored, quantum_for
@@ -91,7 +91,7 @@ class Codesign:
 def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float) -> Codesign:
     """The question which of the plans is below a time, on which chip; as yet without tangents."""
     quantum = quantum_for(below, STEPS)
-    choices = tuple(Variable(f"plan {place}") for place in range(len(plans)))
+    choices = tuple(Variable(f"plan {place}: {plan_at(plans, place)}") for place in range(len(plans)))
     least, most = floored([roots.min(initial=below), below], quantum).tolist()
     nothing = Tangents(np.zeros(0, np.int64), np.zeros(0), np.zeros((0, sum(map(len, chip.parts)))))
     time = Variable("time", min(least, most), most)

@@ -87,7 +87,8 @@ def _most_of(chip: Chip, terms: Terms) -> int:
 
 
 def _starts(chip: Chip) -> Index:
-    return np.cumsum([0, *(len(part) for part in chip.parts[:-1])])
+    """Where the literals of each part begin."""
+    return np.cumsum([0, *map(len, chip.parts)])[:-1]
 
 
 def _least(slopes: Array, starts: Index) -> Array:

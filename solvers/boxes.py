@@ -90,15 +90,19 @@ class Survivors:
     complete: bool
 
 
-def survivors(instance: Instance, deadline: float) -> Survivors:
-    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better."""
+def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
+    """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better.
+
+    With `within` those stay as well that may be up to this share above it.
+    """
     space = grid(instance)
     root = root_node(instance, space)
     survey = _survey(instance, space, root, deadline)
     start, every = _start(instance, space, survey.pool), survey.every()
-    blocks = _rows_of_blocks(instance, survey.bounds, start.value) if survey.complete else iter(())
+    below = start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
+    blocks = _rows_of_blocks(instance, survey.bounds, below) if survey.complete else iter(())
     plans = joined([rows_of(block, rows) for block, rows in blocks])
-    return Survivors(space, root, start, every, plans, every[every < start.value] if survey.complete else np.zeros(0), survey.complete)
+    return Survivors(space, root, start, every, plans, every[every < below] if survey.complete else np.zeros(0), survey.complete)
 
 
 def search(instance: Instance, watch: Watch, spend: Spend) -> Found:

@@ -86,6 +86,10 @@ class Refined:
     """Plans that the integer model chooses among."""
     trace: tuple[tuple[float, float | None, float | None], ...]
     stopped: str
+    problem: Codesign | None = None
+    """The integer model as it was solved last."""
+    least: int | None = None
+    """Its optimum in quanta, or what the solver proved of it; None where it has no solution."""
 
 
 @dataclass(slots=True)
@@ -100,17 +104,31 @@ class _Loop:
     began: float
     deadline: float
     watch: Watch
+    within: float | None = None
+    """Designs up to this share above the best one stay in the model; None where none that is as good as it need stay."""
     solver: str = ""
     rounds: int = 0
     tangents: int = 0
     plans: int = 0
     stopped: str = "complete"
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    problem: Codesign | None = None
+    least: int | None = None
+
+    @property
+    def enough(self) -> float:
+        """The bound at which the best design is proved to the gap asked."""
+        return self.best.value * (1.0 - 0.999 * self.gap)
 
     @property
     def below(self) -> float:
-        """What a design must be below to matter."""
-        return self.best.value * (1.0 - 0.999 * self.gap)
+        """What a design must be below to be in the model."""
+        return self.enough if self.within is None else float(np.nextafter(self.best.value * (1.0 + self.within), inf))
+
+    @property
+    def open(self) -> bool:
+        """Whether the model has anything left to say."""
+        return self.plans > 0 and (self.bound < self.enough or (self.within is not None and not self.rounds))
 
     @property
     def value(self) -> float | None:
@@ -135,15 +153,31 @@ class _Loop:
         return monotonic() - self.began, self.value, self.known
 
 
-def refine(instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch) -> Refined:
+def refine(
+    instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch, within: float | None = None
+) -> Refined:
     """Solve, price, tighten, until no design is better than the best one by more than the gap."""
     began = monotonic()
-    return refine_among(instance, survivors(instance, began + seconds), backend, form, gap, began + seconds, watch)
+    left = survivors(instance, began + seconds, within)
+    return refine_among(instance, left, backend, form, gap, began + seconds, watch, within)
 
 
-def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Form, gap: float, deadline: float, watch: Watch) -> Refined:
-    """The same for the plans that are left, until a deadline of the monotonic clock."""
-    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch)
+def refine_among(
+    instance: Instance,
+    left: Survivors,
+    backend: Backend,
+    form: Form,
+    gap: float,
+    deadline: float,
+    watch: Watch,
+    within: float | None = None,
+) -> Refined:
+    """The same for the plans that are left, until a deadline of the monotonic clock.
+
+    With `within` the model keeps the designs up to that share above the best one, so that its optimum is the bound; without, it is left
+    with designs that are better by more than the gap, and has no solution in the end.
+    """
+    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch, within)
     try:
         loop.note()
         if not left.complete:
@@ -163,15 +197,17 @@ def refine_among(instance: Instance, left: Survivors, backend: Backend, form: Fo
 def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
     chip = _chip(loop)
     problem = _first(loop, chip, form)
-    while loop.bound < loop.below and loop.plans:
+    while loop.open:
+        loop.problem = problem
         answer = backend(problem.model(), _spend(loop))
-        loop.solver, loop.rounds = answer.solver, loop.rounds + 1
+        loop.solver, loop.rounds, loop.least = answer.solver, loop.rounds + 1, answer.bound
         loop.bound = max(loop.bound, _bound(loop, problem, answer))
         loop.note()
         if answer.values is None or answer.stopped != "complete":
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
             return
-        problem = _tightened(loop, problem, form, answer.values)
+        if loop.open:
+            problem = _tightened(loop, problem, form, answer.values)
 
 
 def _chip(loop: _Loop) -> Chip:
@@ -195,7 +231,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     problem = codesign(chip, rows_of(plans, kept), needs[kept], roots, loop.below)
     for tangents in several.tangents:
         problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
-    return form(problem, np.argsort(roots, kind="stable")[:1])
+    return form(problem, np.argsort(roots, kind="stable")[: 1 if several.tangents else 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +247,7 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Inde
     kept, point = np.arange(len(plans)), chip.point(loop.best.places)
     several: list[Tangents] = []
     bounds = np.full(len(plans), -inf)
-    for _ in range(_SCREENS):
+    for _ in range(_SCREENS if chip.parts else 0):  # of hardware that is given the bound on the best chip is the price
         several.append(_tangents(loop, chip, plans, kept, point))
         loop.tangents += len(kept)
         found = priced(chip, several, needs[kept], loop.below)
@@ -297,4 +333,6 @@ def _refined(loop: _Loop) -> Refined:
         plans=loop.plans,
         trace=tuple(loop.trace),
         stopped=loop.stopped,
+        problem=loop.problem,
+        least=loop.least,
     )

@@ -58,9 +58,14 @@ def from_cold(instance: Instance, solver: str) -> Refined:
 
 def agrees(found: Refined | Result, true: float | None) -> bool:
     """Within the gap asked, with a bound that no design is below."""
-    if true is None or found.value is None:
-        return true is found.value
-    return found.bound is not None and found.bound <= true <= found.value and found.value - found.bound <= LEAST_GAP * found.value
+    return agrees_with(found.value, found.bound, true)
+
+
+def agrees_with(value: float | None, bound: float | None, true: float | None) -> bool:
+    """The same of a value and a bound."""
+    if true is None or value is None:
+        return true is value
+    return bound is not None and bound <= true <= value and value - bound <= LEAST_GAP * value
 
 
 FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
