@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Real
+from crossflow.arrays import Array, Index, Mask, Real
 from crossflow.envelope import envelope
 from crossflow.generator import Parts, Split
 from crossflow.hardware import Hardware, take
@@ -40,6 +40,8 @@ MEMORIES = ("dram", "l2", "l1", "registers")
 
 Point = Mapping[str, int | Index]
 """The literal of each part, by its place."""
+Masks = Mapping[str, Mask]
+"""Some of the literals of each part."""
 Amounts = Mapping[str, Array]
 """What each literal takes of a budget, by part; what no part chooses is one number."""
 
@@ -114,6 +116,22 @@ def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
     free = instance.hardware
     levels = tuple(level if given is None else None for level, given in zip(free.levels, free.overrides, strict=True))
     return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels)
+
+
+def restricted(chip: Chip, kept: Masks) -> Chip:
+    """The chip with some of its literals."""
+    budgets = (replace(budget, amounts={name: taken[kept[name]] for name, taken in budget.amounts.items()}) for budget in chip.budgets)
+    return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(kept[part.name])) for part in chip.parts), budgets=tuple(budgets))
+
+
+def columns_of(chip: Chip, kept: Masks) -> Index:
+    """The columns of those literals in a table over all of the chip's, part after part."""
+    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(kept[part.name] for part in chip.parts)]))
+
+
+def _fewer(part: Part, rows: Index) -> Part:
+    literals = tuple(part.literals[row] for row in rows.tolist())
+    return replace(part, places=part.places[rows], best=take(part.best, rows), literals=literals)
 
 
 def chip_rows(chip: Chip) -> Iterator[Constraint]:

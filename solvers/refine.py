@@ -5,7 +5,7 @@
     tighten it there             tangents of all plans at that chip; where these are met already, a row for that chip and those below it
 
 until the relaxation has no design that is better by more than the gap asked. Before it is written, plans go that are no better on the best
-chip there could be (`solvers.boxes`), and those that prices on the budgets rule out (`formulation.codesign_screen`).
+chip there could be (`solvers.boxes`), and plans and literals that prices on the budgets rule out (`formulation.codesign_screen`).
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ import numpy as np
 from crossflow.arrays import Array, Index
 from crossflow.plan import Plans, rows_of
 from crossflow.workload import Transformer
-from formulation.codesign_parts import Chip, Point, chip_of, composed
+from formulation.codesign_parts import Chip, Point, chip_of, columns_of, composed, restricted
 from formulation.codesign_rows import (
     Codesign,
     Tangents,
@@ -224,25 +224,27 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     if loop.best.plan is None:
         loop.plans = len(plans)
         return codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0)))
-    kept, several = _screened(loop, chip, plans, needs)
-    roots = np.maximum(roots[kept], several.bounds)
+    found = _screened(loop, chip, plans, needs)
+    kept, roots = found.kept, np.maximum(roots[found.kept], found.bounds)
     loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
     loop.note()
-    problem = codesign(chip, rows_of(plans, kept), needs[kept], roots, loop.below)
-    for tangents in several.tangents:
+    problem = codesign(found.chip, rows_of(plans, kept), needs[kept], roots, loop.below)
+    for tangents in found.tangents:
         problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
-    return form(problem, np.argsort(roots, kind="stable")[: 1 if several.tangents else 0])
+    return form(problem, np.argsort(roots, kind="stable")[: 1 if found.tangents else 0])
 
 
 @dataclass(frozen=True, slots=True)
 class _Screened:
-    """What prices on the budgets leave: the plans' tangents, list by list, and their bounds."""
+    """What prices on the budgets leave: plans and literals, the plans' tangents, list by list, and their bounds."""
 
+    kept: Index
+    chip: Chip
     tangents: list[Tangents]
     bounds: Array
 
 
-def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Index, _Screened]:
+def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
     kept, point = np.arange(len(plans)), chip.point(loop.best.places)
     several: list[Tangents] = []
@@ -256,8 +258,11 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> tuple[Inde
         kept, bounds, several = kept[left], bounds[left], [tangents.rows(left) for tangents in several]
         if not len(kept):
             break
-        point = {name: places[left, None] for name, places in found.places.items()}
-    return kept, _Screened(several, bounds)
+        columns = columns_of(chip, found.literals)
+        chip, several = restricted(chip, found.literals), [tangents.columns(columns) for tangents in several]
+        # a plan that is left has its cheapest literals left, too
+        point = {name: (np.cumsum(mask) - 1)[found.places[name][left, None]] for name, mask in found.literals.items()}
+    return _Screened(kept, chip, several, bounds)
 
 
 def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:

@@ -8,7 +8,7 @@ import pytest
 from crossflow.arrays import Array, Index
 from crossflow.plan import Plans
 from crossflow.workload import Transformer
-from formulation.codesign_parts import Chip, chip_of, composed
+from formulation.codesign_parts import Chip, chip_of, columns_of, composed, restricted
 from formulation.codesign_reciprocal import ERROR, reciprocal, with_reciprocals
 from formulation.codesign_rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
 from formulation.codesign_screen import priced
@@ -223,3 +223,46 @@ def test_reciprocals_bound_the_optimum_from_below_and_no_closer_than_tables(case
     assert terms.value is not None
     assert start.time.low < lines.value <= terms.value + 2 * len(case.chip.parts) + 2
     assert terms.value * start.quantum <= best
+
+
+def test_prices_rule_out_no_literal_of_a_design_that_is_below(case: Case) -> None:
+    touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    out = 0
+    for below in np.quantile(case.values[np.isfinite(case.values)], [0.0, 0.01, 0.1]):
+        kept = priced(case.chip, [touched], case.needs, float(np.nextafter(below, np.inf))).literals
+        out += sum(int((~mask).sum()) for mask in kept.values())
+        for row, _ in (place for place in designs(case) if case.values[place[1], place[0]] <= below):
+            point = case.chip.point(case.places[row])
+            assert all(kept[part.name][point[part.name]] for part in case.chip.parts)
+    assert out > 0
+
+
+def test_a_chip_with_fewer_literals_is_the_same_in_what_is_left(case: Case) -> None:
+    kept = {part.name: np.arange(len(part)) % 2 == 0 for part in case.chip.parts}
+    fewer, columns = restricted(case.chip, kept), columns_of(case.chip, kept)
+    place = next(row for row in case.places if all(mask[case.chip.point(row)[name]] for name, mask in kept.items()))
+    assert (fewer.places(fewer.point(place)) == place).all()
+    whole_chip = tangents(case, place)
+    assert isinstance(case.instance.workload, Transformer)
+    every = np.arange(len(case.plans))
+    again = tangents_at(case.instance.workload, case.instance.cluster, fewer, case.plans, every, fewer.point(place))
+    assert (again.at(fewer, fewer.point(place)) <= case.values[:, (case.places == place).all(axis=1)][:, 0]).all()
+    assert len(columns) == sum(map(len, fewer.parts)) < whole_chip.slopes.shape[1]
+    for whole_budget, budget in zip(case.chip.budgets, fewer.budgets, strict=True):
+        assert all((budget.amounts[name] == whole_budget.amounts[name][kept[name]]).all() for name in budget.amounts)
+
+
+def test_plans_that_share_parts_have_the_tangents_that_each_has_alone(case: Case) -> None:
+    """To the last bit, at one chip for all and at one for each."""
+    assert isinstance(case.instance.workload, Transformer)
+    random = np.random.default_rng(0)
+    which = random.integers(len(case.plans), size=40)
+    own = {part.name: random.integers(len(part), size=(40, 1)) for part in case.chip.parts}
+    one = case.chip.point(case.places[np.flatnonzero(case.every.alive)[0]])
+    for point in (one, own):
+        together = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, point)
+        for row in range(len(which)):
+            alone = {name: place[[row]] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+            single = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which[[row]], alone)
+            assert single.constants[0] == together.constants[row]
+            assert (single.slopes[0] == together.slopes[row]).all()

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossflow.arrays import Array
 from crossflow.hardware import Hardware
+from formulation.codesign_parts import Chip
 from formulation.codesign_screen import Priced
 from formulation.codesign_tangent import with_strong_rows, with_weak_rows
 from instances.instance import Instance
@@ -84,12 +86,21 @@ def test_more_questions_from_a_cold_start(seed: int) -> None:
     test_both_solvers_agree_with_counting_from_a_cold_start(seed)
 
 
+def unpriced(chip: Chip, needs: Array) -> Priced:
+    """Prices that rule out nothing."""
+    return Priced(
+        np.full(len(needs), -np.inf),
+        {part.name: np.zeros(len(needs), np.int64) for part in chip.parts},
+        {part.name: np.ones(len(part), bool) for part in chip.parts},
+    )
+
+
 @pytest.mark.parametrize("solver", SOLVERS.values())
 @pytest.mark.parametrize("form", [with_strong_rows, with_weak_rows])
 def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is ruled out before it: both forms need several rounds, and end at the value that counting finds."""
     monkeypatch.setattr(loop, "_SCREENS", 1)
-    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: Priced(np.full(len(needs), -np.inf), {}))
+    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: unpriced(chip, needs))
     instance = read_instance(INSTANCES / "quickstart.yaml")
     left = survivors(instance, float("inf"))
     found = refine_among(instance, left, backend(solver), form, LEAST_GAP, time.monotonic() + 120, silent)
