@@ -53,20 +53,28 @@ def with_weak_rows(problem: Codesign, which: Index) -> Codesign:
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
 
-def _strong_row(problem: Codesign, row: int) -> Linear:
-    """sum_q y[q] C_q + sum a_p z - t <= 0, with the least slope of each part moved into C."""
-    slopes, starts = problem.tangents.slopes[row], _starts(problem.chip)
+def lifted_row(problem: Codesign, name: str, slopes: Array, every: Array) -> Linear:
+    """sum_q y[q] C_q + sum slopes z - t <= 0, with the least slope of each part moved into C, and C_q what q's tangents say beside these.
+
+    `every` is that of each tangent; of a plan without any the root says it.
+    """
+    starts = starts_of(problem.chip)
     lowest = _least(slopes[None], starts)[0]
-    every = problem.tangents.constants + _least(problem.tangents.slopes - slopes, starts).sum(axis=1)
     constants = problem.roots - _most(slopes, starts).sum()
     np.maximum.at(constants, problem.tangents.plans, every)
-    name = f"tangent {row}, plan {problem.tangents.plans[row]}"
     return Linear(name, (*_slope_terms(problem, slopes, lowest), *costs(problem, constants + lowest.sum())), high=0)
+
+
+def _strong_row(problem: Codesign, row: int) -> Linear:
+    """The row of the tangent as it is."""
+    slopes = problem.tangents.slopes[row]
+    every = problem.tangents.constants + _least(problem.tangents.slopes - slopes, starts_of(problem.chip)).sum(axis=1)
+    return lifted_row(problem, f"tangent {row}, plan {problem.tangents.plans[row]}", slopes, every)
 
 
 def _weak_row(problem: Codesign, row: int) -> Linear:
     """sum a_p z + M y[p] - t <= M - c_p."""
-    slopes, plan, starts = problem.tangents.slopes[row], int(problem.tangents.plans[row]), _starts(problem.chip)
+    slopes, plan, starts = problem.tangents.slopes[row], int(problem.tangents.plans[row]), starts_of(problem.chip)
     lowest = _least(slopes[None], starts)[0]
     terms = _slope_terms(problem, slopes, lowest)
     constant = int(floored([problem.tangents.constants[row] + lowest.sum()], problem.quantum)[0])
@@ -88,7 +96,7 @@ def _most_of(chip: Chip, terms: Terms) -> int:
     return sum(max(cost.get(literal, 0) for literal in part.literals) for part in chip.parts)
 
 
-def _starts(chip: Chip) -> Index:
+def starts_of(chip: Chip) -> Index:
     """Where the literals of each part begin."""
     return np.cumsum([0, *map(len, chip.parts)])[:-1]
 

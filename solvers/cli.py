@@ -95,15 +95,18 @@ def _leave_output() -> None:
 def _solve(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
     from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.files import text_of, write_whole  # noqa: PLC0415
+    from solvers.limits import limits_of  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
     _check_target(options.log, "--log")
-    limits = Limits(_seconds(options.time_limit), options.seed, options.gap)
+    try:
+        limits = limits_of(options, _seconds(options.time_limit))
+    except ValueError as error:
+        _usage(str(error))
     _check_target(options.out)
     _spare_question(options.out, options.file)
     instance = read_instance(_question(options.file), tuple(options.settings))

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from formulation.codesign_tangent import with_strong_rows
+from formulation.codesign_forms import FORMS
 from formulation.model import Model
 from formulation.rounding import real
 from instances.instance import Instance
@@ -78,7 +78,7 @@ def names_of(target: Path) -> Path:
 def write_model(instance: Instance, asked: Asked, watch: Watch) -> str:
     """Refine the question, write its model and the names, and say what was written."""
     refuse_others(instance, "integer model's")
-    found = refine(instance, backend("highs"), with_strong_rows, LEAST_GAP, asked.seconds, watch, asked.within)
+    found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, asked.seconds, watch, within=asked.within)
     if found.best is None or found.value is None:
         why = "no design keeps every limit; `crossopt explain` says which limits clash" if found.bound == inf else "there was no time"
         raise RefusedError(f"{instance.name}: there is no model to write: {why}")

@@ -8,8 +8,7 @@ until the relaxation has no design that is better by more than the gap asked. Be
 chip there could be (`solvers.boxes`), and plans and literals that prices on the budgets rule out (`formulation.codesign_screen`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
 
@@ -18,6 +17,7 @@ import numpy as np
 from crossflow.arrays import Array, Index
 from crossflow.plan import Plans, rows_of
 from crossflow.workload import Transformer
+from formulation.codesign_forms import Form
 from formulation.codesign_parts import Chip, Point, chip_of, columns_of, composed, restricted
 from formulation.codesign_rows import (
     Codesign,
@@ -53,11 +53,10 @@ _SCREENS = 8
 _TOGETHER = 64
 """Plans up to which each round gives all of them a tangent."""
 
+ALONE = Spend()
+"""One thread, and the first seed: the same answer every time."""
 LEAST_GAP = 1.0e-4
 """The gap asked of the loop, unless more is asked: some twenty times what a row may lose by rounding each of its terms to quanta."""
-
-Form = Callable[[Codesign, Index], Codesign]
-"""How tangents become rows."""
 
 
 class RefusedError(ValueError):
@@ -104,7 +103,9 @@ class _Loop:
     began: float
     deadline: float
     watch: Watch
-    within: float | None = None
+    base: Spend
+    """Threads and seed of the solver."""
+    within: float | None
     """Designs up to this share above the best one stay in the model; None where none that is as good as it need stay."""
     solver: str = ""
     rounds: int = 0
@@ -154,12 +155,19 @@ class _Loop:
 
 
 def refine(
-    instance: Instance, backend: Backend, form: Form, gap: float, seconds: float, watch: Watch, within: float | None = None
+    instance: Instance,
+    backend: Backend,
+    form: Form,
+    gap: float,
+    seconds: float,
+    watch: Watch,
+    base: Spend = ALONE,
+    within: float | None = None,
 ) -> Refined:
     """Solve, price, tighten, until no design is better than the best one by more than the gap."""
     began = monotonic()
     left = survivors(instance, began + seconds, within)
-    return refine_among(instance, left, backend, form, gap, began + seconds, watch, within)
+    return refine_among(instance, left, backend, form, gap, began + seconds, watch, base, within)
 
 
 def refine_among(
@@ -170,6 +178,7 @@ def refine_among(
     gap: float,
     deadline: float,
     watch: Watch,
+    base: Spend = ALONE,
     within: float | None = None,
 ) -> Refined:
     """The same for the plans that are left, until a deadline of the monotonic clock.
@@ -177,7 +186,7 @@ def refine_among(
     With `within` the model keeps the designs up to that share above the best one, so that its optimum is the bound; without, it is left
     with designs that are better by more than the gap, and has no solution in the end.
     """
-    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch, within)
+    loop = _Loop(instance, left, left.start, float(left.every.min(initial=inf)), gap, monotonic(), deadline, watch, base, within)
     try:
         loop.note()
         if not left.complete:
@@ -223,7 +232,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     needs = memory_of(loop.instance.workload, plans) + chip.best.reserved_memory
     if loop.best.plan is None:
         loop.plans = len(plans)
-        return codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0)))
+        return form.begin(codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0))), loop.instance, loop.left.space)
     found = _screened(loop, chip, plans, needs)
     kept, roots = found.kept, np.maximum(roots[found.kept], found.bounds)
     loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
@@ -231,7 +240,12 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     problem = codesign(found.chip, rows_of(plans, kept), needs[kept], roots, loop.below)
     for tangents in found.tangents:
         problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
-    return form(problem, np.argsort(roots, kind="stable")[: 1 if found.tangents else 0])
+    problem = form.begin(problem, loop.instance, loop.left.space)
+    if not len(problem.tangents):
+        return problem
+    first = int(np.argmin(roots))
+    point = {name: int(np.ravel(places)[first]) for name, places in found.point.items()}
+    return form.tighten(problem, np.array([first]), point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +256,8 @@ class _Screened:
     chip: Chip
     tangents: list[Tangents]
     bounds: Array
+    point: Point
+    """Where the next tangent of each plan would be taken."""
 
 
 def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
@@ -262,7 +278,7 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
         chip, several = restricted(chip, found.literals), [tangents.columns(columns) for tangents in several]
         # a plan that is left has its cheapest literals left, too
         point = {name: (np.cumsum(mask) - 1)[found.places[name][left, None]] for name, mask in found.literals.items()}
-    return _Screened(kept, chip, several, bounds)
+    return _Screened(kept, chip, several, bounds, point)
 
 
 def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:
@@ -284,7 +300,10 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     place = int(np.flatnonzero(which == plan)[0])
     loop.tangents += len(which)
     if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + len(chip.parts) + 2):
-        return form(known(problem, more), np.array([len(problem.tangents) + place]))
+        before = len(problem.rows)
+        problem = form.tighten(known(problem, more), np.array([len(problem.tangents) + place]), point)
+        if any(row.violation(values) for row in problem.rows[before:]):
+            return problem
     best = values_of(loop.instance, Corners(composed(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
     problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
@@ -323,7 +342,7 @@ def _spend(loop: _Loop) -> Spend:
         loop.show()
         return False
 
-    return Spend(seconds=max(loop.deadline - monotonic(), 0.0), watch=watch)
+    return replace(loop.base, seconds=max(loop.deadline - monotonic(), 0.0), watch=watch)
 
 
 def _refined(loop: _Loop) -> Refined:

@@ -7,7 +7,7 @@ from solvers.backends.answer import Answer, SolverError, Spend
 from solvers.backends.cpsat import cpsat
 from solvers.backends.milp import cbc, gurobi, highs, scip
 
-__all__ = ["BACKENDS", "Backend", "backend"]
+__all__ = ["BACKENDS", "Backend", "Spend", "backend"]
 
 Backend = Callable[[Model, Spend], Answer]
 
