@@ -39,7 +39,7 @@ from instances.boxes import Boxes, Corners, corners, point_number
 from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.backends import Backend
-from solvers.backends.answer import Answer, Event, Spend
+from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.boxes import Survivors, survivors
 from solvers.designs import Candidate
 from solvers.incumbent import Incumbent, improved
@@ -211,6 +211,7 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
         answer = backend(problem.model(), _spend(loop))
         loop.solver, loop.rounds, loop.least = answer.solver, loop.rounds + 1, answer.bound
         loop.bound = max(loop.bound, _bound(loop, problem, answer))
+        _hold_to_word(loop)
         loop.note()
         if answer.values is None or answer.stopped != "complete":
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
@@ -290,6 +291,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     if prices.min() < loop.best.value:
         known_one = loop.best.plan is not None
         loop.best = improved(loop.instance, loop.left.space, problem.plans, places)
+        _hold_to_word(loop)
         if not known_one:
             return _first(loop, chip, form)
         problem = with_cutoff(problem, loop.below)
@@ -327,6 +329,13 @@ def _transformer_plans(plans: AnyPlans) -> Plans:
     if not isinstance(plans, Plans):
         raise TypeError("only plans of transformers have tangents")
     return plans
+
+
+def _hold_to_word(loop: _Loop) -> None:
+    """A bound that a design is below is a solver's lie, whenever it is found out."""
+    if loop.best.value < loop.bound:
+        words = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
+        raise SolverError(f"{loop.solver or 'the screen'} broke its word: {words}")
 
 
 def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:

@@ -1,6 +1,7 @@
 """The forms of the integer model side by side: `python -m tests.benchmarks.forms [--out FILE]` prints a table in Markdown.
 
-Each form with each solver, on one core, until the loop has proved its design to the gap asked or the time is up. Rows and variables are
+Each form with each solver, on one core, until the loop has proved its design to the gap asked or the time is up. Seconds are those of the
+processor, of which a busy machine takes as many as an idle one; the time that may be up is that of the clock. Rows and variables are
 those of the last model, in the words of CP-SAT; HiGHS gets one 0/1 variable more for each row of a table.
 """
 
@@ -8,7 +9,7 @@ import os
 from argparse import ArgumentParser
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -34,7 +35,7 @@ class Asked:
 QUESTIONS = (
     Asked("quickstart", 1e-4, 40.0),
     Asked("gpt3-175b-pathfinding-7nm", 1e-4, 40.0),
-    Asked("gpt3-175b-pathfinding-large", 1e-3, 60.0),
+    Asked("gpt3-175b-pathfinding-large", 1e-4, 40.0),
 )
 HEAD = ("form", "solver", "seconds", "rounds", "plans", "rows", "variables", "gap", "ended")
 
@@ -54,18 +55,17 @@ def main() -> None:
 def table(asked: Asked) -> str:
     """One question, one row for each form and solver."""
     instance = read_instance(f"instances/{asked.name}.yaml")
-    began = monotonic()
+    began = process_time()
     left = survivors(instance, float("inf"))
-    looked = monotonic() - began
+    looked = process_time() - began
     words = f"{len(left.every):,} plans, {len(left.plans):,} of them better on the best chip there could be than the design to start from"
-    lines = ["", f"## {asked.name}", "", f"{words}; a gap of {asked.gap:g} is asked, within {asked.seconds:g} s.", ""]
+    lines = ["", f"## {asked.name}", "", f"{words}; a gap of {asked.gap:.2%} is asked, within {asked.seconds:g} s.", ""]
     lines += ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
     for form in FORMS:
         for engine, solver in SOLVERS.items():
-            began = monotonic()
-            deadline = began - looked + asked.seconds
-            found = refine_among(instance, left, backend(solver), FORMS[form], asked.gap, deadline, _unwatched)
-            lines.append("| " + " | ".join((form, engine, *_cells(found, looked + monotonic() - began))) + " |")
+            began = process_time()
+            found = refine_among(instance, left, backend(solver), FORMS[form], asked.gap, monotonic() + asked.seconds, _unwatched)
+            lines.append("| " + " | ".join((form, engine, *_cells(found, looked + process_time() - began))) + " |")
             print(lines[-1], flush=True)
     return "\n".join(lines) + "\n"
 
@@ -84,8 +84,8 @@ def _unwatched(progress: Progress) -> None:
 _INTRODUCTION = """\
 # The forms of the integer model
 
-Written by `python -m tests.benchmarks.forms`; on one core of a machine that does other things as well, so that seconds are for comparison
-only. What each form is stands at the top of its file in `formulation/`. "weak" is the foil: the same rows with a big M.
+Written by `python -m tests.benchmarks.forms`. Seconds are of one core of a virtual machine, without what other programs take of it; a time
+limit is one by the clock. What each form is stands at the top of its file in `formulation/`. "weak" is the foil, with a big M.
 """
 
 
