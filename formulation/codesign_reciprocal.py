@@ -50,7 +50,7 @@ class Reciprocal:
 def with_pieces(problem: Codesign) -> Codesign:
     """The question with pieces of 1/x for each part that has a rate."""
     for part in problem.chip.parts:
-        if _rates(problem.chip, part) is not None:
+        if len(part) and _rates(problem.chip, part) is not None:
             problem = _with_pieces(problem, part, reciprocal(problem.chip, part))
     return problem
 

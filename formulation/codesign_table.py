@@ -41,9 +41,12 @@ _PLAN = "plan"
 def with_tables(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
     """The question with one table of all its parts if that is small, else with tables of one part and of two, smallest first.
 
-    Parts whose tables would be larger than `_USUAL` rows together are left without: their cost is left at its best.
+    Parts whose tables would be larger than `_USUAL` rows together are left without: their cost is left at its best. Of hardware that is
+    given the bound on the best chip is the price, and where a part has no choice there is no chip: neither has a table.
     """
     sizes = {part.name: len(part) for part in problem.chip.parts}
+    if not sizes or not all(sizes.values()):
+        return problem
     if len(problem.plans) * prod(sizes.values()) <= _USUAL:
         return with_table(problem, instance, space, tuple(sizes))
     room = _USUAL

@@ -8,6 +8,7 @@ until the relaxation has no design that is better by more than the gap asked. Be
 chip there could be (`solvers.boxes`), and plans and literals that prices on the budgets rule out (`formulation.codesign_screen`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
@@ -18,7 +19,7 @@ from crossflow.arrays import Array, Index
 from crossflow.plan import Plans, rows_of
 from crossflow.workload import Transformer
 from formulation.codesign_forms import Form
-from formulation.codesign_parts import Chip, Point, chip_of, columns_of, composed, restricted
+from formulation.codesign_parts import Chip, Masks, Point, chip_of, columns_of, composed, restricted
 from formulation.codesign_rows import (
     Codesign,
     Tangents,
@@ -48,6 +49,8 @@ from solvers.watching import Progress, Watch
 
 _BLOCK = 64
 """Plans whose tangents are computed together."""
+_PRICED = 1024
+"""Plans that are priced together: so many that memory stays small and the clock is looked at."""
 _SCREENS = 8
 """How often plans are priced before the integer model is written."""
 _TOGETHER = 64
@@ -241,6 +244,8 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
     problem = codesign(found.chip, rows_of(plans, kept), needs[kept], roots, loop.below)
     for tangents in found.tangents:
         problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
+    if not len(kept):
+        return problem
     problem = form.begin(problem, loop.instance, loop.left.space)
     if not len(problem.tangents):
         return problem
@@ -263,23 +268,38 @@ class _Screened:
 
 def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
-    kept, point = np.arange(len(plans)), chip.point(loop.best.places)
-    several: list[Tangents] = []
-    bounds = np.full(len(plans), -inf)
+    seen = _Screened(np.arange(len(plans)), chip, [], np.full(len(plans), -inf), chip.point(loop.best.places))
     for _ in range(_SCREENS if chip.parts else 0):  # of hardware that is given the bound on the best chip is the price
-        several.append(_tangents(loop, chip, plans, kept, point))
-        loop.tangents += len(kept)
-        found = priced(chip, several, needs[kept], loop.below)
-        bounds = np.maximum(bounds, found.bounds)
-        left = np.flatnonzero(bounds < loop.below)
-        kept, bounds, several = kept[left], bounds[left], [tangents.rows(left) for tangents in several]
-        if not len(kept):
+        starts = range(0, len(seen.kept), _PRICED)
+        seen = _joined([_looked_at(loop, seen, plans, needs, np.arange(len(seen.kept))[start : start + _PRICED]) for start in starts])
+        if not len(seen.kept):
             break
-        columns = columns_of(chip, found.literals)
-        chip, several = restricted(chip, found.literals), [tangents.columns(columns) for tangents in several]
-        # a plan that is left has its cheapest literals left, too
-        point = {name: (np.cumsum(mask) - 1)[found.places[name][left, None]] for name, mask in found.literals.items()}
-    return _Screened(kept, chip, several, bounds, point)
+    return seen
+
+
+def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Index) -> tuple[_Screened, Masks]:
+    """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
+    kept = seen.kept[rows]
+    point = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in seen.point.items()}
+    several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, kept, point)]
+    loop.tangents += len(kept)
+    found = priced(seen.chip, several, needs[kept], loop.below)
+    bounds = np.maximum(seen.bounds[rows], found.bounds)
+    left = np.flatnonzero(bounds < loop.below)
+    cheapest = {name: places[left, None] for name, places in found.places.items()}
+    return _Screened(kept[left], seen.chip, [tangents.rows(left) for tangents in several], bounds[left], cheapest), found.literals
+
+
+def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
+    """The plans of all blocks, without the literals that none of them may have; each has its cheapest ones left."""
+    chip, parts = blocks[0][0].chip, [block for block, _ in blocks]
+    masks = {part.name: np.logical_or.reduce([literals[part.name] for _, literals in blocks]) for part in chip.parts}
+    columns = columns_of(chip, masks)
+    kept, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("kept", "bounds"))
+    several = [joined_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
+    cheapest = {name: np.concatenate([np.asarray(block.point[name]) for block in parts]) for name in masks}
+    point = {name: (np.cumsum(mask) - 1)[cheapest[name]] for name, mask in masks.items()}
+    return _Screened(kept, restricted(chip, masks), several, bounds, point)
 
 
 def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:

@@ -59,6 +59,24 @@ def test_the_loop_ends_at_the_optimum_of_a_question_of_many_chips(form: str, sol
     assert agrees(refined(instance, form, 200, solver), true)
 
 
+GIVEN = "hardware: a100-80g"
+EDGES = {
+    "hardware that is given": TINY_FREE[: TINY_FREE.index("technology")]
+    + GIVEN
+    + "\nchoices:\n  tensor: [1, 2]\n  recompute: [none, full]\n"
+}
+EDGES["a part that nothing fits"] = TINY_FREE.replace("hbm_stacks: [2, 4]", "hbm_stacks: [2, 4]\n  l2_area: [2000 mm^2, 3000 mm^2]")
+
+
+@EACH
+@pytest.mark.parametrize("edge", EDGES)
+def test_forms_of_questions_at_the_edge(edge: str, form: str) -> None:
+    instance = ask(EDGES[edge])
+    true = search(instance, silent).value
+    assert (true is None) == (edge == "a part that nothing fits")
+    assert agrees(refined(instance, form, 200), true)
+
+
 def test_the_questions_are_not_all_alike() -> None:
     """Some have dozens of plans."""
     counts = [combinations(step_time_question(seed)) for seed in FREE[6:10]]

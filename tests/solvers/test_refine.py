@@ -210,3 +210,15 @@ def test_workers_and_seed_reach_the_solver_and_change_no_optimum(engine: str, mo
     found = ENGINES[engine](instance, Limits(seed=3, workers=2), silent)
     assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
     assert {(spend.workers, spend.seed) for spend in asked} == {(2, 3)}
+
+
+def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    left = survivors(instance, float("inf"), within=0.05)
+    found = []
+    for size in (1024, 7):
+        monkeypatch.setattr(loop, "_PRICED", size)
+        refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
+        found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
+    assert found[0] == found[1]
+    assert found[0][2] > 7
