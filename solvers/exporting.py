@@ -19,6 +19,8 @@ def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
     for name, value in given.items():
         if value not in (None, []):
             raise ValueError(f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack} are printed")
+    if options.file.suffix in {".yaml", ".yml"}:
+        raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
     result = read_result(options.file)
     instance = read_question(result.instance)
     if result.design is None:

@@ -65,8 +65,12 @@ def target_of(kind: str, out: Path | None, name: str) -> Path:
         raise RefusedError(f"--out {out}: --as {kind} writes a file that ends in {' or '.join(endings)} (name one, or a folder)")
     if not target.parent.is_dir():
         raise RefusedError(f"--out {out}: there is no folder {target.parent} (make it first)")
-    for path in (target, names_of(target)):
-        check_writable(path)
+    try:
+        for path in (target, names_of(target)):
+            check_writable(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise RefusedError(f"{target}: this cannot be written, {reason} (--out names a file or a folder of yours)") from error
     return target
 
 

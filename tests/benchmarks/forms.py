@@ -8,6 +8,7 @@ those of the last model, in the words of CP-SAT; HiGHS gets one 0/1 variable mor
 import os
 from argparse import ArgumentParser
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from time import monotonic, process_time
 
@@ -21,6 +22,7 @@ from solvers.refine import Refined, refine_among
 from solvers.watching import Progress
 
 SOLVERS = {"milp": "highs", "cpsat": "cpsat"}
+PACKAGES = {"HiGHS": "highspy", "CP-SAT": "ortools"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--question", action="append", choices=[asked.name for asked in QUESTIONS])
     options = parser.parse_args()
-    text = _INTRODUCTION + "".join(table(asked) for asked in QUESTIONS if not options.question or asked.name in options.question)
+    solvers = ", ".join(f"{name} {version(package)}" for name, package in PACKAGES.items())
+    text = _INTRODUCTION.format(solvers=solvers) + "".join(
+        table(asked) for asked in QUESTIONS if not options.question or asked.name in options.question
+    )
     print(text, end="")
     if options.out:
         options.out.write_text(text, encoding="utf-8")
@@ -86,6 +91,7 @@ _INTRODUCTION = """\
 
 Written by `python -m tests.benchmarks.forms`. Seconds are of one core of a virtual machine, without what other programs take of it; a time
 limit is one by the clock. What each form is stands at the top of its file in `formulation/`. "weak" is the foil, with a big M.
+Solvers: {solvers}.
 """
 
 

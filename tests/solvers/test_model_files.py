@@ -110,6 +110,8 @@ REFUSED = [
     (TINY_FREE, ("--set", "budget.power=50 W"), "there is no model to write: no design keeps every limit", INVALID),
     (TINY_FREE, ("--out", "model.mps"), "--as lp writes a file that ends in .lp (name one, or a folder)", INVALID),
     (TINY_FREE, ("--out", "nowhere/model.lp"), "there is no folder nowhere (make it first)", INVALID),
+    (TINY_FREE, ("--out", "/proc/model.lp"), "/proc/model.lp: this cannot be written", INVALID),
+    (TINY_FREE, ("--as", "megatron"), "question.yaml: a question has no plan (name a result of `solve --out`", USAGE),
     (TINY_FREE, ("--time-limit", "0s"), "there was no time", INVALID),
     (TINY_FREE, ("--as", "megatron", "--within", "1%"), "--within: this belongs to models (--as lp, mps or cpsat)", USAGE),
 ]
