@@ -90,7 +90,8 @@ def _size(result: Result) -> str:
         return f"{_designs(result.space.designs)}, {_keep(result.space)}"
     tree, relaxation = result.tree, result.relaxation
     if relaxation is not None:
-        return f"{_count(relaxation.plans)} plans in {_count(relaxation.rounds)} rounds"
+        plans, rounds = relaxation.plans, relaxation.rounds
+        return f"{_count(plans)} plan{'s' * (plans != 1)} in {_count(rounds)} round{'s' * (rounds != 1)}"
     if tree is None:
         return ""
     if not tree.promising:

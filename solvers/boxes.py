@@ -101,43 +101,49 @@ class Survivors:
     complete: bool
 
 
-def survivors(instance: Instance, deadline: float) -> Survivors:
+def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
     """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
-    A RefusedError where bounds prove nothing on this question."""
+    With `within` those stay as well that may be up to this share above it. A RefusedError where bounds prove nothing on this question.
+    """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance, space)
     survey = _survey(instance, corners(instance, space, root.box), deadline)
     start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
-    return _with_plans(instance, left, survey, deadline) if survey.complete else left
+    return _with_plans(instance, left, survey, deadline, within) if survey.complete else left
 
 
-def _with_plans(instance: Instance, left: Survivors, survey: _Survey, deadline: float) -> Survivors:
+def _with_plans(instance: Instance, left: Survivors, survey: _Survey, deadline: float, within: float | None) -> Survivors:
     """The members of the families bounded below the start that are so themselves, the most promising families first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
-    heads = joined([rows_of(block.heads, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, left.start.value)])
+    heads = joined([rows_of(block.heads, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, _below(left.start, within))])
     bounds = survey.every()
-    order = np.argsort(bounds := bounds[bounds < left.start.value], kind="stable")
+    order = np.argsort(bounds := bounds[bounds < _below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
     found, start = [np.zeros(0)], left.start
     for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
-        if not bounds[rows[0]] < start.value:
+        if not bounds[rows[0]] < _below(start, within):
             break
         if monotonic() >= deadline:
             return left
         plans = members(instance, rows_of(heads, rows))
         values = values_of(instance, survey.chip, plans)[:, 0]
-        kept = np.flatnonzero(values < start.value)
+        kept = np.flatnonzero(values < _below(start, within))
         parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
-        if left.root.single and len(kept):
-            least = int(np.argmin(values))
+        least = int(np.argmin(values)) if len(values) else 0
+        if left.root.single and len(values) and values[least] < start.value:
             start = at_row(float(values[least]), left.root.box.low[0], plans, least)
     every, values = joined(parts), np.concatenate(found)
-    kept = np.flatnonzero(values < start.value)
+    kept = np.flatnonzero(values < _below(start, within))
     return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
+
+
+def _below(start: Incumbent, within: float | None) -> float:
+    """What a bound must be below for a plan to stay."""
+    return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
 def search(instance: Instance, watch: Watch, spend: Spend) -> Found:

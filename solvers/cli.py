@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from solvers.arguments import parser_of_commands
+from solvers.arguments import MODELS, parser_of_commands
 
 if TYPE_CHECKING:
     from instances.instance import Instance
@@ -95,15 +95,18 @@ def _leave_output() -> None:
 def _solve(options: argparse.Namespace) -> int:
     from instances.reading import read_instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
     from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.files import text_of, write_whole  # noqa: PLC0415
+    from solvers.limits import limits_of  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
     _check_target(options.log, "--log")
-    limits = Limits(_seconds(options.time_limit), options.seed, options.gap)
+    try:
+        limits = limits_of(options, _seconds(options.time_limit))
+    except ValueError as error:
+        _usage(str(error))
     _check_target(options.out)
     _spare_question(options.out, options.file)
     instance = read_instance(_question(options.file), tuple(options.settings))
@@ -279,21 +282,19 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from crossflow.plan import Plan  # noqa: PLC0415
-    from crossflow.workload import Transformer  # noqa: PLC0415
-    from instances.reading import read_question  # noqa: PLC0415
-    from reports.launch import launch_text  # noqa: PLC0415
-    from solvers.designs import from_words  # noqa: PLC0415
-    from solvers.files import read_result  # noqa: PLC0415
+    if options.stack in MODELS:
+        from solvers.exporting import export_model  # noqa: PLC0415
 
-    result = read_result(options.file)
-    instance = read_question(result.instance)
-    if result.design is None:
-        _usage(f"{options.file}: there is no design in this result (solve a question that has one)")
-    plan = from_words(instance, result.design).plan
-    if not isinstance(instance.workload, Transformer) or not isinstance(plan, Plan):
-        _usage(f"{options.file}: only plans of transformers can be launched so")
-    sys.stdout.write(launch_text(instance.name, options.stack, instance.workload, plan))
+        sys.stdout.write(export_model(_question(options.file), options, _seconds(options.time_limit)))
+        return ANSWERED
+    from reports.launch import launch_text  # noqa: PLC0415
+    from solvers.exporting import plan_of  # noqa: PLC0415
+
+    try:
+        instance, workload, plan = plan_of(options)
+    except ValueError as error:
+        _usage(str(error))
+    sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
     return ANSWERED
 
 

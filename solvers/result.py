@@ -81,6 +81,8 @@ class Relaxation:
     """How often it was solved."""
     tangents: int
     """Tangents of the step time of a plan at a chip."""
+    form: str
+    """How it is written, by its name in `formulation.codesign_forms`."""
     plans: int
     """Plans that it chooses among; all others are no better on the best chip there could be, or at prices on the budgets."""
 
