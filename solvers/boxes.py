@@ -5,17 +5,18 @@ there are no better than the design to start from, are gone before the search; `
 the tree of its cuts, and `reread` goes down the same tree again to see that no design is below the bound.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Mask
 from instances.boxes import Grid, corners, grid, point_number, whole
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
+from solvers.branch import Cut, Node, PlanSearch, Search, Spend, Split, branch, dive, root_node, split_node
 from solvers.designs import Candidate
 from solvers.incumbent import Incumbent, improved
 from solvers.pricing import joined, rows_of, values_of
@@ -62,7 +63,7 @@ class Reread:
 
 
 @dataclass(slots=True)
-class _Survey:
+class Survey:
     """The plans on the best chip there could be."""
 
     bounds: list[Array]
@@ -94,10 +95,9 @@ def survivors(instance: Instance, deadline: float) -> Survivors:
     """Price every plan on the best chip there could be, find a design to start from, and keep the plans that may be better."""
     space = grid(instance)
     root = root_node(instance, space)
-    survey = _survey(instance, space, root, deadline)
+    survey = survey_of(instance, space, root, deadline)
     start, every = _start(instance, space, survey.pool), survey.every()
-    blocks = _rows_of_blocks(instance, survey.bounds, start.value) if survey.complete else iter(())
-    plans = joined([rows_of(block, rows) for block, rows in blocks])
+    plans = kept_plans(instance, [block < start.value for block in survey.bounds] if survey.complete else [])
     return Survivors(space, root, start, every, plans, every[every < start.value] if survey.complete else np.zeros(0), survey.complete)
 
 
@@ -123,7 +123,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     in a box that is not cut.
     """
     space = grid(instance)
-    root, left = root_node(instance, space), iter(cuts)
+    root = root_node(instance, space)
     chip = corners(instance, space, root.box)
     kept, plans, fitting = [], 0, 0
     for block in plan_blocks(instance):
@@ -131,42 +131,63 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         plans, fitting = plans + len(values), fitting + int(np.isfinite(values).sum())
         kept.append(rows_of(block, np.flatnonzero(values < bound)))
     promising = joined(kept)
+
+    def left_over(plans: AnyPlans) -> tuple[str, ...]:
+        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
+
+    def parted(split: Split, plans: AnyPlans) -> list[AnyPlans]:
+        table = values_of(instance, split.corners, plans)
+        return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
+
+    return Reread(cuts, plans, fitting, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
+
+
+Left = TypeVar("Left")
+"""What is left of the plans in a box."""
+
+
+def tree_faults(
+    instance: Instance,
+    space: Grid,
+    root: Node,
+    cuts: Cuts,
+    left: Left,
+    left_over: Callable[[Left], tuple[str, ...]],
+    parted: Callable[[Split, Left], Sequence[Left]],
+) -> tuple[str, ...]:
+    """Why a tree does not refute what is left at its root: `parted` hands it on to the parts of a box, `left_over` says what a box that
+    is not cut leaves open."""
+    rest = iter(cuts)
+
+    def faults_in(node: Node, left: Left) -> tuple[str, ...]:
+        cut = next(rest)
+        if cut is None:
+            return left_over(left)
+        choice, place = cut
+        if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
+            return (f"choice {choice} cannot be cut at {place}",)
+        split = split_node(instance, space, node, Cut(choice, place))
+        faults: tuple[str, ...] = ()
+        for part, some in zip(split.parts, parted(split, left), strict=True):
+            faults += faults_in(part, some)
+        return faults
+
     try:
-        faults = _refuted(instance, space, root, promising, bound, left)
+        faults = faults_in(root, left)
     except StopIteration:
-        faults = ("the tree of cuts ends too early",)
+        return ("the tree of cuts ends too early",)
     except RecursionError:  # a search cuts some tens of times from the root down; only a made-up tree is deeper
-        return Reread(cuts, plans, fitting, len(promising), ("the tree of cuts is too deep to follow",))
-    if next(left, _END) is not _END and not faults:
-        faults = ("the tree of cuts is longer than its boxes",)
-    return Reread(cuts, plans, fitting, len(promising), faults)
+        return ("the tree of cuts is too deep to follow",)
+    return faults or (("the tree of cuts is longer than its boxes",) if next(rest, _END) is not _END else ())
 
 
 _END = object()
 
 
-def _refuted(
-    instance: Instance, space: Grid, node: Node, plans: AnyPlans, bound: float, left: Iterator[tuple[int, int] | None]
-) -> tuple[str, ...]:
-    """The same for one box, whose cut is next."""
-    cut = next(left)
-    if cut is None:
-        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
-    choice, place = cut
-    if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
-        return (f"choice {choice} cannot be cut at {place}",)
-    split = split_node(instance, space, node, Cut(choice, place))
-    table = values_of(instance, split.corners, plans)
-    faults: tuple[str, ...] = ()
-    for column, part in enumerate(split.parts):
-        faults += _refuted(instance, space, part, rows_of(plans, np.flatnonzero(table[:, column] < bound)), bound, left)
-    return faults
-
-
-def _survey(instance: Instance, space: Grid, root: Node, deadline: float) -> _Survey:
+def survey_of(instance: Instance, space: Grid, root: Node, deadline: float) -> Survey:
     """Price all plans on the best chip, until the deadline."""
     chip = corners(instance, space, root.box)
-    survey, pooled = _Survey([], ()), np.zeros(0)
+    survey, pooled = Survey([], ()), np.zeros(0)
     for block in plan_blocks(instance):
         bounds = values_of(instance, chip, block)[:, 0]
         survey.bounds.append(bounds)
@@ -188,17 +209,15 @@ def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     return improved(instance, space, pool, places)
 
 
-def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[AnyPlans, Index]]:
-    """The blocks again, with the rows of plans bounded below the value; nothing where there is none."""
-    if not any((block < value).any() for block in bounds):
-        return
-    for block, values in zip(plan_blocks(instance), bounds, strict=True):
-        rows = np.flatnonzero(values < value)
-        if len(rows):
-            yield block, rows
+def kept_plans(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+    """The blocks of plans again, of each the plans that are kept; none where nothing was kept."""
+    if not any(block.any() for block in kept):
+        return joined([])
+    blocks = zip(plan_blocks(instance), kept, strict=True)
+    return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in blocks if which.any()])
 
 
-def _found(space: Grid, every: Array, searched: Search, bound: float | None, trace: Trace) -> Found:
+def _found(space: Grid, every: Array, searched: PlanSearch, bound: float | None, trace: Trace) -> Found:
     best = searched.best
     return Found(
         best=Candidate(point_number(space, best.places), best.plan) if best.plan else None,
@@ -207,17 +226,17 @@ def _found(space: Grid, every: Array, searched: Search, bound: float | None, tra
         plans=len(every),
         fitting=int(np.isfinite(every).sum()),
         promising=0 if bound is None else int((every < bound).sum()),
-        cuts=tuple(_cuts(searched.root)),
+        cuts=tuple(cuts_of(searched.root)),
         trace=trace,
         stopped=searched.stopped,
     )
 
 
-def _cuts(node: Node) -> Iterator[tuple[int, int] | None]:
+def cuts_of(node: Node) -> Iterator[tuple[int, int] | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
     yield (node.split.cut.choice, node.split.cut.place) if node.split else None
     for part in node.split.parts if node.split else ():
-        yield from _cuts(part)
+        yield from cuts_of(part)
 
 
 def _finite(value: float) -> float | None:
