@@ -31,6 +31,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the question, a YAML file")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+    parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
 
 
 _SET_HELP = (
@@ -123,6 +124,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
     parser.add_argument("--as", dest="stack", choices=("megatron", "torchtitan", "deepspeed"), default="megatron")
+    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch")
     parser.set_defaults(command="export")
 
 

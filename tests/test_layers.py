@@ -22,6 +22,8 @@ ALSO = {
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/launch.py": {"crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
+    "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},
+    "solvers/several/command.py": {"reports.several"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""
