@@ -1,6 +1,7 @@
 """Several workloads on one chip: both engines and brute force agree to the last bit, and the tree proves its bound and no other."""
 
 import json
+from dataclasses import replace
 from math import inf, nextafter
 from typing import Any
 
@@ -21,6 +22,7 @@ from solvers.several.result import JointResult, any_from_json
 from solvers.watching import Progress
 from tests.paths import INSTANCES
 from tests.several_questions import TWO, least_by_brute_force, random_several, several
+from tests.solvers.test_check import at, edited, edits, leaves
 
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
 
@@ -76,12 +78,12 @@ def test_two_hundred_random_questions_are_answered_as_brute_force_answers_them(s
 
 def test_the_random_questions_differ_in_kind() -> None:
     """Otherwise they would say little."""
-    questions = [random_several(seed) for seed in range(40)]
+    questions = [random_several(seed) for seed in range(20)]
     answers = [solved(question) for question in questions]
-    assert 5 <= sum(answer.value is None for answer in answers) <= 30
-    assert 10 <= sum(question.combine == "worst_regret" for question in questions) <= 30
-    assert sum(answer.tree is not None and answer.tree.boxes > 1 for answer in answers) >= 8
-    assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.alone) >= 3
+    assert 2 <= sum(answer.value is None for answer in answers) <= 15
+    assert 5 <= sum(question.combine == "worst_regret" for question in questions) <= 15
+    assert sum(answer.tree is not None and answer.tree.boxes > 1 for answer in answers) >= 4
+    assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.alone) >= 1
 
 
 # By hand ----------------------------------------------------------------------------------------------------------------------------
@@ -209,8 +211,6 @@ FREE = ("trace", "versions", "instance.text", "instance.source", "seconds", "see
 
 
 def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
-    from tests.solvers.test_check import leaves
-
     found = []
     for path in leaves(data):
         if path[0] == "alone" and len(path) > 3:
@@ -223,19 +223,17 @@ def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("engine", "settings"),
-    [("boxes", ()), ("exhaustive", REGRET), ("boxes", ("budget.power=60 W",))],
+    [("boxes", ()), pytest.param("exhaustive", REGRET, marks=pytest.mark.slow), ("boxes", ("budget.power=60 W",))],
     ids=["sum", "regret", "infeasible"],
 )
 def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) -> None:
     """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
-    from tests.solvers.test_check import _at, edited, edits
-
     data = json.loads(text_of(solved(several(TWO, *settings), engine)))
     paths = claims(data)
     assert len(paths) > (20 if settings and settings != REGRET else 100)
     accepted = []
     for path in paths:
-        for value in edits(_at(data, path))[: 1 if "evaluation" in path else None]:
+        for value in edits(at(data, path))[: 1 if "evaluation" in path else None]:
             try:
                 report = check_any(any_from_json(edited(data, path, value)), silent)
             except ValueError:
@@ -254,9 +252,7 @@ def test_an_answer_about_one_workload_is_none_about_several() -> None:
 
 def test_a_worse_chip_that_claims_to_be_the_optimum_is_refused() -> None:
     """Everything in the file is true of this design; only the proof tells that others are better."""
-    from dataclasses import replace
-
-    portfolio = several(TWO)
+    portfolio = small()
     for engine in ("boxes", "exhaustive"):
         best, worse = solved(portfolio, engine), solved(portfolio, "expert")
         assert best.value is not None
