@@ -31,6 +31,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the question, a YAML file")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+    parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
 
 
 _SET_HELP = (
@@ -147,6 +148,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         help="of a model: keep plans that may be up to so much slower than the best design (default: 0, those that may be as fast)",
     )
     parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
+    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
     parser.set_defaults(command="export")
 
 

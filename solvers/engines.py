@@ -34,7 +34,7 @@ Narrow = Callable[[Instance, float], Instance | None]
 Rule = Callable[[Instance, float], Candidate | None]
 """Chooses a design without searching, before the deadline."""
 
-_COUNTED = 20_000_000
+COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
 
@@ -77,7 +77,7 @@ def cpsat(instance: Instance, limits: Limits, watch: Watch) -> Result:
 
 def auto(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """`exhaustive` where every design can be priced in about a second, else `boxes`."""
-    few = hardware_points(instance) * combinations(instance) <= _COUNTED
+    few = hardware_points(instance) * combinations(instance) <= COUNTED
     return (exhaustive if few else boxes)(instance, limits, watch)
 
 
