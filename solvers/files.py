@@ -5,11 +5,15 @@ import json
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from instances.document import Fault, InstanceError
 from solvers.result import Result, to_json
 from solvers.several.result import JointResult, any_from_json
+
+T = TypeVar("T")
 
 _LARGEST = 64 << 20
 
@@ -59,8 +63,19 @@ def check_writable(path: Path) -> None:
 
 def read_result(path: Path) -> Result | JointResult:
     """The result in a file, about one workload or several; an InstanceError in one sentence if there is none."""
+    return read_as(path, any_from_json)
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of result a file says to hold; nothing is said of designs."""
+    data = read_as(path, lambda data: data)
+    return str(data["kind"]) if isinstance(data, dict) and "kind" in data else None
+
+
+def read_as(path: Path, reader: Callable[[Any], T]) -> T:
+    """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
     try:
-        return any_from_json(json.loads(_text(path), parse_constant=_refuse))
+        return reader(json.loads(_text(path), parse_constant=_refuse))
     except OSError as error:
         raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
     except UnicodeDecodeError as error:
