@@ -19,6 +19,7 @@ from solvers.backends import backend
 from solvers.backends.answer import Answer, Event, Spend
 from solvers.certify import Limits
 from solvers.objective import RefusedError
+from solvers.placement.anneal import annealed
 from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
 from solvers.placement.judge import judge
 from solvers.placement.portfolio import Known, solved_together
@@ -28,6 +29,9 @@ from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 2
+_ANNEALING = 0.15
+"""Share of the time limit after which annealing ends."""
+_MOVES, _MOVES_A_BLOCK = 200_000, 2_000
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
@@ -128,7 +132,7 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Plac
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
-    known = _staged_devices(question)
+    known = _annealed(question, blocks, machine, limits, began)
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     model = assignment_model(blocks, machine, value)
     hint = None
@@ -160,6 +164,18 @@ def _better(question: PlacementQuestion, one: Index | None, other: Index | None)
         return other if one is None else one
     verdict = judge(question, other)
     return other if verdict.accepted and verdict.value <= judge(question, one).value else one
+
+
+def _annealed(question: PlacementQuestion, blocks: Blocks, machine: Machine, limits: Limits, began: float) -> Index | None:
+    """The best stages, and from there what annealing makes of them where devices need not be convex."""
+    known = _staged_devices(question)
+    if known is None or machine.convex:
+        return known
+    device = np.zeros(len(blocks), np.int64)
+    device[blocks.block_of] = known
+    deadline = began + _ANNEALING * limits.seconds
+    better = annealed(blocks, machine, device.tolist(), min(_MOVES, _MOVES_A_BLOCK * len(blocks)), limits.seed, deadline)
+    return _better(question, known, np.array(better, np.int64)[blocks.block_of])
 
 
 def _staged_devices(question: PlacementQuestion) -> Index | None:
