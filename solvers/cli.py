@@ -193,19 +193,20 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from solvers.files import kind_of  # noqa: PLC0415
+    from solvers.files import kind_of, read_as, read_result  # noqa: PLC0415
 
     if kind_of(options.file) == "placement":
-        from solvers.placement.command import check_placement  # noqa: PLC0415
+        from solvers.placement.answer import from_json  # noqa: PLC0415
+        from solvers.placement.check import check  # noqa: PLC0415
 
-        return ANSWERED if check_placement(options.file) else REFUSED
-    from solvers.files import read_result  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
-    from solvers.several.check import check_any  # noqa: PLC0415
+        report = check(read_as(options.file, from_json))
+    else:
+        from solvers.progress import progress_on  # noqa: PLC0415
+        from solvers.several.check import check_any  # noqa: PLC0415
 
-    result = read_result(options.file)
-    with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-        report = check_any(result, watch, options.cross_check)
+        result = read_result(options.file)
+        with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
+            report = check_any(result, watch, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:

@@ -1,16 +1,14 @@
-"""The command line of placements: `solve GRAPH.json`, and `check` of its results."""
+"""The command line of placements: `solve GRAPH.json`."""
 
 import argparse
 import sys
-from pathlib import Path
 
 from instances.placement.question import Asked, read_placement
 from reports.placement import placement_text
 from solvers.certify import Limits
 from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
-from solvers.placement.answer import PlacementResult, from_json, text_of
-from solvers.placement.check import check
+from solvers.files import write_whole
+from solvers.placement.answer import PlacementResult, text_of
 from solvers.placement.engines import ENGINES, answered
 from solvers.progress import logged, progress_on
 
@@ -47,12 +45,3 @@ def _asked(options: argparse.Namespace) -> Asked:
         memory=bytes_of(options.memory, "--memory"),
         transfer_unit=options.transfer_unit,
     )
-
-
-def check_placement(path: Path) -> bool:
-    """Print what was checked and why the result is refused, if it is."""
-    report = check(read_as(path, from_json))
-    sys.stdout.writelines(f"  {line}\n" for line in report.checked)
-    sys.stdout.writelines(f"  REFUSED  {line}\n" for line in report.refused)
-    sys.stdout.write(f"{path}: {'accepted' if report.accepted else 'refused'}\n")
-    return report.accepted
