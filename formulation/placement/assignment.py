@@ -2,7 +2,8 @@
 
 Choices   x[b, i] = 1 if block b is on device i, accelerators first;  cut[e, i] = 1 if net e has a pin on accelerator i and one elsewhere
 Rows      one      sum over i of x[b, i] = 1
-          the rows of `formulation.placement.rows`, for accelerators or CPUs as they are numbered
+          the rows of `formulation.placement.rows`, for accelerators or CPUs as they are numbered; of a net with more than two pins
+          cut >= some - all, some >= x[b, i] and all <= x[b, i] for each pin, which says more to a relaxation than pins two by two
           order    the m-th largest block is on one of the first m accelerators (or on a CPU): equal devices can be renamed so
           convex   (if asked) z[b, i] = 1 where a block of i comes before b, or b is on i: z[b, i] >= x[b, i]; along every arc u -> v
                    z[v, i] >= z[u, i], and x[v, i] <= 1 - z[u, i] + x[u, i]: who follows somebody that data of i reached, but is not on i,
@@ -32,6 +33,8 @@ class Assignment:
     model: Model
     on: Lines
     cuts: Lines
+    ends: Lines
+    """Of nets of more than two pins, for each accelerator: whether some and whether all pins are there."""
     after: Lines
     """z of each block, where convex devices are asked."""
     busiest: Variable
@@ -57,17 +60,21 @@ def assignment_model(blocks: Blocks, machine: Machine, greatest: float) -> Assig
         tuple(Variable(f"block {b} on {i}", high=_may(figures, machine, ranks, b, i)) for i in range(devices)) for b in range(len(blocks))
     )
     cuts = tuple(tuple(Variable(f"net {e} cut at {i}") for i in range(accelerators)) for e in range(len(blocks.nets)))
+    ends = tuple(
+        tuple(Variable(f"{what} of net {e} on {i}") for i in range(accelerators) for what in ("some", "all")) if len(pins) > 2 else ()
+        for e, pins in enumerate(blocks.nets)
+    )
     after = tuple(tuple(Variable(f"block {b} after {i}") for i in range(devices)) for b in range(len(blocks) if machine.convex else 0))
     busiest = Variable("busiest", 0, int(floored([greatest], figures.quantum)[0]) + 1)
     rows: list[Linear | ExactlyOne] = [ExactlyOne(f"block {b}", line) for b, line in enumerate(on)]
-    rows += _cuts(blocks, on, cuts, accelerators)
+    rows += _cuts(blocks, on, cuts, ends, accelerators)
     for i in range(devices):
         rows += _loads(
             figures, [line[i] for line in on], [line[i] for line in cuts] if i < accelerators else None, i, busiest, machine.overlapped
         )
     rows += _convex(blocks, on, after, devices)
-    every = (*(x for line in on for x in line), *(cut for line in cuts for cut in line), *(z for line in after for z in line), busiest)
-    return Assignment(Model(every, tuple(rows), ((1, busiest),)), on, cuts, after, busiest, figures)
+    every = (*(variable for lines in (on, cuts, ends, after) for line in lines for variable in line), busiest)
+    return Assignment(Model(every, tuple(rows), ((1, busiest),)), on, cuts, ends, after, busiest, figures)
 
 
 def device_of_blocks(assignment: Assignment, values: Values) -> list[int]:
@@ -82,6 +89,9 @@ def values_at(assignment: Assignment, blocks: Blocks, machine: Machine, device: 
     for line, pins in zip(assignment.cuts, blocks.nets, strict=True):
         where = {device[pin] for pin in pins}
         values |= {cut: int(len(where) > 1 and i in where) for i, cut in enumerate(line)}
+    for line, pins in zip(assignment.ends, blocks.nets, strict=True):
+        where = {device[pin] for pin in pins}
+        values |= {end: int(place // 2 in where if place % 2 == 0 else where == {place // 2}) for place, end in enumerate(line)}
     if assignment.after:
         reached = _reached(blocks, device, machine.accelerators + machine.cpus)
         values |= {z: int(reached[i, b]) for b, line in enumerate(assignment.after) for i, z in enumerate(line)}
@@ -113,14 +123,23 @@ def _may(figures: Figures, machine: Machine, ranks: list[int], block: int, devic
     return int(device >= machine.accelerators or (figures.supported[block] and device <= ranks[block]))
 
 
-def _cuts(blocks: Blocks, on: Lines, cuts: Lines, accelerators: int) -> list[Linear]:
-    """cut[e, i] >= x[b, i] - x[b', i] round the pins."""
-    return [
-        Linear(f"net {e} between {one} and {other} at {i}", ((1, on[one][i]), (-1, on[other][i]), (-1, cuts[e][i])), high=0)
-        for e, pins in enumerate(blocks.nets)
-        for one, other in zip(pins, (*pins[1:], pins[0]), strict=True)
-        for i in range(accelerators)
-    ]
+def _cuts(blocks: Blocks, on: Lines, cuts: Lines, ends: Lines, accelerators: int) -> list[Linear]:
+    """cut >= x - x' both ways for two pins; for more pins cut >= some - all."""
+    rows = []
+    for e, pins in enumerate(blocks.nets):
+        for i in range(accelerators):
+            if len(pins) == 2:
+                rows += [_cut(e, i, on[one][i], on[other][i], cuts[e][i]) for one, other in (pins, pins[::-1])]
+                continue
+            some, whole = ends[e][2 * i], ends[e][2 * i + 1]
+            rows += [Linear(f"net {e} has {pin} on {i}", ((1, on[pin][i]), (-1, some)), high=0) for pin in pins]
+            rows += [Linear(f"net {e} whole on {i} with {pin}", ((1, whole), (-1, on[pin][i])), high=0) for pin in pins]
+            rows.append(_cut(e, i, some, whole, cuts[e][i]))
+    return rows
+
+
+def _cut(net: int, device: int, one: Variable, other: Variable, cut: Variable) -> Linear:
+    return Linear(f"net {net} cut at {device} by {one.name} without {other.name}", ((1, one), (-1, other), (-1, cut)), high=0)
 
 
 def _loads(

@@ -10,6 +10,7 @@ from crossflow.arrays import Index
 from formulation.model import violations
 from formulation.placement.assignment import Machine, assignment_model, device_of_blocks, values_at
 from formulation.placement.blocks import Blocks, blocks_of
+from formulation.placement.reductions import contracted
 from formulation.placement.stages import Stages, stage_of, stages_model
 from formulation.placement.stages import values_at as stage_values_at
 from formulation.rounding import real
@@ -134,6 +135,8 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
     known = _annealed(question, blocks, machine, limits, began)
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
+    if not convex:
+        blocks = contracted(blocks, machine, value)
     model = assignment_model(blocks, machine, value)
     hint = None
     if known is not None:

@@ -9,6 +9,7 @@ import pytest
 from formulation.model import violations
 from formulation.placement.assignment import assignment_model, device_of_blocks, values_at
 from formulation.placement.blocks import blocks_of
+from formulation.placement.reductions import contracted
 from instances.placement.graph import PlacementQuestion
 from solvers.certify import Limits
 from solvers.objective import RefusedError
@@ -74,3 +75,32 @@ def test_engines_answer_their_kind_of_contiguity_only() -> None:
     asked = asked_at_random(1)
     with pytest.raises(RefusedError, match="does not answer --contiguous no"):
         answered(asked, "stages", Limits(), silent)
+
+
+def with_dear_transfers(seed: int) -> PlacementQuestion:
+    asked = asked_at_random(seed)
+    transfer = asked.graph.transfer * (5.0 if seed % 4 else 0.5)
+    return replace(
+        asked, contiguity="no", cpus=asked.cpus if seed % 2 else 0, accelerators=2, graph=replace(asked.graph, transfer=transfer)
+    )
+
+
+@pytest.mark.parametrize("seed", range(10, 40))
+def test_blocks_made_one_are_together_in_some_best_placement(seed: int) -> None:
+    """Every placement no busier than the limit keeps them together, so that the least one is still there."""
+    asked = with_dear_transfers(seed)
+    true = brute_force(asked)
+    if isinf(true):
+        return
+    blocks = blocks_of(asked.graph, staged=False)
+    left = contracted(blocks, machine_of(asked), true)
+    whole = replace(asked, graph=replace(asked.graph, colour=left.block_of))
+    assert brute_force(whole) == true
+
+
+def test_some_of_the_random_questions_have_blocks_made_one() -> None:
+    asked = [with_dear_transfers(seed) for seed in range(10, 40)]
+    pairs = [(one, blocks_of(one.graph, staged=False)) for one in asked]
+    values = [(one, blocks, brute_force(one)) for one, blocks in pairs]
+    fewer = [len(contracted(blocks, machine_of(one), value)) < len(blocks) for one, blocks, value in values if not isinf(value)]
+    assert 3 <= sum(fewer) < len(fewer)
