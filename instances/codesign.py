@@ -85,6 +85,7 @@ class TechnologySection:
     logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
     memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
     network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
+    constants: Annotated[str | None, Doc("the device of `crossopt list hardware` whose fitted constants a chip is priced by")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from instances.huggingface import read_config
 from instances.instance import FreeHardware, Instance
 from instances.own_files import inlined_files
 from instances.plan_choices import Report, plan_options
-from instances.registry import build_device, build_technology, device_given, efficiency_with, parts_of, technology_given
+from instances.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
 from instances.schema import read_as
 from instances.space import combinations, hardware_points
 from instances.units import quoted
@@ -170,8 +170,8 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
         document=document,
     )
     _check_size(instance, report)
-    if file.objective == "worst_step_time" and not (isinstance(hardware, Hardware) and hardware.variants):
-        remedy = "such as hardware: a100-80g, without a section `efficiency`"
+    if file.objective == "worst_step_time" and not hardware.variants:
+        remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
 
@@ -309,6 +309,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHar
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
+        usual, variants = constants_of(entry, name, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
@@ -326,7 +327,8 @@ def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHar
         idle_share=entry.idle_share,
         reserved_memory=entry.reserved_memory,
         host=_host(file.cluster),
-        efficiency=_efficiency(efficiency_with(entry.efficiency), file.efficiency, report),
+        efficiency=_efficiency(usual, file.efficiency, report),
+        variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
