@@ -11,7 +11,7 @@ The parts meet only in the die's edge, on which wires depend, and in the number 
 taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Real
+from crossflow.arrays import Array, Index, Mask, Real
 from crossflow.envelope import envelope
 from crossflow.generator import Parts, Split
 from crossflow.hardware import Hardware, take
@@ -40,6 +40,8 @@ MEMORIES = ("dram", "l2", "l1", "registers")
 
 Point = Mapping[str, int | Index]
 """The literal of each part, by its place."""
+Masks = Mapping[str, Mask]
+"""Some of the literals of each part."""
 Amounts = Mapping[str, Array]
 """What each literal takes of a budget, by part; what no part chooses is one number."""
 
@@ -116,6 +118,22 @@ def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
     return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels)
 
 
+def restricted(chip: Chip, kept: Masks) -> Chip:
+    """The chip with some of its literals."""
+    budgets = (replace(budget, amounts={name: taken[kept[name]] for name, taken in budget.amounts.items()}) for budget in chip.budgets)
+    return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(kept[part.name])) for part in chip.parts), budgets=tuple(budgets))
+
+
+def columns_of(chip: Chip, kept: Masks) -> Index:
+    """The columns of those literals in a table over all of the chip's, part after part."""
+    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(kept[part.name] for part in chip.parts)]))
+
+
+def _fewer(part: Part, rows: Index) -> Part:
+    literals = tuple(part.literals[row] for row in rows.tolist())
+    return replace(part, places=part.places[rows], best=take(part.best, rows), literals=literals)
+
+
 def chip_rows(chip: Chip) -> Iterator[Constraint]:
     """One literal of each part, and the budgets: usage floored, capacities ceiled."""
     for part in chip.parts:
@@ -175,7 +193,7 @@ def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tupl
     boxes = _with(root, choices, places)
     found = corners(instance, space, boxes)
     alive = np.flatnonzero(found.alive)
-    literals = tuple(Variable(f"{name} {_words(space, choices, places[row])}") for row in alive)
+    literals = tuple(Variable(f"{name} {number}: {_words(space, choices, places[row])}") for number, row in enumerate(alive))
     return Part(name, choices, places[alive], take(found.hardware, alive), literals)
 
 
@@ -187,7 +205,16 @@ def _with(root: Boxes, choices: tuple[int, ...], places: Index) -> Boxes:
 
 
 def _words(space: Grid, choices: tuple[int, ...], places: Index) -> str:
-    return ", ".join(f"{space.names[choice]} {space.options[choice][place]:g}" for choice, place in zip(choices, places, strict=True))
+    return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
+
+
+def _option(name: str, value: float) -> str:
+    """A choice as users write it: an area, a power, or a number."""
+    figure = _UNITS[name.rpartition("_")[2]](value) if name.rpartition("_")[2] in _UNITS else f"{value:g}"
+    return f"{name.replace('_', ' ')} {figure}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:.9g} mm^2", "power": lambda power: f"{power:.9g} W"}
 
 
 def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:

@@ -47,12 +47,17 @@ class Reciprocal:
     points: tuple[tuple[int, int], ...]
 
 
-def with_reciprocals(problem: Codesign, which: Index) -> Codesign:
-    """The question with pieces of 1/x for each part, and these of its tangents as lines in the reciprocals."""
-    found = {part.name: reciprocal(problem.chip, part) for part in problem.chip.parts if _rates(problem.chip, part) is not None}
+def with_pieces(problem: Codesign) -> Codesign:
+    """The question with pieces of 1/x for each part that has a rate."""
     for part in problem.chip.parts:
-        if part.name in found:
-            problem = _with_pieces(problem, part, found[part.name])
+        if len(part) and _rates(problem.chip, part) is not None:
+            problem = _with_pieces(problem, part, reciprocal(problem.chip, part))
+    return problem
+
+
+def with_lines(problem: Codesign, which: Index) -> Codesign:
+    """The same with these of its tangents as lines in the reciprocals."""
+    found = {part.name: reciprocal(problem.chip, part) for part in problem.chip.parts if _rates(problem.chip, part) is not None}
     return problem.also(*(_line(problem, found, int(row)) for row in which))
 
 

@@ -15,19 +15,16 @@ The monotone row says nothing of chips that offer more in some part: it is weak,
 Costs are floored: each row is less than one quantum for each part, and one for the plan, below the real one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
-from crossflow.plan import Plans
-from formulation.codesign_parts import Chip, Part, Point, chip_rows, offered
+from crossflow.plan import Plans, plan_at
+from formulation.codesign_parts import Chip, Masks, Part, Point, chip_rows, offered
 from formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, Values, Variable
 from formulation.rounding import floored, quantum_for
-
-Masks = Mapping[str, Mask]
-"""Some of the literals of each part."""
 
 STEPS = 1 << 20
 """Quanta in the time of the best design known."""
@@ -48,6 +45,10 @@ class Tangents:
     def rows(self, rows: Index) -> "Tangents":
         """Some of them."""
         return Tangents(self.plans[rows], self.constants[rows], self.slopes[rows])
+
+    def columns(self, columns: Index) -> "Tangents":
+        """The same over some of the literals."""
+        return Tangents(self.plans, self.constants, self.slopes[:, columns])
 
     def at(self, chip: Chip, point: Point) -> Array:
         """What they say of one chip."""
@@ -91,7 +92,7 @@ class Codesign:
 def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float) -> Codesign:
     """The question which of the plans is below a time, on which chip; as yet without tangents."""
     quantum = quantum_for(below, STEPS)
-    choices = tuple(Variable(f"plan {place}") for place in range(len(plans)))
+    choices = tuple(Variable(f"plan {place}: {plan_at(plans, place)}") for place in range(len(plans)))
     least, most = floored([roots.min(initial=below), below], quantum).tolist()
     nothing = Tangents(np.zeros(0, np.int64), np.zeros(0), np.zeros((0, sum(map(len, chip.parts)))))
     time = Variable("time", min(least, most), most)

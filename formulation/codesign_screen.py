@@ -1,13 +1,15 @@
-"""Plans that cannot be best, by prices on the budgets (Lagrangian relaxation): gone before an integer model is written.
+"""Plans and literals that cannot be best, by prices on the budgets (Lagrangian relaxation): gone before an integer model is written.
 
 A price l_b >= 0 on each budget b turns "not more than the limit" into "what is over must be paid", and shares m_j >= 0 that add up to 1
 make one tangent of a plan's tangents j. Then the parts no longer meet, and for every chip that keeps the budgets, whatever the prices,
 
     T_p(chip)  >=  sum_j m_j c_j  +  sum over parts of min_k ( sum_j m_j a_j[part, k] + sum_b l_b amount_b[part, k] )  -  sum_b l_b limit_b
 
-A plan whose bound is not below the time asked is out. Prices and shares are sought for all plans at once by subgradient steps (Polyak
-1969): each goes on by (time asked - bound) / |gradient|^2 * gradient; that of a price is by how much the cheapest chip is over the budget,
-in units of its limit, that of a share what its tangent says of that chip. There the next tangent of the plan is taken.
+A plan whose bound is not below the time asked is out. So is a literal with which no plan's is: for chips that have it the bound is higher
+by what it costs there above the cheapest literal of its part (fixing by reduced costs, Dantzig, Fulkerson and Johnson 1954). Prices and
+shares are sought for all plans at once by subgradient steps (Polyak 1969): each goes on by (time asked - bound) / |gradient|^2 * gradient;
+that of a price is by how much the cheapest chip is over the budget, in units of its limit, that of a share what its tangent says of that
+chip. There the next tangent of the plan is taken.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from crossflow.arrays import Array, Index
-from formulation.codesign_parts import Chip
+from formulation.codesign_parts import Chip, Masks
 from formulation.codesign_rows import Tangents
 
 _STEPS = 400
@@ -33,6 +35,8 @@ class Priced:
 
     bounds: Array
     places: dict[str, Index]
+    literals: Masks
+    """Those with which some plan may be below the time asked."""
 
 
 def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> Priced:
@@ -65,7 +69,20 @@ def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) 
         left = left[found < below]
         if not len(left):
             break
-    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)})
+    literals = _open(chip, slopes, amounts, bounds, best, below)
+    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals)
+
+
+def _open(chip: Chip, slopes: Array, amounts: Array, bounds: Array, best: "_At", below: float) -> Masks:
+    """Literals with which the bound of some plan, at its best prices, is below the time."""
+    paid = np.einsum("pj,pjk->pk", best.shares, slopes) + best.prices @ amounts
+    found = {}
+    for part, (start, end) in zip(chip.parts, _columns(chip), strict=True):
+        own = paid[:, start:end]
+        cheapest = own.min(axis=1, keepdims=True)
+        size = np.abs(bounds)[:, None] + np.abs(own) + np.abs(cheapest)
+        found[part.name] = (bounds[:, None] + (own - cheapest) - _GUARD * size < below).any(axis=0)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

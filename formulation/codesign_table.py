@@ -15,7 +15,8 @@ Size is the price: plans times the product of the parts' literals. In a MILP eac
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
+from math import prod
 
 import numpy as np
 
@@ -32,7 +33,28 @@ from instances.instance import Instance
 
 _MOST = 200_000
 """Rows of a table."""
+_USUAL = 20_000
+"""Rows of all tables of a question that is not told which to take."""
 _PLAN = "plan"
+
+
+def with_tables(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
+    """The question with one table of all its parts if that is small, else with tables of one part and of two, smallest first.
+
+    Parts whose tables would be larger than `_USUAL` rows together are left without: their cost is left at its best. Of hardware that is
+    given the bound on the best chip is the price, and where a part has no choice there is no chip: neither has a table.
+    """
+    sizes = {part.name: len(part) for part in problem.chip.parts}
+    if not sizes or not all(sizes.values()):
+        return problem
+    if len(problem.plans) * prod(sizes.values()) <= _USUAL:
+        return with_table(problem, instance, space, tuple(sizes))
+    room = _USUAL
+    for names in sorted([*combinations(sizes, 1), *combinations(sizes, 2)], key=lambda names: (len(names), prod(sizes[n] for n in names))):
+        rows = len(problem.plans) * prod(sizes[name] for name in names)
+        if rows <= room:
+            problem, room = with_table(problem, instance, space, names), room - rows
+    return problem
 
 
 def with_table(problem: Codesign, instance: Instance, space: Grid, names: Sequence[str]) -> Codesign:

@@ -17,19 +17,21 @@ up in it and cost no error. Logarithms remain where two parts multiply, bytes by
 At h the tangent loses what `separable` says, all-reduces by ring or tree and the share of a memory among bundles, and 1e-9 for rounding.
 """
 
+from typing import cast
+
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Index, distinct
 from crossflow.hardware import Cluster, Hardware
 from crossflow.pipeline import step_time
-from crossflow.plan import Plans, rows_of
-from crossflow.transformer import parts_of, terms
+from crossflow.plan import PLAN_FIELDS, Plans, rows_of
+from crossflow.transformer import Parts, parts_of, terms
 from crossflow.workload import Transformer
 from formulation.codesign_parts import Chip, Point, offered, with_figures
 from formulation.codesign_rows import Codesign, Tangents, costs
 from formulation.model import Linear, Terms
 from formulation.rounding import floored
-from formulation.separable import Capacity, bound_of, table_of
+from formulation.separable import Capacity, bound_of, gathered, table_of
 
 _GUARD = 1.0e-9
 """The share of its largest figures by which a tangent is lowered: some million times the error of its sums."""
@@ -51,20 +53,28 @@ def with_weak_rows(problem: Codesign, which: Index) -> Codesign:
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
 
-def _strong_row(problem: Codesign, row: int) -> Linear:
-    """sum_q y[q] C_q + sum a_p z - t <= 0, with the least slope of each part moved into C."""
-    slopes, starts = problem.tangents.slopes[row], _starts(problem.chip)
+def lifted_row(problem: Codesign, name: str, slopes: Array, every: Array) -> Linear:
+    """sum_q y[q] C_q + sum slopes z - t <= 0, with the least slope of each part moved into C, and C_q what q's tangents say beside these.
+
+    `every` is that of each tangent; of a plan without any the root says it.
+    """
+    starts = starts_of(problem.chip)
     lowest = _least(slopes[None], starts)[0]
-    every = problem.tangents.constants + _least(problem.tangents.slopes - slopes, starts).sum(axis=1)
     constants = problem.roots - _most(slopes, starts).sum()
     np.maximum.at(constants, problem.tangents.plans, every)
-    name = f"tangent {row}, plan {problem.tangents.plans[row]}"
     return Linear(name, (*_slope_terms(problem, slopes, lowest), *costs(problem, constants + lowest.sum())), high=0)
+
+
+def _strong_row(problem: Codesign, row: int) -> Linear:
+    """The row of the tangent as it is."""
+    slopes = problem.tangents.slopes[row]
+    every = problem.tangents.constants + _least(problem.tangents.slopes - slopes, starts_of(problem.chip)).sum(axis=1)
+    return lifted_row(problem, f"tangent {row}, plan {problem.tangents.plans[row]}", slopes, every)
 
 
 def _weak_row(problem: Codesign, row: int) -> Linear:
     """sum a_p z + M y[p] - t <= M - c_p."""
-    slopes, plan, starts = problem.tangents.slopes[row], int(problem.tangents.plans[row]), _starts(problem.chip)
+    slopes, plan, starts = problem.tangents.slopes[row], int(problem.tangents.plans[row]), starts_of(problem.chip)
     lowest = _least(slopes[None], starts)[0]
     terms = _slope_terms(problem, slopes, lowest)
     constant = int(floored([problem.tangents.constants[row] + lowest.sum()], problem.quantum)[0])
@@ -86,8 +96,9 @@ def _most_of(chip: Chip, terms: Terms) -> int:
     return sum(max(cost.get(literal, 0) for literal in part.literals) for part in chip.parts)
 
 
-def _starts(chip: Chip) -> Index:
-    return np.cumsum([0, *(len(part) for part in chip.parts[:-1])])
+def starts_of(chip: Chip) -> Index:
+    """Where the literals of each part begin."""
+    return np.cumsum([0, *map(len, chip.parts)])[:-1]
 
 
 def _least(slopes: Array, starts: Index) -> Array:
@@ -99,8 +110,8 @@ def _most(slopes: Array, starts: Index) -> Array:
 
 
 def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> tuple[Array, Array]:
-    hardware = _literals(chip, point)
-    bound = bound_of(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))), point)
+    parts = _shared_parts(model, cluster, chip, plans, point)
+    bound = bound_of(step_time(terms(model, _literals(chip, point), plans, parts)), point)
     constant = np.broadcast_to(bound.constant, (len(plans), 1))[:, 0]
     tables = [np.broadcast_to(bound.terms.get(part.name, np.zeros(1)), (len(plans), 1, len(part)))[:, 0] for part in chip.parts]
     size = np.abs(constant) + sum(np.abs(table).max(axis=1) for table in tables)
@@ -108,6 +119,15 @@ def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, po
     if not np.isfinite(found).all():
         raise ValueError("a difference of lower bounds has found its way into a step time")
     return found, np.concatenate(tables, axis=1)
+
+
+def _shared_parts(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> Parts:
+    """The parts of each plan's step, once for all plans that differ only in what `terms` makes of them and meet at one chip."""
+    columns = [getattr(plans, name) for name in PLAN_FIELDS if name not in {"interleave", "overlap"}]
+    own = {name: place for name, place in point.items() if isinstance(place, np.ndarray)}
+    rows, number = distinct(*columns, *(place[:, 0] for place in own.values()))
+    there = {name: own[name][rows] if name in own else place for name, place in point.items()}
+    return cast(Parts, gathered(parts_of(model, _literals(chip, there), cluster, rows_of(plans, rows)), number, point))
 
 
 def _literals(chip: Chip, point: Point) -> Hardware:

@@ -21,7 +21,7 @@ At h itself nothing is lost but by min. What is none of these raises, or is not 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,22 @@ def bound_of(value: Any, point: Point) -> Separable:  # noqa: ANN401
     """The value itself, or a number as a bound without terms."""
     value = value.apart() if isinstance(value, Joint) else value
     return value if isinstance(value, Separable) else Separable(np.asarray(value, np.float64), {}, point)
+
+
+def gathered(value: Any, rows: Index, point: Point) -> Any:  # noqa: ANN401 - numbers, bounds, and records of them
+    """Rows of a figure, or of all that are in a record; what has no rows, or one for all, is left as it is."""
+    if isinstance(value, Separable | Joint):
+        bound = bound_of(value, value.point)
+        terms = {part: _rows(table, rows, 3) for part, table in bound.terms.items()}
+        return Separable(_rows(bound.constant, rows, 2), terms, point)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: gathered(getattr(value, field.name), rows, point) for field in fields(value)})
+    return _rows(value, rows, 2) if isinstance(value, np.ndarray) else value
+
+
+def _rows(figures: Array, rows: Index, axes: int) -> Array:
+    """Rows of an array that has as many axes as figures by plan have."""
+    return figures[rows] if np.ndim(figures) == axes and len(figures) > 1 else figures
 
 
 def _parts(inputs: Sequence[Any]) -> list[str]:

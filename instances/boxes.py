@@ -95,7 +95,7 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     """The best device of each box; for a box of one point it is the device itself, to the last bit."""
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(boxes))
-        return Corners(hardware, np.broadcast_to(_within(instance, hardware), (len(boxes),)))
+        return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
@@ -104,7 +104,7 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
     differ = np.less(least.die_area, most.die_area)
     hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
-    return Corners(hardware, np.broadcast_to(buildable(hardware) & _within(instance, hardware), (len(boxes),)))
+    return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
 
 
 def halves(box: Boxes, choice: int, place: int | None = None) -> Boxes:
@@ -151,7 +151,8 @@ def _values(space: Grid, places: Index) -> dict[str, Array]:
     return {name: values[places[:, column]] for column, (name, values) in enumerate(zip(space.names, space.options, strict=True))}
 
 
-def _within(instance: Instance, hardware: Hardware) -> Mask:
+def within(instance: Instance, hardware: Hardware) -> Mask:
+    """Which devices keep the budgets of area and power."""
     budget = instance.budget
     kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
     kept = kept & np.less_equal(hardware.power, budget.power)

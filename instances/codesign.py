@@ -155,12 +155,26 @@ class ChoicesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class SharingSection(WorkloadSection):
+    """One of several workloads that share the chip and the cluster, each with a plan of its own."""
+
+    name: Annotated[str | None, Doc("what to call it; the model's name where nothing is said")] = None
+    weight: Annotated[float, Bounds(0.0), Doc("by which its objective counts in the weighted sum; above 0")] = 1.0
+    choices: Annotated[ChoicesSection, Doc("plan choices that replace those of the question for this workload")] = ChoicesSection()
+
+
+@dataclass(frozen=True, slots=True)
 class CodesignFile:
     """One co-design question: which hardware and which parallel plan give the best objective within the budget?"""
 
     kind: Literal["codesign"]
-    workload: WorkloadSection
     cluster: ClusterSection
+    workload: Annotated[WorkloadSection | None, Doc("what is trained; or several `workloads`")] = None
+    workloads: Annotated[tuple[SharingSection, ...] | None, Doc("several workloads on one chip, each with a plan of its own")] = None
+    combine: Annotated[
+        Literal["weighted_sum", "worst_regret"] | None,
+        Doc("one figure of several workloads: the sum of weight x objective (default), or the greatest v / v* - 1, v* alone on a chip"),
+    ] = None
     name: str | None = None
     description: str | None = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None

@@ -55,3 +55,23 @@ class Instance:
     prices: Prices | None
     document: dict[str, Any]
     """The question as it was written, for results that can be checked without the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """Several workloads that share the chip and the cluster, each with a plan of its own.
+
+    Every part is a question of its own with the hardware, cluster, budget and objective of all; its name is the workload's.
+    """
+
+    name: str
+    parts: tuple[Instance, ...]
+    weights: tuple[float, ...]
+    combine: str
+    """`weighted_sum`, or `worst_regret`: the greatest v_k / v_k* - 1, where v_k* is the optimum of a workload alone."""
+    document: dict[str, Any]
+    """The question as it was written."""
+
+    @property
+    def objective(self) -> str:
+        return self.parts[0].objective

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from crossflow.cost import Prices
 from crossflow.evaluate import Budget
 from crossflow.generator import Edges
 from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossflow.workload import Workload
+from crossflow.workload import Precision, Workload
 from instances.codesign import (
     BudgetSection,
     ChoicesSection,
@@ -23,58 +23,98 @@ from instances.codesign import (
     WorkloadSection,
 )
 from instances.constants import CONSTANTS, constant_fault
-from instances.document import Entry, Fault, InstanceError, Node, fault_at, read_file, read_text
+from instances.document import Fault, InstanceError, Node, fault_at, read_file, read_text
 from instances.huggingface import read_config
-from instances.instance import FreeHardware, Instance
+from instances.instance import FreeHardware, Instance, Portfolio
 from instances.own_files import inlined_files
 from instances.plan_choices import Report, plan_options
 from instances.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
 from instances.schema import read_as
+from instances.settings import laid_over, with_setting
+from instances.several import Hearing, questions_of, sections
 from instances.space import combinations, hardware_points
 from instances.units import quoted
 from instances.workloads import build_workload
 
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
-_SHOWN = 100
-"""Longer settings are named by their key alone."""
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
 _MOST_POINTS, _MOST_PLANS = 10**18, 10**10
 
 
-def read_instance(path: str | Path, settings: tuple[str, ...] = ()) -> Instance:
-    """The question in a file, with `key=value` settings laid over it; an InstanceError with every fault."""
+def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
+    """The question of one workload in a file, with `key=value` settings laid over it; an InstanceError with every fault.
+
+    Of a question with several workloads it is that of the one named.
+    """
+    return _only(read_asked(path, settings, workload))
+
+
+def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
+    """The question in a file, of one workload or of several."""
     root = read_file(path)
-    return _instance(root, Path(path).read_text(encoding="utf-8"), str(path), settings)
+    return _named(_asked(root, Path(path).read_text(encoding="utf-8"), str(path), settings), workload)
 
 
 def read_question(question: Mapping[str, Any]) -> Instance:
-    """The question inside a saved result."""
+    """The question of one workload inside a saved result."""
+    return _only(asked_in(question))
+
+
+def asked_in(question: Mapping[str, Any]) -> Instance | Portfolio:
+    """The question inside a saved result, of one workload or of several."""
     text, source, settings = question.get("text"), question.get("source"), question.get("settings")
     if not isinstance(text, str) or not isinstance(source, str) or not isinstance(settings, list | tuple):
         raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    return _instance(read_text(text, source), text, source, tuple(str(setting) for setting in settings))
+    return _named(_asked(read_text(text, source), text, source, tuple(str(setting) for setting in settings)), question.get("workload"))
 
 
-def _instance(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Instance:
+def _named(asked: Instance | Portfolio, workload: object) -> Instance | Portfolio:
+    """The question of one of several workloads, where one is named."""
+    if workload is None:
+        return asked
+    parts = asked.parts if isinstance(asked, Portfolio) else ()
+    known = ", ".join(part.name for part in parts)
+    message = f"{quoted(str(workload))} is none of the workloads (one of {known})" if parts else "there is one workload only (name none)"
+    return next((part for part in parts if part.document["workload"] == workload), None) or _refused(asked, message)
+
+
+def _only(asked: Instance | Portfolio) -> Instance:
+    if isinstance(asked, Instance):
+        return asked
+    names = ", ".join(part.name for part in asked.parts)
+    return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
+
+
+def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
+    raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
+
+
+def _asked(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Instance | Portfolio:
     for setting in settings:
-        root = _laid_over(root, setting, source)
+        root = laid_over(root, setting, source)
     own = inlined_files(root, Path(source).parent)
     for setting in own:
-        root = _laid_over(root, setting, source)
+        root = laid_over(root, setting, source)
     faults: list[Fault] = []
-    file = read_as(CodesignFile, root, faults)
-    instance = None
+    file, folder = read_as(CodesignFile, root, faults), Path(source).parent
+    asked: Instance | Portfolio | None = None
     if file is not None:
-        document = {"source": source, "text": text, "settings": [*settings, *own, *_inlined(file.workload, Path(source).parent)]}
-        instance = _resolved(file, Path(source), document, lambda path, message: faults.append(fault_at(root, path, message)))
-    if faults or instance is None:
-        raise InstanceError(source, [_with_setting(fault, settings) for fault in faults])
-    return instance
+
+        def report(path: str, message: str) -> None:
+            faults.append(fault_at(root, path, message))
+
+        shapes = [setting for key, section in sections(file) for setting in _inlined(key, section, folder)]
+        document = {"source": source, "text": text, "settings": [*settings, *own, *shapes]}
+        one = file.workloads is None
+        asked = _resolved(file, Path(source), document, report) if one else _portfolio(file, root, Path(source), document, report)
+    if faults or asked is None:
+        raise InstanceError(source, [with_setting(fault, settings) for fault in faults])
+    return asked
 
 
-def _inlined(section: WorkloadSection, folder: Path) -> tuple[str, ...]:
+def _inlined(key: str, section: WorkloadSection, folder: Path) -> tuple[str, ...]:
     """Settings that put the shapes of a `config.json` into the question, so that a saved result stands without that file."""
     try:
         shape = read_config(folder / section.config) if section.config is not None else None
@@ -83,77 +123,38 @@ def _inlined(section: WorkloadSection, folder: Path) -> tuple[str, ...]:
     if shape is None:
         return ()
     shapes = ", ".join(f"{key}: {str(value).lower()}" for key, value in asdict(shape).items())
-    return "workload.config=null", f"workload.transformer={{{shapes}}}"
+    return f"{key}.config=null", f"{key}.transformer={{{shapes}}}"
 
 
-def _with_setting(fault: Fault, settings: tuple[str, ...]) -> Fault:
-    """The fault, with the setting that brought the value in, which no line of the file shows."""
-    for setting in reversed(settings):
-        path = ".".join(_path_of(setting))
-        if fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")):
-            return replace(fault, message=f"{fault.message} [from --set {setting if len(setting) <= _SHOWN else path}]")
-    return fault
-
-
-def _laid_over(root: Node, setting: str, source: str) -> Node:
-    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one."""
-    key, equals, value = setting.partition("=")
-    if not equals or not all(key.strip().split(".")) or not value.strip():
-        raise InstanceError(f"--set {setting}", [Fault(1, 1, "", "a setting is written KEY=VALUE (for example tensor=8)")])
-    if not isinstance(root.value, dict):
-        raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
-    if value.strip() in {"~", "null"}:
-        return _without(root, _path_of(setting))
-    return _replaced(root, _path_of(setting), read_text(value, f"--set {setting}"))
-
-
-def _path_of(setting: str) -> list[str]:
-    """The keys that lead to the value that a setting replaces."""
-    path = setting.partition("=")[0].strip().split(".")
-    return path if len(path) > 1 or path[0] in _top_keys() else ["choices", path[0]]
-
-
-def _top_keys() -> set[str]:
-    return {field.name for field in fields(CodesignFile)}
-
-
-def _without(node: Node, path: list[str]) -> Node:
-    """The mapping without the entry at the path, if it has it."""
-    if not isinstance(node.value, dict) or path[0] not in node.value:
-        return node
-    entries = dict(node.value)
-    entry = entries.pop(path[0])
-    if len(path) > 1:
-        entries[path[0]] = replace(entry, node=_without(entry.node, path[1:]))
-    return replace(node, value=entries)
-
-
-def _replaced(node: Node, path: list[str], value: Node, at: str = "") -> Node:
-    here = f"{at}.{path[0]}" if at else path[0]
-    entries: dict[str, Entry] = dict(node.value) if isinstance(node.value, dict) else {}
-    old = entries.get(path[0], Entry(node.line, node.column, Node({}, node.line, node.column, here)))
-    inner = _moved(value, old.node, here) if len(path) == 1 else _replaced(old.node, path[1:], value, here)
-    return replace(node, value={**entries, path[0]: Entry(old.line, old.column, inner)})
-
-
-def _moved(node: Node, place: Node, path: str) -> Node:
-    """The node with all in it as if it stood in that place."""
-    value = node.value
-    if isinstance(value, dict):
-        value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
-    elif isinstance(value, tuple):
-        value = tuple(_moved(item, place, f"{path}[{number}]") for number, item in enumerate(value))
-    return Node(value, place.line, place.column, path)
+def _portfolio(file: CodesignFile, root: Node, source: Path, document: dict[str, Any], report: Report) -> Portfolio | None:
+    """Several workloads: each is the question that is left when the others are taken away."""
+    questions = questions_of(file, root, report)
+    heard = Hearing(len(questions))
+    parts = [
+        _resolved(one.file, source, {**document, "workload": one.name}, heard.reporter(place, one)) for place, one in enumerate(questions)
+    ]
+    heard.tell(report)
+    found = tuple(part for part in parts if part is not None)
+    if not found or len(found) < len(parts):
+        return None
+    name = file.name or source.stem
+    return Portfolio(name, found, tuple(one.weight for one in questions), file.combine or "weighted_sum", document)
 
 
 def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report: Report) -> Instance | None:
+    if file.workload is None:
+        report("workload", "this key is missing, a mapping is needed (or `workloads`, a list of them)")
+        return None
+    if file.combine is not None:
+        report("combine", "there is one workload only, so that nothing is combined (remove this key)")
     workload = build_workload(file.workload, source.parent, lambda path, message: report(_under("workload", path), message))
     if not _sound(file, workload, report) or workload is None:
         return None
     names, cluster = _levels(file, report)
     if cluster is None:
         return None
-    hardware = _fixed(file, names, report) if file.hardware is not None else _free(file, names, report)
+    built = _fixed if file.hardware is not None else _free
+    hardware = built(file, names, workload.precision, report)
     options = plan_options(file.choices, workload, cluster, report)
     prices = _prices(file, report)
     if hardware is None:
@@ -283,13 +284,13 @@ def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> E
     return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
 
 
-def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | None:
+def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> Hardware | None:
     """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
         report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
     try:
         entry, name = device_given(file.hardware or "")
-        built = build_device(entry, name, file.workload.precision, 3 if "pod" in names and entry.network.pod else 2)
+        built = build_device(entry, name, precision, 3 if "pod" in names and entry.network.pod else 2)
     except ValueError as error:
         report("hardware", str(error))
         return None
@@ -301,7 +302,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardwa
     return replace(built, links=links, efficiency=own, host=_host(file.cluster))
 
 
-def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHardware | None:
+def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
     """A technology with its usual split, and the choices of hardware."""
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     try:
@@ -313,8 +314,8 @@ def _free(file: CodesignFile, names: tuple[str, ...], report: Report) -> FreeHar
     except ValueError as error:
         report("technology", str(error))
         return None
-    if file.workload.precision not in {"bf16", "fp16"}:
-        report("workload.precision", f"the cores of a technology compute in 16 bits, not {file.workload.precision} (use bf16 or fp16)")
+    if precision not in {"bf16", "fp16"}:
+        report("workload.precision", f"the cores of a technology compute in 16 bits, not {precision} (use bf16 or fp16)")
     split = entry.split
     return FreeHardware(
         technology=technology,

@@ -22,7 +22,7 @@ def answer(result: Result) -> str:
     """A result as text."""
     if result.design is None or result.evaluation is None:
         return _no_design(result)
-    lines = [*_headline(result), "", *_design_lines(result.design), *_end_lines(result.design), *_chip_lines(result.evaluation)]
+    lines = [*_headline(result), "", *_design_lines(result.design), *end_lines(result.design), *chip_lines(result.evaluation)]
     lines += [*_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
     notes = [*_rival_lines(result), *_space_lines(result)]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
@@ -31,8 +31,8 @@ def answer(result: Result) -> str:
 def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
-    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *_chip_lines(evaluation)]
-    lines += [f"  {'step time':<{_LABEL}}{_time(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
+    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
+    lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
     return "\n".join(lines) + "\n"
 
 
@@ -48,7 +48,7 @@ def comparison(results: list[Result]) -> str:
     verdict = "no engine proved a bound" if bound is None else f"bound {bound:.5g} {unit}, proved by {_provers(results)}"
     if any(result.status == "INFEASIBLE" for result in results):
         verdict = f"no design of the question keeps every limit, proved by {_provers(results)} (`crossopt solve` tells which limit)"
-    return "\n".join([*lines, "", *_wrapped("  ", verdict)]) + "\n"
+    return "\n".join([*lines, "", *wrapped("  ", verdict)]) + "\n"
 
 
 def _compared(runs: list[Result], bound: float | None) -> list[str]:
@@ -60,7 +60,7 @@ def _compared(runs: list[Result], bound: float | None) -> list[str]:
     if len(runs) > 1:
         least, most = ("none" if run.value is None else _distance(run, bound) or f"{run.value:.5g}" for run in (ordered[0], ordered[-1]))
         words = f"median of {len(runs)} seeds, {least} to {most}; {words}"
-    return _listed(f"  {result.engine:<16}{value:>12}{_distance(result, bound):>13}{result.seconds:>9.2f}  ", words)
+    return listed(f"  {result.engine:<16}{value:>12}{_distance(result, bound):>13}{result.seconds:>9.2f}  ", words)
 
 
 def _distance(result: Result, bound: float | None) -> str:
@@ -78,10 +78,10 @@ def _headline(result: Result) -> list[str]:
     label = f"{result.instance['name']}   "
     if result.space is None and result.tree is None and result.relaxation is None:
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
-        return _wrapped(label, f"{result.engine}: a design without a proof{why}")
+        return wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
-        return _wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
-    return _wrapped(label, f"{_size(result)}, proved in {_seconds(result)} by {result.engine}")
+        return wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
+    return wrapped(label, f"{_size(result)}, proved in {seconds_of(result.seconds)} by {result.engine}")
 
 
 def _size(result: Result) -> str:
@@ -90,12 +90,13 @@ def _size(result: Result) -> str:
         return f"{_designs(result.space.designs)}, {_keep(result.space)}"
     tree, relaxation = result.tree, result.relaxation
     if relaxation is not None:
-        return f"{_count(relaxation.plans)} plans in {_count(relaxation.rounds)} rounds"
+        plans, rounds = relaxation.plans, relaxation.rounds
+        return f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
     if tree is None:
         return ""
     if not tree.promising:
-        return f"{_designs(tree.designs)}, one look at each of {_count(tree.families)} groups of plans"
-    return f"{_designs(tree.designs)}, {_count(tree.promising)} of {_count(tree.plans)} plans in {_count(tree.boxes)} boxes"
+        return f"{_designs(tree.designs)}, one look at each of {count_of(tree.families)} groups of plans"
+    return f"{_designs(tree.designs)}, {count_of(tree.promising)} of {count_of(tree.plans)} plans in {count_of(tree.boxes)} boxes"
 
 
 def _seen(result: Result) -> str:
@@ -103,11 +104,12 @@ def _seen(result: Result) -> str:
 
 
 def _keep(space: Space) -> str:
-    return f"{_count(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
+    return f"{count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
 
 
-def _seconds(result: Result) -> str:
-    return f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{_count(round(result.seconds))} s"
+def seconds_of(seconds: float) -> str:
+    """How long it took."""
+    return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
 
 
 def _why(result: Result) -> str:
@@ -117,32 +119,32 @@ def _why(result: Result) -> str:
 
 def _design_lines(design: dict[str, Any]) -> list[str]:
     return [
-        *_listed(f"  {'hardware':<{_LABEL}}", " · ".join(_hardware_words(design))),
-        *_listed(f"  {'plan':<{_LABEL}}", design["words"]),
+        *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(design))),
+        *listed(f"  {'plan':<{_LABEL}}", design["words"]),
     ]
 
 
-def _chip_lines(evaluation: dict[str, Any]) -> list[str]:
+def chip_lines(evaluation: dict[str, Any]) -> list[str]:
     """What one device offers."""
     offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
     links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
     memory = f"{offered['memory']} at {offered['memory bandwidth']}"
     words = [offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"]
-    return _listed(f"  {'device':<{_LABEL}}", " · ".join(words))
+    return listed(f"  {'device':<{_LABEL}}", " · ".join(words))
 
 
-def _end_lines(design: dict[str, Any]) -> list[str]:
+def end_lines(design: dict[str, Any]) -> list[str]:
     """Choices at the end of what the question allows: a wider range may hold a better design."""
     ends = [name.replace("_", " ") for name in design["at_end_of_range"]]
-    return _listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
+    return listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
 
 
 def design_words(design: dict[str, Any]) -> str:
     """What is chosen, on one line."""
-    return "; ".join([*_hardware_words(design)[1:], design["words"]])
+    return "; ".join([*hardware_words(design)[1:], design["words"]])
 
 
-def _hardware_words(design: dict[str, Any]) -> list[str]:
+def hardware_words(design: dict[str, Any]) -> list[str]:
     """The device's name, and each choice as a person would say it."""
     chosen = design["hardware"]
     return [chosen["name"], *(_choice(name, value) for name, value in chosen.items() if name != "name")]
@@ -164,24 +166,24 @@ def _value_lines(result: Result) -> list[str]:
     evaluation = result.evaluation or {}
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
-        lines.append(f"  {'step time':<{_LABEL}}{_time(evaluation['step_time'])}")
+        lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
     return [*lines, *_rates(evaluation)]
 
 
 def _rates(evaluation: dict[str, Any]) -> list[str]:
-    rates = [f"{_count(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
+    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
     if evaluation["energy"] > 0.0:
         rates.append(f"{evaluation['average_power']:.0f} W a device on average")
         rates.append(f"{_shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return [*_likely_line(evaluation), *_listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+    return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
 def _likely_line(evaluation: dict[str, Any]) -> list[str]:
     """The step times by the optimistic and the pessimistic constants, where there are some."""
     low, high = evaluation["likely"]
-    words = f"likely {_time(low)} to {_time(high)}, by the optimistic and the pessimistic constants"
+    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants"
     return [f"  {'':<{_LABEL}}{words}"] if low < high else []
 
 
@@ -191,14 +193,15 @@ def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
     lines = ["  where the step goes"]
     for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
         if seconds > 0.0:
-            lines.append(f"    {name:<{_LABEL}}{_time(seconds):>9}  {seconds / total:6.1%}  {_bar(seconds / total)}".rstrip())
+            lines.append(f"    {name:<{_LABEL}}{time_of(seconds):>9}  {seconds / total:6.1%}  {_bar(seconds / total)}".rstrip())
     memory = [f"{name} {_shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
-    lines += [_limit_line(limit) for limit in evaluation["limits"]]
-    return [*lines, *_listed("    memory holds: ", ", ".join(memory))]
+    lines += [limit_line(limit) for limit in evaluation["limits"]]
+    return [*lines, *listed("    memory holds: ", ", ".join(memory))]
 
 
-def _limit_line(limit: dict[str, Any]) -> str:
+def limit_line(limit: dict[str, Any]) -> str:
+    """One limit and how much of it is used."""
     used, available = _shown(limit["used"], limit["unit"]), _shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
     mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
@@ -211,11 +214,11 @@ def _rival_lines(result: Result) -> list[str]:
 
 def _rival(rival: Rival, result: Result) -> list[str]:
     if rival.value is None or rival.design is None or result.value is None:
-        return _wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
+        return wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     value = f"{rival.value:.5g} {result.instance['unit']}"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *_listed(f"  {'':<{_LABEL}}", design_words(rival.design))]
+    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.design))]
 
 
 def _space_lines(result: Result) -> list[str]:
@@ -223,9 +226,9 @@ def _space_lines(result: Result) -> list[str]:
     if space is None or not result.proved:
         return []
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
-    words = ", ".join(f"{_count(count) if count else 'none'} {what}" for what, count in others)
+    words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
     share, common = common_words(space, result.value or 0.0)
-    alike = _listed(f"  {share:<{_LABEL}}", common) if common else []
+    alike = listed(f"  {share:<{_LABEL}}", common) if common else []
     return [f"  {'other designs':<{_LABEL}}{words}", *alike, *_undecided_lines(space)]
 
 
@@ -235,28 +238,28 @@ def _undecided_lines(space: Space) -> list[str]:
         return []
     others, near = space.within_error - 1, f"within {space.error:.1%}, the model's mean error on measured runs, of the best"
     words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
-    many = f"{_count(others)} other designs are {near}: the model cannot tell them apart"
-    return _wrapped(f"  {'too close to call':<{_LABEL}}", words.get(others, many))
+    many = f"{count_of(others)} other designs are {near}: the model cannot tell them apart"
+    return wrapped(f"  {'too close to call':<{_LABEL}}", words.get(others, many))
 
 
 def _certificate(result: Result) -> list[str]:
     """The proof in a sentence."""
-    checks = _wrapped("  ", f"Checked: {'; '.join(result.checks)}.")
+    checks = wrapped("  ", f"Checked: {'; '.join(result.checks)}.")
     unit = result.instance["unit"]
     if result.bound is None:
         return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
     if not result.proved:
         words = f"a better design may exist, but none below {result.bound:.6g} {unit}, by {result.proved_by}."
-        return [*_wrapped("  ", words), *checks]
-    return [*_wrapped("  ", f"certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}."), *checks]
+        return [*wrapped("  ", words), *checks]
+    return [*wrapped("  ", f"certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}."), *checks]
 
 
 def _no_design(result: Result) -> str:
     name = result.instance["name"]
     if result.status != "INFEASIBLE":
         return f"{name}: no design found ({result.engine}: {result.stopped})\n"
-    proof = f"no design of the question keeps every limit, proved in {_seconds(result)} by {result.proved_by}"
-    lines = [*_wrapped(f"{name}: ", proof), ""]
+    proof = f"no design of the question keeps every limit, proved in {seconds_of(result.seconds)} by {result.proved_by}"
+    lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
     if not result.conflicts:
         lines.append("  `crossopt explain` names the limits and choices that clash")
@@ -283,7 +286,8 @@ def amount(value: float | None, unit: str) -> str:
     return _shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
 
 
-def _time(seconds: float) -> str:
+def time_of(seconds: float) -> str:
+    """A time with four digits."""
     return _shown(seconds, "time")
 
 
@@ -293,24 +297,24 @@ def _shown(value: float, dimension: str) -> str:
     return f"{float(number):.{_DIGITS}g} {unit}"
 
 
-def _count(number: int) -> str:
+def count_of(number: int) -> str:
     """With commas; beyond a billion only how large it is."""
     return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
 
 
 def _designs(number: int) -> str:
-    return f"{_count(number)} design{'' if number == 1 else 's'}"
+    return f"{count_of(number)} design{'' if number == 1 else 's'}"
 
 
-def _wrapped(label: str, text: str) -> list[str]:
+def wrapped(label: str, text: str) -> list[str]:
     """The text after a label, on as many lines as the page needs, each below the first."""
     lines = wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
     return lines or [label.rstrip()]
 
 
-def _listed(label: str, items: str) -> list[str]:
+def listed(label: str, items: str) -> list[str]:
     """As `_wrapped`, for items between `·`, `;` or `,`, each of which stays on one line."""
-    return [line.replace(_TIE, " ") for line in _wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
+    return [line.replace(_TIE, " ") for line in wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
 
 
 def _bar(share: float, *, framed: bool = False) -> str:

@@ -23,7 +23,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
-    _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack"))
+    _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     return parser
 
@@ -31,6 +31,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the question, a YAML file")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+    parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
 
 
 _SET_HELP = (
@@ -51,12 +52,17 @@ _ENGINE_HELP = (
 _COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
 
 
+FORMS = ("strong", "weak", "table", "classic", "log")
+
+
 def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_question(parser)
     _add_output(parser)
     parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
     parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
     parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
+    parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"how milp and cpsat write the question: {', '.join(FORMS)}")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat; with one, the default, answers repeat")
     parser.add_argument("--pareto", metavar="A,B", help="the front of two of step_time, power and die_area, each point with its proof")
     parser.add_argument("--points", type=_whole, default=10, metavar="N", help="about so many points of the front (default: 10)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
@@ -121,9 +127,28 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="calibrate")
 
 
+STACKS, MODELS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat")
+
+
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
-    parser.add_argument("--as", dest="stack", choices=("megatron", "torchtitan", "deepspeed"), default="megatron")
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote; for a model, a question will do")
+    parser.add_argument(
+        "--as",
+        dest="stack",
+        choices=(*STACKS, *MODELS),
+        default="megatron",
+        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers",
+    )
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
+    parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")
+    parser.add_argument(
+        "--within",
+        type=_gap,
+        metavar="SHARE",
+        help="of a model: keep plans that may be up to so much slower than the best design (default: 0, those that may be as fast)",
+    )
+    parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
+    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
     parser.set_defaults(command="export")
 
 

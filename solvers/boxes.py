@@ -6,18 +6,19 @@ members that are no better are gone before the search; `solvers.branch` has the 
 `reread` goes down the same tree again, with all plans, to see that no design is below the bound.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
+from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Mask
 from instances.boxes import Corners, Grid, corners, grid, point_number, whole
-from instances.families import Families, family_blocks, members
+from instances.families import family_blocks, members
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Cut, Node, Search, Spend, branch, dive, root_node, split_node
+from solvers.branch import Cut, Node, PlanSearch, Search, Spend, Split, branch, dive, root_node, split_node
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
 from solvers.incumbent import Incumbent, at_row, improved
@@ -68,7 +69,7 @@ class Reread:
 
 
 @dataclass(slots=True)
-class _Survey:
+class Survey:
     """The families on the best chip there could be."""
 
     chip: Corners
@@ -101,43 +102,49 @@ class Survivors:
     complete: bool
 
 
-def survivors(instance: Instance, deadline: float) -> Survivors:
+def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
     """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
-    A RefusedError where bounds prove nothing on this question."""
+    With `within` those stay as well that may be up to this share above it. A RefusedError where bounds prove nothing on this question.
+    """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance, space)
-    survey = _survey(instance, corners(instance, space, root.box), deadline)
+    survey = survey_of(instance, corners(instance, space, root.box), deadline)
     start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
-    return _with_plans(instance, left, survey, deadline) if survey.complete else left
+    return _with_plans(instance, left, survey, deadline, within) if survey.complete else left
 
 
-def _with_plans(instance: Instance, left: Survivors, survey: _Survey, deadline: float) -> Survivors:
+def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: float, within: float | None) -> Survivors:
     """The members of the families bounded below the start that are so themselves, the most promising families first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
-    heads = joined([rows_of(block.heads, rows) for block, rows in _rows_of_blocks(instance, survey.bounds, left.start.value)])
+    heads = kept_heads(instance, [block < _below(left.start, within) for block in survey.bounds])
     bounds = survey.every()
-    order = np.argsort(bounds := bounds[bounds < left.start.value], kind="stable")
+    order = np.argsort(bounds := bounds[bounds < _below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
     found, start = [np.zeros(0)], left.start
     for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
-        if not bounds[rows[0]] < start.value:
+        if not bounds[rows[0]] < _below(start, within):
             break
         if monotonic() >= deadline:
             return left
         plans = members(instance, rows_of(heads, rows))
         values = values_of(instance, survey.chip, plans)[:, 0]
-        kept = np.flatnonzero(values < start.value)
+        kept = np.flatnonzero(values < _below(start, within))
         parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
-        if left.root.single and len(kept):
-            least = int(np.argmin(values))
+        least = int(np.argmin(values)) if len(values) else 0
+        if left.root.single and len(values) and values[least] < start.value:
             start = at_row(float(values[least]), left.root.box.low[0], plans, least)
     every, values = joined(parts), np.concatenate(found)
-    kept = np.flatnonzero(values < start.value)
+    kept = np.flatnonzero(values < _below(start, within))
     return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
+
+
+def _below(start: Incumbent, within: float | None) -> float:
+    """What a bound must be below for a plan to stay."""
+    return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
 def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
@@ -164,7 +171,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     except RefusedError as error:
         return Reread(cuts, 0, 0, 0, (str(error),))
     space = grid(instance)
-    root, left = root_node(instance, space), iter(cuts)
+    root = root_node(instance, space)
     chip = corners(instance, space, root.box)
     kept, plans = [], 0
     for block in plan_blocks(instance):
@@ -173,41 +180,62 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         kept.append(rows_of(block, np.flatnonzero(values < bound)))
     families = sum(len(block) for block in family_blocks(instance))
     promising = joined(kept)
+
+    def left_over(plans: AnyPlans) -> tuple[str, ...]:
+        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
+
+    def parted(split: Split, plans: AnyPlans) -> list[AnyPlans]:
+        table = values_of(instance, split.corners, plans)
+        return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
+
+    return Reread(cuts, plans, families, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
+
+
+Left = TypeVar("Left")
+"""What is left of the plans in a box."""
+
+
+def tree_faults(
+    instance: Instance,
+    space: Grid,
+    root: Node,
+    cuts: Cuts,
+    left: Left,
+    left_over: Callable[[Left], tuple[str, ...]],
+    parted: Callable[[Split, Left], Sequence[Left]],
+) -> tuple[str, ...]:
+    """Why a tree does not refute what is left at its root: `parted` hands it on to the parts of a box, `left_over` says what a box that
+    is not cut leaves open."""
+    rest = iter(cuts)
+
+    def faults_in(node: Node, left: Left) -> tuple[str, ...]:
+        cut = next(rest)
+        if cut is None:
+            return left_over(left)
+        choice, place = cut
+        if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
+            return (f"choice {choice} cannot be cut at {place}",)
+        split = split_node(instance, space, node, Cut(choice, place))
+        faults: tuple[str, ...] = ()
+        for part, some in zip(split.parts, parted(split, left), strict=True):
+            faults += faults_in(part, some)
+        return faults
+
     try:
-        faults = _refuted(instance, space, root, promising, bound, left)
+        faults = faults_in(root, left)
     except StopIteration:
-        faults = ("the tree of cuts ends too early",)
+        return ("the tree of cuts ends too early",)
     except RecursionError:  # a search cuts some tens of times from the root down; only a made-up tree is deeper
-        return Reread(cuts, plans, families, len(promising), ("the tree of cuts is too deep to follow",))
-    if next(left, _END) is not _END and not faults:
-        faults = ("the tree of cuts is longer than its boxes",)
-    return Reread(cuts, plans, families, len(promising), faults)
+        return ("the tree of cuts is too deep to follow",)
+    return faults or (("the tree of cuts is longer than its boxes",) if next(rest, _END) is not _END else ())
 
 
 _END = object()
 
 
-def _refuted(
-    instance: Instance, space: Grid, node: Node, plans: AnyPlans, bound: float, left: Iterator[tuple[int, int] | None]
-) -> tuple[str, ...]:
-    """The same for one box, whose cut is next."""
-    cut = next(left)
-    if cut is None:
-        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
-    choice, place = cut
-    if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
-        return (f"choice {choice} cannot be cut at {place}",)
-    split = split_node(instance, space, node, Cut(choice, place))
-    table = values_of(instance, split.corners, plans)
-    faults: tuple[str, ...] = ()
-    for column, part in enumerate(split.parts):
-        faults += _refuted(instance, space, part, rows_of(plans, np.flatnonzero(table[:, column] < bound)), bound, left)
-    return faults
-
-
-def _survey(instance: Instance, chip: Corners, deadline: float) -> _Survey:
+def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
     """Price all families on the best chip, until the deadline."""
-    survey, pooled = _Survey(chip), np.zeros(0)
+    survey, pooled = Survey(chip), np.zeros(0)
     for block in family_blocks(instance):
         bounds = head_values_of(instance, chip, block.heads)[:, 0]
         survey.bounds.append(bounds)
@@ -230,17 +258,21 @@ def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     return improved(instance, space, pool, places)
 
 
-def _rows_of_blocks(instance: Instance, bounds: list[Array], value: float) -> Iterator[tuple[Families, Index]]:
-    """The blocks again, with the rows of families bounded below the value; nothing where there is none."""
-    if not any((block < value).any() for block in bounds):
-        return
-    for block, values in zip(family_blocks(instance), bounds, strict=True):
-        rows = np.flatnonzero(values < value)
-        if len(rows):
-            yield block, rows
+def kept_heads(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+    """The heads of the families that are kept; none where nothing was kept."""
+    if not any(block.any() for block in kept):
+        return joined([])
+    return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
 
 
-def _found(left: Survivors, searched: Search, bound: float | None, trace: Trace) -> Found:
+def kept_plans(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+    """The same of all plans, in the blocks in which they come."""
+    if not any(block.any() for block in kept):
+        return joined([])
+    return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in zip(plan_blocks(instance), kept, strict=True)])
+
+
+def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Trace) -> Found:
     best = searched.best
     return Found(
         best=Candidate(point_number(left.space, best.places), best.plan) if best.plan else None,
@@ -249,17 +281,17 @@ def _found(left: Survivors, searched: Search, bound: float | None, trace: Trace)
         plans=left.seen,
         families=left.families,
         promising=0 if bound is None else int((left.bounds < bound).sum()),
-        cuts=tuple(_cuts(searched.root)),
+        cuts=tuple(cuts_of(searched.root)),
         trace=trace,
         stopped=searched.stopped,
     )
 
 
-def _cuts(node: Node) -> Iterator[tuple[int, int] | None]:
+def cuts_of(node: Node) -> Iterator[tuple[int, int] | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
     yield (node.split.cut.choice, node.split.cut.place) if node.split else None
     for part in node.split.parts if node.split else ():
-        yield from _cuts(part)
+        yield from cuts_of(part)
 
 
 def _finite(value: float) -> float | None:

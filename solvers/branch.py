@@ -10,10 +10,12 @@ until nothing is bounded below the best value. Where a box is cut is decided onc
 tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,12 +29,10 @@ from solvers.watching import Progress, Watch
 
 _PLANS = 4096
 """Plans of a box that are looked at together; the others wait with their bounds."""
-_DIVING = 16
+DIVING = 16
 """Plans that decide the way of a dive."""
-_DECIDING = 4
+DECIDING = 4
 """Plans by which is decided where a box is cut."""
-
-
 _CUTS = 32
 """Cuts of one choice that are tried."""
 
@@ -66,15 +66,27 @@ class Split:
     corners: Corners
 
 
+class Valued(Protocol):
+    """A design by its value, which is infinite where there is none."""
+
+    @property
+    def value(self) -> float: ...
+
+
+Best = TypeVar("Best", bound=Valued)
+Waiting = TypeVar("Waiting")
+
+
 @dataclass(slots=True)
-class Search:
-    """Where the search stands."""
+class Search(Generic[Best, Waiting]):
+    """Where a search stands: boxes with what waits in each to be looked at."""
 
     root: Node
-    best: Incumbent
-    heap: list[tuple[float, int, Node, Index, Array]] = field(default_factory=list)
+    best: Best
+    heap: list[tuple[float, int, Node, Waiting]] = field(default_factory=list)
     looking: float = float("inf")
-    """The least bound of the plans that are being looked at; an interrupt leaves them neither in the heap nor refuted."""
+    """The least bound of what is being looked at; an interrupt leaves it neither in the heap nor refuted."""
+    order: "count[int]" = field(default_factory=count)
     boxes: int = 1
     bounds: int = 0
     """Plans bounded, all boxes together."""
@@ -85,6 +97,28 @@ class Search:
     def bound(self) -> float:
         """No design is below this."""
         return min(self.best.value, self.looking, self.heap[0][0] if self.heap else float("inf"))
+
+    def wait(self, bound: float, node: Node, waiting: Waiting) -> None:
+        """Look at this later."""
+        heappush(self.heap, (bound, next(self.order), node, waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Plans by their rows, and their bounds, ascending."""
+
+    rows: Index
+    bounds: Array
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, which: slice) -> "Rows":
+        """Some of them."""
+        return Rows(self.rows[which], self.bounds[which])
+
+
+PlanSearch = Search[Incumbent, Rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +135,35 @@ class Spend:
 
 def branch(
     instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds: Array, start: Incumbent, watch: Watch, spend: Spend
-) -> Search:
+) -> PlanSearch:
     """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
-    began, order = monotonic(), count()
-    search = Search(root, start)
-    _keep(search, root, plans, np.arange(len(plans)), bounds, order)
+    search: PlanSearch = Search(root, start)
+
+    def look(node: Node, waiting: Rows) -> None:
+        if len(waiting) > _PLANS:
+            search.wait(float(waiting.bounds[_PLANS]), node, waiting.part(slice(_PLANS, None)))
+        _look(instance, space, search, node, waiting.part(slice(_PLANS)), plans)
+
+    _keep(search, root, plans, Rows(np.arange(len(plans)), bounds))
+    best_first(search, look, watch, spend)
+    return search
+
+
+def best_first(search: Search[Best, Waiting], look: Callable[[Node, Waiting], None], watch: Watch, spend: Spend) -> None:
+    """Look at the box with the least bound until none is below the best value, or until gap, deadline or an interrupt."""
+    began = monotonic()
     try:
         while search.heap and not _closed(search, spend):
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
                 break
             search.looking = search.heap[0][0]
-            _, _, node, rows, bounds = heappop(search.heap)
-            if len(rows) > _PLANS:
-                heappush(search.heap, (float(bounds[_PLANS]), next(order), node, rows[_PLANS:], bounds[_PLANS:]))
-                rows = rows[:_PLANS]
-            _look(instance, space, search, node, rows, plans, order)
+            _, _, node, waiting = heappop(search.heap)
+            look(node, waiting)
             search.looking = float("inf")
             _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
-    return search
 
 
 def root_node(instance: Instance, space: Grid) -> Node:
@@ -137,7 +179,7 @@ def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> Split:
     return split
 
 
-def _tell(search: Search, began: float, watch: Watch) -> None:
+def _tell(search: Search[Best, Waiting], began: float, watch: Watch) -> None:
     """Note a new best value or bound, and show where the search stands."""
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     if not search.trace or search.trace[-1][1:] != (best, bound):
@@ -145,50 +187,56 @@ def _tell(search: Search, began: float, watch: Watch) -> None:
     watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound))
 
 
-def _closed(search: Search, spend: Spend) -> bool:
+def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:
     """Whether the bound is within the gap of the best value, or that value good enough."""
     bound, value = search.heap[0][0], search.best.value
     return bound >= value or value <= spend.target or (value < float("inf") and value - bound <= spend.gap * value)
 
 
-def _look(instance: Instance, space: Grid, search: Search, node: Node, rows: Index, plans: AnyPlans, order: "count[int]") -> None:
+def _look(instance: Instance, space: Grid, search: PlanSearch, node: Node, waiting: Rows, plans: AnyPlans) -> None:
     """Bound the plans on the parts of the box."""
-    chosen, split = rows_of(plans, rows), node.split
+    chosen, split = rows_of(plans, waiting.rows), node.split
     if split is None:
-        few = rows_of(plans, rows[:_DECIDING])
-        split = split_node(instance, space, node, _cut(instance, space, node, few, search.best.value))
+        few = rows_of(plans, waiting.rows[:DECIDING])
+        split = split_node(instance, space, node, best_cut(space, node, _least(instance, space, few), search.best.value))
         search.boxes += 2
     bounds = values_of(instance, split.corners, chosen)
     for column, part in enumerate(split.parts):
-        search.bounds += len(rows)
-        _keep(search, part, plans, rows, bounds[:, column], order)
+        search.bounds += len(waiting)
+        _keep(search, part, plans, Rows(waiting.rows, bounds[:, column]))
 
 
-def _keep(search: Search, node: Node, plans: AnyPlans, rows: Index, bounds: Array, order: "count[int]") -> None:
+def _least(instance: Instance, space: Grid, plans: AnyPlans) -> Callable[[Boxes], Array]:
+    """The least bound of the plans on each of some boxes."""
+    return lambda boxes: values_of(instance, corners(instance, space, boxes), plans).min(axis=0)
+
+
+def _keep(search: PlanSearch, node: Node, plans: AnyPlans, found: Rows) -> None:
     """Keep the plans that may be better than the best; on a single point the least is the new best."""
+    bounds = found.bounds
     if node.single:
         least = int(np.argmin(bounds)) if len(bounds) else 0
         if len(bounds) and bounds[least] < search.best.value:
-            search.best = at_row(float(bounds[least]), node.box.low[0], plans, int(rows[least]))
+            search.best = at_row(float(bounds[least]), node.box.low[0], plans, int(found.rows[least]))
         return
     kept = np.flatnonzero(bounds < search.best.value)
     if len(kept):
         kept = kept[np.argsort(bounds[kept], kind="stable")]
-        heappush(search.heap, (float(bounds[kept[0]]), next(order), node, rows[kept], bounds[kept]))
+        search.wait(float(bounds[kept[0]]), node, Rows(found.rows[kept], bounds[kept]))
 
 
-def _cut(instance: Instance, space: Grid, node: Node, plans: AnyPlans, value: float) -> Cut:
+def best_cut(space: Grid, node: Node, least: Callable[[Boxes], Array], value: float) -> Cut:
     """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
 
-    Cuts of every choice are tried on a few plans. The upper part keeps the best device, but not its price and power; a choice tells the
-    more, the higher the bounds of both parts together.
+    Cuts of every choice are tried by their least bounds. The upper part keeps the best device, but not its price and power; a choice
+    tells the more, the higher the bounds of both parts together.
     """
     cuts = [Cut(choice, place) for choice in range(len(space.sizes)) for place in _places(node.box, choice)]
     choices, places = (np.array([getattr(cut, name) for cut in cuts]) for name in ("choice", "place"))
     low, high = np.repeat(node.box.low, 2 * len(cuts), axis=0), np.repeat(node.box.high, 2 * len(cuts), axis=0)
     every = np.arange(len(cuts))
     high[every, choices], low[every + len(cuts), choices] = places, places + 1
-    lower, upper = values_of(instance, corners(instance, space, Boxes(low, high)), plans).min(axis=0).reshape(2, -1)
+    lower, upper = least(Boxes(low, high)).reshape(2, -1)
     first, last = node.box.low[0, choices], node.box.high[0, choices]
     share = (places - first + 1) / (last - first + 1)
     forgotten = np.where(lower >= value, share, 0.0) + np.where(upper >= value, 1.0 - share, 0.0)
@@ -211,8 +259,8 @@ def dive(instance: Instance, space: Grid, node: Node, plans: AnyPlans) -> Index 
     while not node.single:
         if not np.isfinite(bounds).any():
             return None
-        chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:_DIVING])
-        split = split_node(instance, space, node, _cut(instance, space, node, chosen, np.inf))
+        chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:DIVING])
+        split = split_node(instance, space, node, best_cut(space, node, _least(instance, space, chosen), np.inf))
         table = values_of(instance, split.corners, chosen)
         better = int(table[:, 1].min() <= table[:, 0].min())
         node, bounds = split.parts[better], table[:, better]

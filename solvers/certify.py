@@ -29,6 +29,10 @@ class Limits:
     seconds: float = float("inf")
     seed: int = 0
     gap: float = 0.0
+    form: str = "strong"
+    """How integer models are written (`formulation.codesign_forms`)."""
+    workers: int = 1
+    """Threads of their solvers."""
 
 
 @dataclass(frozen=True, slots=True)

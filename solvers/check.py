@@ -9,7 +9,7 @@ from instances.reading import read_question
 from solvers.boxes import reread
 from solvers.boxes import search as boxes_search
 from solvers.branch import Spend
-from solvers.certify import CHECKS, gap_between, question, rivals, status_of
+from solvers.certify import CHECKS, Trace, gap_between, question, rivals, status_of
 from solvers.designs import from_words, to_words
 from solvers.engines import ENGINES, conflicts, proof, relaxation_proof, tree_of, tree_proof
 from solvers.exhaustive import search
@@ -42,6 +42,11 @@ def check(result: Result, watch: Watch, cross_check: bool = False) -> Report:
         instance = read_question(result.instance)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
+    return check_answer(result, instance, watch, cross_check)
+
+
+def check_answer(result: Result, instance: Instance, watch: Watch, cross_check: bool = False) -> Report:
+    """The same for a question that was read anew."""
     checked, refused = ["the question was read anew"], [*_question_faults(result, instance), *_certificate_faults(result)]
     if result.design is not None:
         refused += _design_faults(result, instance)
@@ -58,7 +63,7 @@ def check(result: Result, watch: Watch, cross_check: bool = False) -> Report:
 
 
 def _question_faults(result: Result, instance: Instance) -> list[str]:
-    return _differences("instance", question(instance), result.instance)
+    return differences("instance", question(instance), result.instance)
 
 
 def _design_faults(result: Result, instance: Instance) -> list[str]:
@@ -70,16 +75,16 @@ def _design_faults(result: Result, instance: Instance) -> list[str]:
     faults = [f"the design breaks a limit: {violation}" for violation in verdict.violations]
     if verdict.value != result.value:
         faults.append(f"value: the design costs {verdict.value!r}, the result says {result.value!r}")
-    faults += _differences("design", to_words(instance, chosen), result.design)
-    return faults + _differences("evaluation", evaluation_json(verdict.evaluation), result.evaluation)
+    faults += differences("design", to_words(instance, chosen), result.design)
+    return faults + differences("evaluation", evaluation_json(verdict.evaluation), result.evaluation)
 
 
-def _differences(path: str, true: dict[str, Any], said: object) -> list[str]:
+def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
     """Fields that are other than they should be; whole numbers and their floats are the same."""
     if not isinstance(said, dict):
         return [f"{path} is missing"]
     return [
-        f"{path}.{name}: it is {_short(true.get(name))}, the result says {_short(said.get(name))}"
+        f"{path}.{name}: it is {short(true.get(name))}, the result says {short(said.get(name))}"
         for name in sorted({*true, *said})
         if name not in said or name not in true or true[name] != said[name]
     ]
@@ -93,29 +98,29 @@ def _certificate_faults(result: Result) -> list[str]:
     rules = (
         (f"there is no engine {result.engine!r}", result.engine in ENGINES),
         ("value, design, evaluation and checks belong together", found == (value is not None) == (result.evaluation is not None)),
-        (f"checks: {_short(result.checks)} is not what is checked", result.checks == (CHECKS if found else ())),
+        (f"checks: {short(result.checks)} is not what is checked", result.checks == (CHECKS if found else ())),
         (f"status: {status} follows, the result says {result.status}", result.status == status),
         (f"the engine {result.engine} proves nothing", proves or not (result.proved or bound is not None)),
         ("an answer is proved if its bound is as near as was asked, and only then", not found or result.proved == near),
-        (f"{_short(result.stopped)} is no reason to stop", result.stopped in STOPPED),
+        (f"{short(result.stopped)} is no reason to stop", result.stopped in STOPPED),
         ("there is no bound without a design", found or bound is None),
         (f"gap: {_gap(value, bound)!r} follows, the result says {result.gap!r}", result.gap == _gap(value, bound)),
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         ("what proved the bound is told without a bound", result.proved or bound is not None or not result.proved_by),
         (f"{result.seconds!r} seconds are no time", result.seconds >= 0.0),
         (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
-        ("the trace does not close in on value and bound", _trace_holds(result)),
+        ("the trace does not close in on value and bound", trace_holds(result.trace, result.value)),
         ("rivals and conflicts are told without a proof", result.proved or not (result.rivals or result.conflicts)),
     )
     return [sentence for sentence, holds in rules if not holds]
 
 
-def _trace_holds(result: Result) -> bool:
+def trace_holds(trace: Trace, value: float | None) -> bool:
     """Times and bounds rise, values fall, and the last value is the result's."""
-    times = [at for at, _, _ in result.trace]
-    values = [value for _, value, _ in result.trace if value is not None]
-    bounds = [bound for _, _, bound in result.trace if bound is not None]
-    ends = not result.trace or result.trace[-1][1] == result.value
+    times = [at for at, _, _ in trace]
+    values = [best for _, best, _ in trace if best is not None]
+    bounds = [bound for _, _, bound in trace if bound is not None]
+    ends = not trace or trace[-1][1] == value
     rising = times == sorted(times) and all(at >= 0.0 for at in times) and bounds == sorted(bounds)
     return ends and rising and values == sorted(values, reverse=True)
 
@@ -149,7 +154,7 @@ def _enumerated(result: Result, instance: Instance, watch: Watch) -> tuple[str, 
     if found.space != result.space:
         faults.append(f"space: {found.space} by enumeration, the result says {result.space}")
     if result.proved_by != proof(found):
-        faults.append(f"proved_by: it is {_short(proof(found))}, the result says {_short(result.proved_by)}")
+        faults.append(f"proved_by: it is {short(proof(found))}, the result says {short(result.proved_by)}")
     if result.conflicts != conflicts(instance, found):
         faults.append("conflicts differ from those that enumeration finds")
     return facts, faults
@@ -167,7 +172,7 @@ def _cut_again(result: Result, instance: Instance, watch: Watch) -> tuple[str, l
         true, said = (replace(one, cuts=()) for one in (tree, result.tree))
         faults.append(f"tree: {true} by reading it again, the result says {said}")
     if result.proved_by != tree_proof(tree):
-        faults.append(f"proved_by: it is {_short(tree_proof(tree))}, the result says {_short(result.proved_by)}")
+        faults.append(f"proved_by: it is {short(tree_proof(tree))}, the result says {short(result.proved_by)}")
     if result.conflicts:
         faults.append("boxes find no conflicts, the result tells some")
     return f"{ANEW}{tree.boxes:,} boxes bounded, {tree.designs:,} designs in them", faults
@@ -178,7 +183,7 @@ def _solvers_word(result: Result, instance: Instance, watch: Watch) -> tuple[str
     del instance, watch
     faults = [] if result.relaxation else ["a bound by a solver needs the relaxation that it solved"]
     if result.proved_by != relaxation_proof(result.relaxation):
-        faults.append(f"proved_by: it is {_short(relaxation_proof(result.relaxation))}, the result says {_short(result.proved_by)}")
+        faults.append(f"proved_by: it is {short(relaxation_proof(result.relaxation))}, the result says {short(result.proved_by)}")
     if result.conflicts:
         faults.append("a relaxation finds no conflicts, the result tells some")
     return f"the bound is the solver's word ({relaxation_proof(result.relaxation)}), not proved anew; --cross-check asks boxes", faults
@@ -208,6 +213,7 @@ def _false_rivals(result: Result, instance: Instance) -> list[str]:
     return [] if result.rivals == expected else ["rivals differ from what the rules choose"]
 
 
-def _short(value: Any) -> str:  # noqa: ANN401
+def short(value: Any) -> str:  # noqa: ANN401
+    """What a value is, on part of a line."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

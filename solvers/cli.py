@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from solvers.arguments import parser_of_commands
+from solvers.arguments import MODELS, parser_of_commands
 
 if TYPE_CHECKING:
     from instances.instance import Instance
@@ -93,20 +93,29 @@ def _leave_output() -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from instances.reading import read_instance  # noqa: PLC0415
+    from instances.instance import Portfolio  # noqa: PLC0415
+    from instances.reading import read_asked  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
     from solvers.engines import ENGINES  # noqa: PLC0415
     from solvers.files import text_of, write_whole  # noqa: PLC0415
+    from solvers.limits import limits_of  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
     _check_target(options.log, "--log")
-    limits = Limits(_seconds(options.time_limit), options.seed, options.gap)
+    try:
+        limits = limits_of(options, _seconds(options.time_limit))
+    except ValueError as error:
+        _usage(str(error))
     _check_target(options.out)
     _spare_question(options.out, options.file)
-    instance = read_instance(_question(options.file), tuple(options.settings))
+    instance = read_asked(_question(options.file), tuple(options.settings), options.workload)
+    if isinstance(instance, Portfolio):
+        from solvers.several.command import solve_several  # noqa: PLC0415
+
+        joint = solve_several(options, instance, limits)
+        return _code(joint.status, options.strict and not joint.proved)
     if options.pareto:
         return _pareto(options, instance, limits)
     with progress_on(sys.stderr, UNITS[instance.objective]) as shown, logged(shown, options.log) as watch:
@@ -154,13 +163,11 @@ def _code(status: str, unproved: bool) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from instances.reading import read_instance  # noqa: PLC0415
-    from instances.space import combinations, hardware_points  # noqa: PLC0415
+    from instances.reading import read_asked  # noqa: PLC0415
+    from solvers.several.command import size_of  # noqa: PLC0415
 
-    instance = read_instance(_question(options.file), tuple(options.settings))
-    points, plans = hardware_points(instance), combinations(instance)
-    chips, spreads = f"hardware point{'s' * (points != 1)}", f"combination{'s' * (plans != 1)} of plan choices"
-    sys.stdout.write(f"{options.file}: a sound question: {points:,} {chips} x {plans:,} {spreads}\n")
+    asked = read_asked(_question(options.file), tuple(options.settings), options.workload)
+    sys.stdout.write(f"{options.file}: a sound question: {size_of(asked)}\n")
     return ANSWERED
 
 
@@ -169,7 +176,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from reports.text import evaluation_text  # noqa: PLC0415
     from solvers.single import evaluate_single  # noqa: PLC0415
 
-    instance = read_instance(_question(options.file), tuple(options.settings))
+    instance = read_instance(_question(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)
     if options.json:
         import json  # noqa: PLC0415
@@ -181,13 +188,13 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from solvers.check import check  # noqa: PLC0415
     from solvers.files import read_result  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.several.check import check_any  # noqa: PLC0415
 
     result = read_result(options.file)
     with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-        report = check(result, watch, options.cross_check)
+        report = check_any(result, watch, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:
@@ -204,8 +211,8 @@ def _explain(options: argparse.Namespace) -> int:
     from solvers.progress import progress_on  # noqa: PLC0415
 
     limits, settings, forced = Limits(_seconds(options.time_limit)), tuple(options.settings), tuple(options.force)
-    instance = read_instance(_question(options.file), settings)
-    other = read_instance(_question(options.file), (*settings, *forced)) if forced else None
+    instance = read_instance(_question(options.file), settings, options.workload)
+    other = read_instance(_question(options.file), (*settings, *forced), options.workload) if forced else None
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result, text = explained(instance, options.near, limits, watch)
         if other is not None:
@@ -225,7 +232,7 @@ def _compare(options: argparse.Namespace) -> int:
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
     _check_engines(names, tuple(ENGINES))
     seconds = _seconds(options.time_limit)
-    instance = read_instance(_question(options.file), tuple(options.settings))
+    instance = read_instance(_question(options.file), tuple(options.settings), options.workload)
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         results = compare(instance, names, seconds, options.seeds, watch)
     sys.stdout.write(comparison(results))
@@ -279,21 +286,19 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from crossflow.plan import Plan  # noqa: PLC0415
-    from crossflow.workload import Transformer  # noqa: PLC0415
-    from instances.reading import read_question  # noqa: PLC0415
-    from reports.launch import launch_text  # noqa: PLC0415
-    from solvers.designs import from_words  # noqa: PLC0415
-    from solvers.files import read_result  # noqa: PLC0415
+    if options.stack in MODELS:
+        from solvers.exporting import export_model  # noqa: PLC0415
 
-    result = read_result(options.file)
-    instance = read_question(result.instance)
-    if result.design is None:
-        _usage(f"{options.file}: there is no design in this result (solve a question that has one)")
-    plan = from_words(instance, result.design).plan
-    if not isinstance(instance.workload, Transformer) or not isinstance(plan, Plan):
-        _usage(f"{options.file}: only plans of transformers can be launched so")
-    sys.stdout.write(launch_text(instance.name, options.stack, instance.workload, plan))
+        sys.stdout.write(export_model(_question(options.file), options, _seconds(options.time_limit)))
+        return ANSWERED
+    from reports.launch import launch_text  # noqa: PLC0415
+    from solvers.exporting import plan_of  # noqa: PLC0415
+
+    try:
+        instance, workload, plan = plan_of(options)
+    except ValueError as error:
+        _usage(str(error))
+    sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
     return ANSWERED
 
 

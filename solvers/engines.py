@@ -6,11 +6,11 @@ from functools import partial
 from time import monotonic
 
 from crossflow.hardware import Hardware
-from formulation.codesign_tangent import with_strong_rows
+from formulation.codesign_forms import FORMS
 from instances.instance import FreeHardware, Instance
 from instances.space import broken_everywhere, combinations, hardware_choice, hardware_points
+from solvers import backends
 from solvers import boxes as by_boxes
-from solvers.backends import backend
 from solvers.branch import Spend
 from solvers.certify import Limits, Outcome, certified
 from solvers.designs import Candidate, from_words, to_words
@@ -34,7 +34,7 @@ Narrow = Callable[[Instance, float], Instance | None]
 Rule = Callable[[Instance, float], Candidate | None]
 """Chooses a design without searching, before the deadline."""
 
-_COUNTED = 20_000_000
+COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
 
@@ -77,7 +77,7 @@ def cpsat(instance: Instance, limits: Limits, watch: Watch) -> Result:
 
 def auto(instance: Instance, limits: Limits, watch: Watch) -> Result:
     """`exhaustive` where every design can be priced in about a second, else `boxes`."""
-    few = hardware_points(instance) * combinations(instance) <= _COUNTED
+    few = hardware_points(instance) * combinations(instance) <= COUNTED
     return (exhaustive if few else boxes)(instance, limits, watch)
 
 
@@ -149,7 +149,8 @@ def relaxation_proof(relaxation: Relaxation | None) -> str:
     if not relaxation.rounds:
         return "bounds on the best chip and prices on the budgets, without a solver"
     rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
-    return f"{relaxation.solver} on {rounds} of a relaxation with {relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
+    words = f"{relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
+    return f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {words}"
 
 
 def conflicts(instance: Instance, found: Found) -> tuple[Conflict, ...]:
@@ -168,8 +169,9 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     began = monotonic()
     refuse_others(instance, engine)
     near = replace(limits, gap=max(limits.gap, LEAST_GAP))
-    found = refine(instance, backend(solver), with_strong_rows, near.gap, limits.seconds, watch)
-    relaxation = None if found.bound is None else Relaxation(found.solver, found.rounds, found.tangents, found.plans)
+    base = backends.Spend(workers=limits.workers, seed=limits.seed)
+    found = refine(instance, backends.backend(solver), FORMS[limits.form], near.gap, limits.seconds, watch, base)
+    relaxation = None if found.bound is None else Relaxation(found.solver, found.rounds, found.tangents, limits.form, found.plans)
     proof_words, bound = relaxation_proof(relaxation), found.bound
     outcome = Outcome(found.best, found.value, bound, proof_words, found.stopped, relaxation=relaxation, trace=found.trace)
     return certified(instance, engine, near, began, outcome)

@@ -22,7 +22,7 @@ from solvers.pricing import host_memory_of, hosted, memory_of, rows_of, times_an
 from solvers.result import Conflict, Space
 from solvers.watching import Progress, Watch
 
-_PRICES = 1 << 22
+PRICES = 1 << 22
 """Designs priced together: 32 MiB an array."""
 _POINTS = 1 << 14
 """Hardware points generated together."""
@@ -141,7 +141,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
 def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
     """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them."""
     total = hardware_points(instance) if plans else 0
-    step = max(1, min(_POINTS, _PRICES // max(plans, 1)))
+    step = max(1, min(_POINTS, PRICES // max(plans, 1)))
     for start in range(0, total, step):
         yield devices(instance, start, min(start + step, total))
 

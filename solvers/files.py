@@ -8,12 +8,13 @@ import tempfile
 from pathlib import Path
 
 from instances.document import Fault, InstanceError
-from solvers.result import Result, from_json, to_json
+from solvers.result import Result, to_json
+from solvers.several.result import JointResult, any_from_json
 
 _LARGEST = 64 << 20
 
 
-def text_of(result: Result) -> str:
+def text_of(result: Result | JointResult) -> str:
     """The result as JSON text, in signs that every terminal and pipe can carry."""
     return json.dumps(to_json(result), indent=2, allow_nan=False) + "\n"
 
@@ -56,10 +57,10 @@ def check_writable(path: Path) -> None:
     Path(name).unlink()
 
 
-def read_result(path: Path) -> Result:
-    """The result in a file; an InstanceError in one sentence if there is none."""
+def read_result(path: Path) -> Result | JointResult:
+    """The result in a file, about one workload or several; an InstanceError in one sentence if there is none."""
     try:
-        return from_json(json.loads(_text(path), parse_constant=_refuse))
+        return any_from_json(json.loads(_text(path), parse_constant=_refuse))
     except OSError as error:
         raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
     except UnicodeDecodeError as error:

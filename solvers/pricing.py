@@ -120,6 +120,8 @@ def host_memory_of(workload: Workload, plans: AnyPlans) -> Array:
 
 def memory_of(workload: Workload, plans: AnyPlans) -> Array:
     """Bytes that each plan needs on its fullest device, whatever the device, without pricing its time."""
+    if not len(plans):
+        return np.zeros(0)
     if isinstance(workload, Transformer) and isinstance(plans, Plans):
         return np.asarray(peak_memory(workload, sharding(workload, plans)))[:, 0]
     match workload, plans:

@@ -2,9 +2,12 @@
 
 from dataclasses import asdict, dataclass, field, is_dataclass
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from crossflow.evaluate import Evaluation
+
+if TYPE_CHECKING:
+    from solvers.several.result import JointResult
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
@@ -81,6 +84,8 @@ class Relaxation:
     """How often it was solved."""
     tangents: int
     """Tangents of the step time of a plan at a chip."""
+    form: str
+    """How it is written, by its name in `formulation.codesign_forms`."""
     plans: int
     """Plans that it chooses among; all others are no better on the best chip there could be, or at prices on the budgets."""
 
@@ -142,7 +147,7 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def to_json(result: Result) -> dict[str, Any]:
+def to_json(result: "Result | JointResult") -> dict[str, Any]:
     """The result as plain data."""
     return {"format": FORMAT, **asdict(result)}
 
@@ -151,11 +156,11 @@ def from_json(data: object) -> Result:
     """The result in plain data; a ValueError in words if it is none."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(f"this is no result of format {FORMAT} (write one with `crossopt solve FILE --out RESULT.json`)")
-    result: Result = _record(Result, {key: value for key, value in data.items() if key != "format"}, "")
+    result: Result = record(Result, {key: value for key, value in data.items() if key != "format"}, "")
     return result
 
 
-def _record(kind: Any, data: object, path: str) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
+def record(kind: Any, data: object, path: str) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
     """The dataclass in plain data, with every key there, none beside them and every value of its type."""
     hints = get_type_hints(kind)
     if not isinstance(data, dict):
@@ -171,7 +176,7 @@ def _typed(hint: Any, value: object, path: str) -> Any:  # noqa: ANN401 - one re
     if origin is UnionType:
         return None if value is None else _typed(inner[0], value, path)
     if is_dataclass(hint):
-        return _record(hint, value, f"{path}.")
+        return record(hint, value, f"{path}.")
     if origin is tuple and isinstance(value, list):
         if inner[-1] is not Ellipsis and len(value) != len(inner):
             raise ValueError(f"{path}: {len(inner)} items are needed")

@@ -24,6 +24,8 @@ ALSO = {
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
+    "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},
+    "solvers/several/command.py": {"reports.several"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

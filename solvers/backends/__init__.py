@@ -1,13 +1,14 @@
 """Solvers behind one face: `(Model, Spend) -> Answer`. Each is named in one file, and imported only when it is asked."""
 
 from collections.abc import Callable
+from functools import partial
 
 from formulation.model import Model
 from solvers.backends.answer import Answer, SolverError, Spend
 from solvers.backends.cpsat import cpsat
 from solvers.backends.milp import cbc, gurobi, highs, scip
 
-__all__ = ["BACKENDS", "Backend", "backend"]
+__all__ = ["BACKENDS", "Backend", "Spend", "backend"]
 
 Backend = Callable[[Model, Spend], Answer]
 
@@ -15,7 +16,15 @@ BACKENDS: dict[str, Backend] = {"cbc": cbc, "cpsat": cpsat, "gurobi": gurobi, "h
 
 
 def backend(name: str) -> Backend:
-    """The backend of that name."""
+    """The backend of that name; it raises a SolverError where its package is not there."""
     if name not in BACKENDS:
         raise SolverError(f"no solver is called {name!r}; there are {', '.join(BACKENDS)}")
-    return BACKENDS[name]
+    return partial(_asked, name)
+
+
+def _asked(name: str, model: Model, spend: Spend) -> Answer:
+    try:
+        return BACKENDS[name](model, spend)
+    except ImportError as error:
+        missing = (error.name or name).partition(".")[0]
+        raise SolverError(f"{name} is not here: pip install {missing}, or take another engine, such as boxes ({error})") from error

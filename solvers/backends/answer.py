@@ -122,8 +122,11 @@ class Course:
         return monotonic() - self.start
 
 
-def attended(work: Callable[[], Reply], stop: Callable[[], None], course: Course, watch: Watch) -> Reply:
-    """What the work replies. It runs in a thread of its own; the first Ctrl-C or the watch asks it to stop, and it replies what it has."""
+def attended(work: Callable[[], Reply], stop: Callable[[], None], course: Course, watch: Watch, solver: str) -> Reply:
+    """What the work replies. It runs in a thread of its own; the first Ctrl-C or the watch asks it to stop, and it replies what it has.
+
+    SolverError where the work fails; a package that is not there is left to whoever asked for it.
+    """
     with ThreadPoolExecutor(1) as threads:
         reply = threads.submit(work)
         while not reply.done():
@@ -136,7 +139,12 @@ def attended(work: Callable[[], Reply], stop: Callable[[], None], course: Course
                 course.stopping = True
             if course.stopping:
                 stop()
-        return reply.result()
+        try:
+            return reply.result()
+        except (SolverError, ImportError):
+            raise
+        except Exception as error:  # a solver may fail in ways that its maker has not thought of
+            raise SolverError(f"{solver} failed: {type(error).__name__}: {error}") from error
 
 
 def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:

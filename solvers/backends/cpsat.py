@@ -42,8 +42,9 @@ def cpsat(model: Model, spend: Spend) -> Answer:
             raise SolverError(f"cpsat does not take the model: {posted.validate()}")
         return _reply(solver, status, columns, course)
 
-    reply = attended(work, solver.stop_search, course, spend.watch)
-    return judged(model, reply, course, f"cpsat {version('ortools')}", spend.hint)
+    name = f"cpsat {version('ortools')}"
+    reply = attended(work, solver.stop_search, course, spend.watch, name)
+    return judged(model, reply, course, name, spend.hint)
 
 
 def posted_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":

@@ -26,10 +26,10 @@ def write_lp(model: Model, path: Path) -> Path:
 
 
 def write_mps(model: Model, path: Path) -> Path:
-    """Writes the linear form in free MPS format, with the sense of the objective; gives the path of the names."""
+    """Writes the linear form in free MPS format; gives the path of its names. Only a maximum states its sense, which CBC cannot read."""
     linear = linearize(model)
     printable(linear)
-    problem_of(linear)[0].writeMPS(str(path), with_objsense=True)
+    problem_of(linear)[0].writeMPS(str(path), with_objsense=not model.minimise)
     return _write_names(linear, path)
 
 

@@ -50,8 +50,9 @@ def highs(model: Model, spend: Spend) -> Answer:
     hint = hinted(model, spend)
     start = lifted(model, hint) if len(hint) == len(model.variables) else hint
     work = partial(_run_highs, problem, columns, start, spend, course)
-    reply = attended(work, _no_stop, course, spend.watch)
-    return judged(model, _of_first(model, reply), course, f"highs {version('highspy')}", spend.hint)
+    name = f"highs {version('highspy')}"
+    reply = attended(work, _no_stop, course, spend.watch, name)
+    return judged(model, _of_first(model, reply), course, name, spend.hint)
 
 
 def cbc(model: Model, spend: Spend) -> Answer:
@@ -163,9 +164,10 @@ def _driven(program: Program, model: Model, spend: Spend) -> Answer:
         raise SolverError(f"{program.name} is not here: {get}, or take cpsat or highs, which always are")
     problem, columns = problem_of(linear)
     printable(linear)
-    reply = attended(partial(_run_driven, program, engine, problem, columns, spend, course), _no_stop, course, spend.watch)
     from_where = f"{program.package} {version(program.package)}" if program.package else f"of PuLP {version('pulp')}"
-    return judged(model, _of_first(model, reply), course, f"{program.name} ({from_where})", spend.hint)
+    name = f"{program.name} ({from_where})"
+    reply = attended(partial(_run_driven, program, engine, problem, columns, spend, course), _no_stop, course, spend.watch, name)
+    return judged(model, _of_first(model, reply), course, name, spend.hint)
 
 
 def _run_driven(program: Program, engine: Foreign, problem: Foreign, columns: Columns, spend: Spend, course: Course) -> Reply:

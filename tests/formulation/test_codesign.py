@@ -8,13 +8,14 @@ import pytest
 from crossflow.arrays import Array, Index
 from crossflow.plan import Plans
 from crossflow.workload import Transformer
-from formulation.codesign_parts import Chip, chip_of, composed
-from formulation.codesign_reciprocal import ERROR, reciprocal, with_reciprocals
+from formulation.codesign_log import loss, with_log_rows
+from formulation.codesign_parts import Chip, Point, chip_of, columns_of, composed, restricted
+from formulation.codesign_reciprocal import ERROR, reciprocal, with_lines, with_pieces
 from formulation.codesign_rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
 from formulation.codesign_screen import priced
 from formulation.codesign_table import with_table
 from formulation.codesign_tangent import tangents_at, with_strong_rows, with_weak_rows
-from formulation.model import Values, violations
+from formulation.model import Linear, Values, violations
 from instances.boxes import Boxes, Corners, corners, grid, whole
 from instances.instance import Instance
 from instances.space import plan_blocks
@@ -104,7 +105,7 @@ def test_tangents_are_nowhere_above_the_full_model_and_meet_it_where_they_touch(
 
 
 def test_every_design_keeps_every_row(case: Case) -> None:
-    """Budgets, memory, roots, tangents in both forms and monotone rows: the whole model under-estimates."""
+    """Budgets, memory, roots, tangents in all forms of rows and monotone rows: the whole model under-estimates."""
     alive = np.flatnonzero(np.isfinite(case.values).all(axis=0))
     problem = codesign(case.chip, case.plans, case.needs, case.roots, float(case.values[np.isfinite(case.values)].max()))
     for place in alive[:: len(alive) // 3]:
@@ -112,6 +113,7 @@ def test_every_design_keeps_every_row(case: Case) -> None:
         point = case.chip.point(case.places[place])
         for plan in (int(np.argmin(case.roots)), int(np.argmax(case.roots))):
             problem = with_monotone_row(problem, plan, float(case.values[plan, place]), only(case.chip, point))
+        problem = with_log_rows(problem, np.arange(len(problem.tangents) - len(case.plans), len(problem.tangents)), point)
     every = np.arange(len(problem.tangents))
     model = with_weak_rows(with_strong_rows(problem, every), every).model()
     for row, plan in designs(case)[::7]:
@@ -218,8 +220,94 @@ def test_reciprocals_bound_the_optimum_from_below_and_no_closer_than_tables(case
     near = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
     start = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * best), near)
     every = np.arange(len(start.tangents))
-    lines, terms = (backend(name)(form(start, every).model(), Spend()) for form in (with_reciprocals, with_strong_rows))
+    lines, terms = (
+        backend(name)(question.model(), Spend()) for question in (with_lines(with_pieces(start), every), with_strong_rows(start, every))
+    )
     assert lines.value is not None
     assert terms.value is not None
     assert start.time.low < lines.value <= terms.value + 2 * len(case.chip.parts) + 2
     assert terms.value * start.quantum <= best
+
+
+def test_prices_rule_out_no_literal_of_a_design_that_is_below(case: Case) -> None:
+    touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    out = 0
+    for below in np.quantile(case.values[np.isfinite(case.values)], [0.0, 0.01, 0.1]):
+        kept = priced(case.chip, [touched], case.needs, float(np.nextafter(below, np.inf))).literals
+        out += sum(int((~mask).sum()) for mask in kept.values())
+        for row, _ in (place for place in designs(case) if case.values[place[1], place[0]] <= below):
+            point = case.chip.point(case.places[row])
+            assert all(kept[part.name][point[part.name]] for part in case.chip.parts)
+    assert out > 0
+
+
+def test_a_chip_with_fewer_literals_is_the_same_in_what_is_left(case: Case) -> None:
+    kept = {part.name: np.arange(len(part)) % 2 == 0 for part in case.chip.parts}
+    fewer, columns = restricted(case.chip, kept), columns_of(case.chip, kept)
+    place = next(row for row in case.places if all(mask[case.chip.point(row)[name]] for name, mask in kept.items()))
+    assert (fewer.places(fewer.point(place)) == place).all()
+    whole_chip = tangents(case, place)
+    assert isinstance(case.instance.workload, Transformer)
+    every = np.arange(len(case.plans))
+    again = tangents_at(case.instance.workload, case.instance.cluster, fewer, case.plans, every, fewer.point(place))
+    assert (again.at(fewer, fewer.point(place)) <= case.values[:, (case.places == place).all(axis=1)][:, 0]).all()
+    assert len(columns) == sum(map(len, fewer.parts)) < whole_chip.slopes.shape[1]
+    for whole_budget, budget in zip(case.chip.budgets, fewer.budgets, strict=True):
+        assert all((budget.amounts[name] == whole_budget.amounts[name][kept[name]]).all() for name in budget.amounts)
+
+
+def test_plans_that_share_parts_have_the_tangents_that_each_has_alone(case: Case) -> None:
+    """To the last bit, at one chip for all and at one for each."""
+    assert isinstance(case.instance.workload, Transformer)
+    random = np.random.default_rng(0)
+    which = random.integers(len(case.plans), size=40)
+    own = {part.name: random.integers(len(part), size=(40, 1)) for part in case.chip.parts}
+    one = case.chip.point(case.places[np.flatnonzero(case.every.alive)[0]])
+    for point in (one, own):
+        together = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, point)
+        for row in range(len(which)):
+            alone = {name: place[[row]] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+            single = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which[[row]], alone)
+            assert single.constants[0] == together.constants[row]
+            assert (single.slopes[0] == together.slopes[row]).all()
+
+
+def least_time(problem: Codesign, row: Linear, case: Case, place: int, plan: int) -> float:
+    """What a row leaves to the time of a design, in seconds."""
+    values = {**solution(case, problem, place, plan), problem.time: 0}
+    return row.violation(values) * problem.quantum
+
+
+def test_log_rows_meet_the_tangent_where_they_touch_and_lose_what_the_formula_says_elsewhere(case: Case) -> None:
+    alive = np.flatnonzero(np.isfinite(case.values).all(axis=0))
+    touched, quanta = int(alive[len(alive) // 2]), len(case.chip.parts) + 1
+    point = case.chip.point(case.places[touched])
+    problem = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * case.values.min()), tangents(case, case.places[touched]))
+    for plan in range(0, len(case.plans), 3):
+        row = with_log_rows(problem, np.array([plan]), point).rows[-1]
+        assert isinstance(row, Linear)
+        tangent = problem.tangents.rows(np.array([plan]))
+        at_touch = tangent.at(case.chip, point)[0]
+        assert 0 <= at_touch - least_time(problem, row, case, touched, plan) <= quanta * problem.quantum + 1e-9 * at_touch
+        for place in alive[::37]:
+            there = case.chip.point(case.places[place])
+            lost = tangent.at(case.chip, there)[0] - least_time(problem, row, case, int(place), plan)
+            assert 0 <= lost <= most_lost(case, tangent, point, there) + quanta * problem.quantum + 1e-9 * at_touch
+
+
+def most_lost(case: Case, tangent: Tangents, point: Point, there: Point) -> float:
+    """Over the parts, the loss of exp's tangent at the lifted table of the part."""
+    lost, start = 0.0, 0
+    for part in case.chip.parts:
+        own = tangent.slopes[0, start : start + len(part)]
+        start += len(part)
+        size = np.abs(own).max()
+        own = own + max(1e-3 * size - own.min(), 0.0) if size else own + 1.0
+        lost += float(own[there[part.name]] * loss(own[there[part.name]] / own[point[part.name]]))
+    return lost
+
+
+def test_what_the_text_says_of_logarithms_is_so() -> None:
+    assert loss(np.array([2.0, 0.5, 1.0])) == pytest.approx([0.153, 0.386, 0.0], abs=5e-4)
+    neighbours = np.linspace(1.0, 1.09, 1000)
+    assert np.minimum(loss(neighbours), loss(neighbours / 1.09)).max() < 1e-3

@@ -158,7 +158,12 @@ REFUSED = [
         "",
         "2:11: workload: no network is given (give exactly one of model, transformer, lstm, gemm, config)",
     ),
-    (FIXED, "workload: {model: gpt3-125m, global_batch: 64}\n", "", "1:1: workload: this key is missing, a mapping is needed"),
+    (
+        FIXED,
+        "workload: {model: gpt3-125m, global_batch: 64}\n",
+        "",
+        "1:1: workload: this key is missing, a mapping is needed (or `workloads`, a list of them)",
+    ),
     (
         FIXED,
         ", global_batch: 64",

@@ -12,9 +12,9 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import AnyPlans, plan_blocks
 from solvers import branch as engine
-from solvers.boxes import _cuts, reread
+from solvers.boxes import cuts_of, reread
 from solvers.boxes import search as solve
-from solvers.branch import Search, Spend, branch, dive, root_node
+from solvers.branch import PlanSearch, Spend, branch, dive, root_node
 from solvers.incumbent import Incumbent
 from solvers.pricing import joined, values_of
 from solvers.watching import Progress
@@ -35,7 +35,7 @@ def all_plans(instance: Instance) -> tuple[AnyPlans, Array]:
     return plans, values_of(instance, corners(instance, space, root_node(instance, space).box), plans)[:, 0]
 
 
-def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> Search:
+def searched(instance: Instance, start: Incumbent = NOTHING, spend: Spend | None = None) -> PlanSearch:
     space = grid(instance)
     return branch(instance, space, root_node(instance, space), *all_plans(instance), start, silent, spend or Spend())
 
@@ -59,7 +59,7 @@ def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, 
     found = branch(QUICK, space, root_node(QUICK, space), *plans, NOTHING, silent, Spend())
     assert found.stopped == "interrupted"
     assert found.bound <= (QUICK_VALUE or 0.0)
-    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
+    assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.01])
@@ -79,7 +79,7 @@ def test_few_plans_at_a_time_lead_to_the_same_value(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(engine, "_PLANS", 3)
     found = searched(QUICK)
     assert (found.best.value, found.stopped) == (QUICK_VALUE, "complete")
-    assert reread(QUICK, tuple(_cuts(found.root)), found.bound).faults == ()
+    assert reread(QUICK, tuple(cuts_of(found.root)), found.bound).faults == ()
 
 
 def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:

@@ -131,7 +131,7 @@ def test_every_single_edit_of_a_proved_result_is_refused(instance: Instance) -> 
     data = json.loads(text_of(solved(instance)))
     paths = claims(data)
     assert len(paths) > (70 if instance is TINY else 15)
-    accepted = [(path, value) for path in paths for value in edits(_at(data, path)) if not refused(edited(data, path, value))]
+    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
     assert accepted == []
 
 
@@ -140,7 +140,7 @@ def test_every_edit_of_what_near_designs_have_in_common_is_refused() -> None:
     data = json.loads(text_of(solved(ask(TINY_FREE, "objective=die_area"))))
     paths = [path for path in claims(data) if path[:2] == ("space", "near")]
     assert {data["space"]["near"][path[2]]["name"] for path in paths} >= {"compute_area", "hbm_stacks", "recompute"}
-    accepted = [(path, value) for path in paths for value in edits(_at(data, path)) if not refused(edited(data, path, value))]
+    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
     assert accepted == []
     for choice in data["space"]["near"]:
         assert refused(edited(data, ("space", "near"), [other for other in data["space"]["near"] if other is not choice]))
@@ -150,11 +150,12 @@ def test_every_single_edit_of_an_unproved_result_is_refused_but_for_who_found_it
     """A design without a proof may be told to come from any engine and of any part of the space: nothing follows from either."""
     data = json.loads(text_of(solved(ask(TINY_FREE), "plan-only")))
     paths = [path for path in claims(data) if path[0] not in {"engine", "space", "stopped"}]
-    accepted = [(path, value) for path in paths for value in edits(_at(data, path)) if not refused(edited(data, path, value))]
+    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
     assert accepted == []
 
 
-def _at(data: Any, path: tuple[Any, ...]) -> object:  # noqa: ANN401
+def at(data: Any, path: tuple[Any, ...]) -> object:  # noqa: ANN401
+    """What stands at the end of a way."""
     for step in path:
         data = data[step]
     return data
@@ -310,7 +311,7 @@ def test_a_result_on_a_hugging_face_config_stands_without_that_file(tmp_path: Pa
 )
 def test_a_narrower_range_and_a_smaller_error_are_refused(place: tuple[Any, ...], reason: str) -> None:
     data = json.loads(text_of(solved(TINY)))
-    value = _at(data, place)
+    value = at(data, place)
     assert isinstance(value, int | float)
     for other in (value + 1, value * 0.999) if isinstance(value, float) else (value + 1, value - 1):
         report = check(reread(edited(data, place, other)), silent)

@@ -46,20 +46,17 @@ def test_a_file_read_back_has_the_same_optimum(name: str, model: Model, constant
 
 @pytest.mark.parametrize("name", ["model.textproto", "model.pb"])
 def test_cpsats_file_read_back_has_the_same_optimum(name: str, tmp_path: Path) -> None:
+    from google.protobuf import text_format
     from ortools.sat.python import cp_model
 
     path = tmp_path / name
     write_cpsat(SMALL, path)
     model = cp_model.CpModel()
-    text = name.endswith("textproto")
-    if text:
-        assert model.proto.parse_text_format(path.read_text())
+    if name.endswith("textproto"):
+        text_format.Parse(path.read_text(), model.proto)
     else:
-        from ortools.sat import cp_model_pb2
-
-        message = cp_model_pb2.CpModelProto.FromString(path.read_bytes())
-        assert [variable.name for variable in message.variables] == ["x0", "x1", "x2"]
-        assert model.proto.parse_text_format(str(message))
+        model.proto.ParseFromString(path.read_bytes())
+    assert [variable.name for variable in model.proto.variables] == ["x0", "x1", "x2"]
     solver = cp_model.CpSolver()
     assert solver.solve(model) == cp_model.OPTIMAL
     assert solver.objective_value == backend("cpsat")(SMALL, Spend()).value == 2

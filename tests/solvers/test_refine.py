@@ -6,15 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossflow.arrays import Array
 from crossflow.hardware import Hardware
+from formulation.codesign_forms import FORMS
+from formulation.codesign_parts import Chip
 from formulation.codesign_screen import Priced
-from formulation.codesign_tangent import with_strong_rows, with_weak_rows
+from formulation.model import Model
 from instances.boxes import corners
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import plan_blocks
+from solvers import backends
 from solvers import refine as loop
-from solvers.backends import backend
+from solvers.backends import Backend, Spend, backend
+from solvers.backends.answer import Answer
 from solvers.boxes import Survivors, survivors
 from solvers.certify import Limits
 from solvers.check import check
@@ -23,7 +28,7 @@ from solvers.exhaustive import search
 from solvers.incumbent import Incumbent
 from solvers.objective import RefusedError
 from solvers.pricing import joined, rows_of, values_of
-from solvers.refine import LEAST_GAP, Form, Refined, refine_among
+from solvers.refine import LEAST_GAP, Refined, refine_among
 from solvers.result import Result
 from solvers.watching import Progress
 from tests.paths import INSTANCES
@@ -56,15 +61,20 @@ def cold(instance: Instance) -> Survivors:
     return replace(left, start=nothing, plans=rows_of(plans, fitting), bounds=bounds[fitting])
 
 
-def from_cold(instance: Instance, solver: str) -> Refined:
-    return refine_among(instance, cold(instance), backend(solver), with_strong_rows, LEAST_GAP, time.monotonic() + 120, silent)
+def from_cold(instance: Instance, solver: str, form: str = "strong") -> Refined:
+    return refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
 
 
 def agrees(found: Refined | Result, true: float | None) -> bool:
     """Within the gap asked, with a bound that no design is below."""
-    if true is None or found.value is None:
-        return true is found.value
-    return found.bound is not None and found.bound <= true <= found.value and found.value - found.bound <= LEAST_GAP * found.value
+    return agrees_with(found.value, found.bound, true)
+
+
+def agrees_with(value: float | None, bound: float | None, true: float | None) -> bool:
+    """The same of a value and a bound."""
+    if true is None or value is None:
+        return true is value
+    return bound is not None and bound <= true <= value and value - bound <= LEAST_GAP * value
 
 
 FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
@@ -77,21 +87,38 @@ def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
     assert all(agrees(from_cold(instance, solver), true) for solver in SOLVERS.values())
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", FREE[3:6])
+def test_every_form_agrees_with_counting_from_a_cold_start(seed: int, form: str) -> None:
+    instance = step_time_question(seed)
+    true = search(instance, silent).value
+    assert all(agrees(from_cold(instance, solver, form), true) for solver in SOLVERS.values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [*FREE[:3], *FREE[10:]])
 def test_more_questions_from_a_cold_start(seed: int) -> None:
     test_both_solvers_agree_with_counting_from_a_cold_start(seed)
 
 
+def unpriced(chip: Chip, needs: Array) -> Priced:
+    """Prices that rule out nothing."""
+    return Priced(
+        np.full(len(needs), -np.inf),
+        {part.name: np.zeros(len(needs), np.int64) for part in chip.parts},
+        {part.name: np.ones(len(part), bool) for part in chip.parts},
+    )
+
+
 @pytest.mark.parametrize("solver", SOLVERS.values())
-@pytest.mark.parametrize("form", [with_strong_rows, with_weak_rows])
-def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plan is ruled out before it: both forms need several rounds, and end at the value that counting finds."""
+@pytest.mark.parametrize("form", ["strong", "weak", "log"])
+def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is ruled out before it: each form needs several rounds, and ends at the value that counting finds."""
     monkeypatch.setattr(loop, "_SCREENS", 1)
-    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: Priced(np.full(len(needs), -np.inf), {}))
+    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: unpriced(chip, needs))
     instance = read_instance(INSTANCES / "quickstart.yaml")
     left = survivors(instance, float("inf"))
-    found = refine_among(instance, left, backend(solver), form, LEAST_GAP, time.monotonic() + 120, silent)
+    found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
     assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
     assert found.rounds > 2
     assert found.plans == len(left.plans)
@@ -157,3 +184,45 @@ def test_an_interrupt_leaves_the_best_design_and_a_bound_that_is_valid(engine: s
     result = ENGINES[engine](instance, Limits(), impatient)
     assert result.stopped == "interrupted"
     assert check(result, silent).accepted
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_a_result_says_in_which_form_it_was_proved(engine: str) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(form="log"), silent)
+    assert result.relaxation is not None
+    assert result.relaxation.form == "log"
+    assert check(result, silent).accepted
+    lie = replace(result, relaxation=replace(result.relaxation, form="weak"))
+    assert not check(lie, silent).accepted or not result.relaxation.rounds
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_workers_and_seed_reach_the_solver_and_change_no_optimum(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Spend] = []
+
+    def listening(name: str) -> Backend:
+        honest = backend(name)
+
+        def solve(model: Model, spend: Spend) -> Answer:
+            asked.append(spend)
+            return honest(model, spend)
+
+        return solve
+
+    monkeypatch.setattr(backends, "backend", listening)
+    instance = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
+    found = ENGINES[engine](instance, Limits(seed=3, workers=2), silent)
+    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    assert {(spend.workers, spend.seed) for spend in asked} == {(2, 3)}
+
+
+def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    left = survivors(instance, float("inf"), within=0.05)
+    found = []
+    for size in (1024, 7):
+        monkeypatch.setattr(loop, "_PRICED", size)
+        refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
+        found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
+    assert found[0] == found[1]
+    assert found[0][2] > 7

@@ -1,0 +1,66 @@
+"""`solve` on a question with several workloads, and the plan of one of them in a result."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from instances.document import Fault, InstanceError
+from instances.instance import Instance, Portfolio
+from instances.reading import asked_in, read_question
+from instances.space import combinations, hardware_points
+from reports.several import several_answer
+from solvers.certify import Limits
+from solvers.files import text_of, write_whole
+from solvers.progress import logged, progress_on
+from solvers.result import Result
+from solvers.several.engines import ENGINES, question
+from solvers.several.result import JointResult
+
+
+def solve_several(options: argparse.Namespace, portfolio: Portfolio, limits: Limits) -> JointResult:
+    """Answer, print and write; an InstanceError where the engine or the front asked for is one of a single workload."""
+    if options.engine not in ENGINES:
+        raise _refusal(portfolio, f"the engine {options.engine} answers one workload at a time (one of {', '.join(ENGINES)}; or {_NAME})")
+    if options.pareto:
+        raise _refusal(portfolio, f"a front is found for one workload at a time ({_NAME})")
+    with progress_on(sys.stderr, str(question(portfolio)["unit"])) as shown, logged(shown, options.log) as watch:
+        result = ENGINES[options.engine](portfolio, limits, watch)
+    text = text_of(result) if options.json or options.out else ""
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if options.json or str(options.out) == "-" else several_answer(result))
+    return result
+
+
+def size_of(asked: Instance | Portfolio) -> str:
+    """How large a question is, in words."""
+    parts = asked.parts if isinstance(asked, Portfolio) else (asked,)
+    points, plans = hardware_points(parts[0]), [combinations(part) for part in parts]
+    listed = " x ".join(f"{count:,}" for count in plans)
+    one = plans == [1]
+    return f"{points:,} hardware point{'s' * (points != 1)} x {listed} combination{'s' * (not one)} of plan choices"
+
+
+def design_in(result: Result | JointResult, workload: str | None, path: Path) -> tuple[Instance, dict[str, Any] | None]:
+    """The question and the design of a result; of several workloads those of the one named."""
+    if isinstance(result, Result):
+        return read_question(result.instance), result.design
+    asked = asked_in(result.instance)
+    names = [share.name for share in result.shares]
+    if workload not in names and names:
+        message = f"there is a plan for each of several workloads (say --workload NAME, one of {', '.join(names)})"
+        raise InstanceError(str(path), [Fault(1, 1, "shares", message)])
+    parts = asked.parts if isinstance(asked, Portfolio) else (asked,)
+    if not names:
+        return parts[0], None
+    return parts[names.index(str(workload))], result.shares[names.index(str(workload))].design
+
+
+_NAME = "say --workload NAME"
+
+
+def _refusal(portfolio: Portfolio, message: str) -> InstanceError:
+    return InstanceError(str(portfolio.document["source"]), [Fault(1, 1, "workloads", message)])
