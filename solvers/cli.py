@@ -6,16 +6,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from solvers.arguments import MODELS, parser_of_commands
+from solvers.console import USAGE, check_target, question_path, seconds_of, spare_data, spare_question, usage
 
 if TYPE_CHECKING:
     from instances.instance import Instance
     from solvers.certify import Limits
 
-ANSWERED, INTERNAL, USAGE, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 2, 3, 10, 11, 20, 30
+ANSWERED, INTERNAL, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 3, 10, 11, 20, 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,6 +93,11 @@ def _leave_output() -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
+    if options.file.suffix == ".json":
+        from solvers.placement.command import solve_placement  # noqa: PLC0415
+
+        placed = solve_placement(options)
+        return _code(placed.status, options.strict and not placed.proved)
     from instances.counts import read_open  # noqa: PLC0415
     from instances.instance import Instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
@@ -103,14 +108,14 @@ def _solve(options: argparse.Namespace) -> int:
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
-    _check_target(options.log, "--log")
+    check_target(options.log, "--log")
     try:
-        limits = limits_of(options, _seconds(options.time_limit))
+        limits = limits_of(options, seconds_of(options.time_limit))
     except ValueError as error:
-        _usage(str(error))
-    _check_target(options.out)
-    _spare_question(options.out, options.file)
-    instance = read_open(_question(options.file), tuple(options.settings), options.workload)
+        usage(str(error))
+    check_target(options.out)
+    spare_question(options.out, options.file)
+    instance = read_open(question_path(options.file), tuple(options.settings), options.workload)
     if not isinstance(instance, Instance):
         from solvers.counts.command import solve_open  # noqa: PLC0415
 
@@ -139,7 +144,7 @@ def _pareto(options: argparse.Namespace, instance: "Instance", limits: "Limits")
         try:
             points = list(front(instance, first, second, options.points, lambda asked: ENGINES[options.engine](asked, limits, watch)))
         except ValueError as error:
-            _usage(f"--pareto {options.pareto}: {error}")
+            usage(f"--pareto {options.pareto}: {error}")
     data = [{first: point.first, second: point.second, "result": to_json(point.result)} for point in points]
     text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     if options.out and str(options.out) != "-":
@@ -161,7 +166,7 @@ def _validate(options: argparse.Namespace) -> int:
     from instances.counts import read_open  # noqa: PLC0415
     from solvers.counts.command import size_in_words  # noqa: PLC0415
 
-    asked = read_open(_question(options.file), tuple(options.settings), options.workload)
+    asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
     sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
     return ANSWERED
 
@@ -171,7 +176,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from reports.text import evaluation_text  # noqa: PLC0415
     from solvers.single import evaluate_single  # noqa: PLC0415
 
-    instance = read_instance(_question(options.file), tuple(options.settings), options.workload)
+    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)
     if options.json:
         import json  # noqa: PLC0415
@@ -183,13 +188,20 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from solvers.counts.check import check_open  # noqa: PLC0415
-    from solvers.files import read_any  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.files import kind_of, read_any, read_as  # noqa: PLC0415
 
-    result = read_any(options.file)
-    with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-        report = check_open(result, watch, options.cross_check)
+    if kind_of(options.file) == "placement":
+        from solvers.placement.answer import from_json  # noqa: PLC0415
+        from solvers.placement.check import check  # noqa: PLC0415
+
+        report = check(read_as(options.file, from_json))
+    else:
+        from solvers.counts.check import check_open  # noqa: PLC0415
+        from solvers.progress import progress_on  # noqa: PLC0415
+
+        result = read_any(options.file)
+        with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
+            report = check_open(result, watch, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:
@@ -205,9 +217,9 @@ def _explain(options: argparse.Namespace) -> int:
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import progress_on  # noqa: PLC0415
 
-    limits, settings, forced = Limits(_seconds(options.time_limit)), tuple(options.settings), tuple(options.force)
-    instance = read_instance(_question(options.file), settings, options.workload)
-    other = read_instance(_question(options.file), (*settings, *forced), options.workload) if forced else None
+    limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
+    instance = read_instance(question_path(options.file), settings, options.workload)
+    other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result, text = explained(instance, options.near, limits, watch)
         if other is not None:
@@ -226,8 +238,8 @@ def _compare(options: argparse.Namespace) -> int:
 
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
     _check_engines(names, tuple(ENGINES))
-    seconds = _seconds(options.time_limit)
-    instance = read_instance(_question(options.file), tuple(options.settings), options.workload)
+    seconds = seconds_of(options.time_limit)
+    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         results = compare(instance, names, seconds, options.seeds, watch)
     sys.stdout.write(comparison(results))
@@ -243,10 +255,10 @@ def _accuracy(options: argparse.Namespace) -> int:
     from solvers.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
     from solvers.files import write_whole  # noqa: PLC0415
 
-    _check_target(options.plot, "--plot")
+    check_target(options.plot, "--plot")
     if str(options.plot) == "-":
-        _usage("--plot -: a picture goes into a file of its own (name one)")
-    _spare_data(options.plot, options.file, "--plot")
+        usage("--plot -: a picture goes into a file of its own (name one)")
+    spare_data(options.plot, options.file, "--plot")
     measured, name = read_measured(options.file), options.file.name
     seconds = predictions(measured.measurements, with_variants)
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
@@ -265,15 +277,15 @@ def _calibrate(options: argparse.Namespace) -> int:
     from solvers.files import write_whole  # noqa: PLC0415
     from solvers.progress import notes_on  # noqa: PLC0415
 
-    _check_target(options.out)
-    _spare_data(options.out, options.file, "--out")
+    check_target(options.out)
+    spare_data(options.out, options.file, "--out")
     try:
         rows = of_kind(read_measured(options.file), options.gpu, options.file.name)
         sys.stderr.write(f"{used_rows(options.file.name, rows)}\n")
         with notes_on(sys.stderr) as note:
             text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
     except ValueError as error:
-        _usage(str(error))
+        usage(str(error))
     if options.out and str(options.out) != "-":
         write_whole(options.out, text)
     sys.stdout.write(text)
@@ -284,7 +296,7 @@ def _export(options: argparse.Namespace) -> int:
     if options.stack in MODELS:
         from solvers.exporting import export_model  # noqa: PLC0415
 
-        sys.stdout.write(export_model(_question(options.file), options, _seconds(options.time_limit)))
+        sys.stdout.write(export_model(question_path(options.file), options, seconds_of(options.time_limit)))
         return ANSWERED
     from reports.launch import launch_text  # noqa: PLC0415
     from solvers.exporting import plan_of  # noqa: PLC0415
@@ -292,7 +304,7 @@ def _export(options: argparse.Namespace) -> int:
     try:
         instance, workload, plan = plan_of(options)
     except ValueError as error:
-        _usage(str(error))
+        usage(str(error))
     sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
     return ANSWERED
 
@@ -303,7 +315,7 @@ def _list(options: argparse.Namespace) -> int:
     try:
         shown = entry_text(options.kind, options.show) if options.show is not None else None
     except UnknownNameError as error:
-        _usage(f"--show: {error}")
+        usage(f"--show: {error}")
     if shown is not None:
         sys.stdout.write(shown)
         return ANSWERED
@@ -316,63 +328,7 @@ def _list(options: argparse.Namespace) -> int:
 def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
     for name in names or [""]:
         if name not in known:
-            _usage(f"there is no engine {name!r} (one of {', '.join(known)})")
-
-
-def _spare_question(path: Path | None, question: Path) -> None:
-    """Refuse to put the answer in the place of the question."""
-    if path is not None and path.exists() and question.exists() and path.samefile(question):
-        _usage(f"--out {path}: this is the question itself (name another file)")
-
-
-def _spare_data(path: Path | None, data: Path, option: str) -> None:
-    """Refuse to put anything in the place of the measured runs."""
-    if path is None:
-        return
-    if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
-        _usage(f"{option} {path}: these are the measured runs themselves (name another file)")
-
-
-def _question(path: Path) -> Path:
-    """The file that is meant: a path, or the name of an instance that comes along."""
-    if path.exists() or path.suffix:
-        return path
-    from instances.registry import ladder  # noqa: PLC0415
-
-    return ladder().get(str(path), path)
-
-
-def _seconds(text: str | None) -> float:
-    if text is None:
-        return float("inf")
-    from instances.units import parse_quantity  # noqa: PLC0415
-
-    try:
-        return parse_quantity(text, "time")
-    except ValueError:
-        _usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
-
-
-def _check_target(path: Path | None, option: str = "--out") -> None:
-    """Refuse a place that cannot be written before hours of work are lost on it."""
-    if path is None or str(path) == "-":
-        return
-    from solvers.files import check_writable  # noqa: PLC0415
-
-    try:
-        if path.is_dir():
-            _usage(f"{option} {path}: this is a directory (name a file)")
-        if not path.parent.is_dir():
-            _usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
-        check_writable(path)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        _usage(f"{option} {path}: this cannot be written, {reason} (name a file in a folder of yours)")
-
-
-def _usage(message: str) -> NoReturn:
-    sys.stderr.write(f"crossopt: {message}\n")
-    raise SystemExit(USAGE)
+            usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -6,17 +6,14 @@ from functools import partial
 from time import monotonic
 
 from crossflow.hardware import Hardware
-from formulation.codesign_forms import FORMS
 from instances.instance import FreeHardware, Instance
 from instances.space import broken_everywhere, combinations, hardware_choice, hardware_points
-from solvers import backends
 from solvers import boxes as by_boxes
 from solvers.branch import Spend
 from solvers.certify import Limits, Outcome, certified
 from solvers.designs import Candidate, from_words, to_words
 from solvers.exhaustive import Found, search
 from solvers.expert import expert_design, expert_point
-from solvers.refine import LEAST_GAP, refine, refuse_others
 from solvers.result import Conflict, Relaxation, Result, Status, Tree
 from solvers.schools import fsdp_design, pipedream_design
 from solvers.searchers.anneal import anneal
@@ -166,6 +163,10 @@ def conflicts(instance: Instance, found: Found) -> tuple[Conflict, ...]:
 
 def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> Result:
     """The refinement loop with a solver. Costs are rounded to quanta, so that a smaller gap than `LEAST_GAP` cannot be asked for."""
+    from formulation.codesign_forms import FORMS  # noqa: PLC0415 - checking a result loads no model
+    from solvers import backends  # noqa: PLC0415
+    from solvers.refine import LEAST_GAP, refine, refuse_others  # noqa: PLC0415
+
     began = monotonic()
     refuse_others(instance, engine)
     near = replace(limits, gap=max(limits.gap, LEAST_GAP))

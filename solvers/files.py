@@ -9,11 +9,14 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from instances.document import Fault, InstanceError
 from solvers.counts.result import CountsResult, counts_from_json
 from solvers.result import Result, to_json
 from solvers.several.result import JointResult, any_from_json
+
+T = TypeVar("T")
 
 _LARGEST = 64 << 20
 
@@ -82,9 +85,19 @@ def read_result(path: Path) -> Result | JointResult:
 
 def read_any(path: Path) -> Result | JointResult | CountsResult:
     """The same, or the result about several numbers of devices."""
+    return read_as(path, lambda data: counts_from_json(data) if isinstance(data, dict) and "answers" in data else any_from_json(data))
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of result a file says to hold; nothing is said of designs."""
+    data = read_as(path, lambda data: data)
+    return str(data["kind"]) if isinstance(data, dict) and "kind" in data else None
+
+
+def read_as(path: Path, reader: Callable[[Any], T]) -> T:
+    """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
     try:
-        data = json.loads(_text(path), parse_constant=_refuse)
-        return counts_from_json(data) if isinstance(data, dict) and "answers" in data else any_from_json(data)
+        return reader(json.loads(_text(path), parse_constant=_refuse))
     except OSError as error:
         raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
     except UnicodeDecodeError as error:

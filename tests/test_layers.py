@@ -22,6 +22,8 @@ ALSO = {
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
+    "solvers/placement/command.py": {"reports.placement"},
+    "reports/placement.py": {"solvers.placement.answer", "solvers.placement.judge", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.paths import INSTANCES
+from tests.placement.test_fiddle import document, written
 
 SLOW = ("highspy", "networkx", "ortools", "pulp")
 """Packages that take from a third of a second to over a second to import."""
@@ -38,6 +40,15 @@ def test_commands_that_solve_nothing_load_no_solver(arguments: tuple[str, ...]) 
 @pytest.mark.parametrize("arguments", [("--help",), ("solve", "--help"), ()], ids=" ".join)
 def test_help_does_not_even_wait_for_numpy(arguments: tuple[str, ...]) -> None:
     assert loaded(*arguments).isdisjoint({*SLOW, "numpy", "yaml"})
+
+
+def test_checking_a_result_loads_neither_models_nor_solvers(tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    loaded("solve", str(INSTANCES / "tiny.yaml"), "--engine", "boxes", "--out", str(target))
+    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
+    graph = written(tmp_path, document(maxSizePerFPGA=24.0))
+    assert "formulation" in loaded("solve", str(graph), "--out", str(target))
+    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
 
 
 def test_the_walk_sees_what_is_loaded() -> None:

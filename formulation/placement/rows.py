@@ -24,8 +24,7 @@ from formulation.rounding import ceiled, floored, quantum_for
 
 _GUARD = 1e-12
 """The share by which sums of times and sizes are lowered: many times what rounding can have added to a sum of 100,000 figures."""
-_STEPS = 1 << 36
-_SIZES = 1 << 32
+_SIZES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +41,12 @@ class Figures:
     supported: list[bool]
 
 
-def figures_of(blocks: Blocks, memory: float, greatest: float) -> Figures:
-    """The costs, with quanta that fit a busiest time of no more than `greatest`.
+def figures_of(blocks: Blocks, memory: float, greatest: float, steps: int) -> Figures:
+    """The costs, with quanta of which a busiest time of no more than `greatest` has up to so many.
 
     A block that is no faster than that on one kind of device cannot be there.
     """
-    quantum = quantum_for(max(greatest, np.finfo(float).tiny), _STEPS)
+    quantum = quantum_for(max(greatest, np.finfo(float).tiny), steps)
     sizes = quantum_for(max(float(blocks.size.max(initial=0.0)), min(memory, float(blocks.size.sum())), 1.0), _SIZES)
     fits = (blocks.accelerator_time <= greatest) & (blocks.size <= memory)
     accelerator = np.where(fits, blocks.accelerator_time, 0.0)

@@ -18,6 +18,9 @@ from formulation.placement.blocks import Blocks
 from formulation.placement.rows import Figures, figures_of
 from formulation.rounding import floored
 
+STEPS = 1 << 36
+"""Quanta of the busiest time: CP-SAT counts in whole numbers, so that fine ones cost it nothing."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
@@ -28,13 +31,14 @@ class Stages:
     """y of each block, for all stages but the last."""
     cuts: tuple[tuple[Variable, ...], ...]
     cpu: tuple[Variable, ...]
+    accelerator: tuple[Variable, ...]
     busiest: Variable
     figures: Figures
 
 
 def stages_model(blocks: Blocks, accelerators: int, cpus: int, memory: float, overlapped: bool, greatest: float) -> Stages:
     """The model of all placements whose busiest device takes no longer than `greatest` milliseconds."""
-    figures, stages = figures_of(blocks, memory, greatest), accelerators + cpus
+    figures, stages = figures_of(blocks, memory, greatest, STEPS), accelerators + cpus
     prefix = tuple(tuple(Variable(f"block {b} by stage {j}") for j in range(stages - 1)) for b in range(len(blocks)))
     cuts = tuple(tuple(Variable(f"net {e} cut at stage {j}") for j in range(stages)) for e in range(len(blocks.nets)))
     cpu = tuple(Variable(f"stage {j} is a cpu", high=int(cpus > 0)) for j in range(stages))
@@ -48,7 +52,7 @@ def stages_model(blocks: Blocks, accelerators: int, cpus: int, memory: float, ov
         rows += _loads(figures, on[j], [cut[j] for cut in cuts], j, (accelerator[j], cpu[j]), busiest, overlapped)
         rows += _support(figures, on[j], cpu[j], j)
     variables = (*(y for line in prefix for y in line), *(cut for line in cuts for cut in line), *cpu, *accelerator, busiest)
-    return Stages(Model(variables, tuple(rows), ((1, busiest),)), prefix, cuts, cpu, busiest, figures)
+    return Stages(Model(variables, tuple(rows), ((1, busiest),)), prefix, cuts, cpu, accelerator, busiest, figures)
 
 
 def stage_of(stages: Stages, values: Values) -> list[int]:
@@ -57,12 +61,16 @@ def stage_of(stages: Stages, values: Values) -> list[int]:
 
 
 def values_at(stages: Stages, blocks: Blocks, stage: list[int], cpu: list[bool]) -> Values:
-    """The values of a placement that is known, but for how busy it is and which stages are accelerators."""
+    """The values of a placement that is known: where each block is, and which stages are CPUs."""
     values = {y: int(stage[b] <= j) for b, line in enumerate(stages.prefix) for j, y in enumerate(line)}
     values |= {variable: int(is_cpu) for variable, is_cpu in zip(stages.cpu, cpu, strict=True)}
+    values |= {variable: int(not is_cpu) for variable, is_cpu in zip(stages.accelerator, cpu, strict=True)}
     for line, pins in zip(stages.cuts, blocks.nets, strict=True):
         where = {stage[pin] for pin in pins}
         values |= {cut: int(len(where) > 1 and j in where) for j, cut in enumerate(line)}
+    values[stages.busiest] = 0
+    needed = (row.violation(values) for row in stages.model.constraints if isinstance(row, Linear) and (-1, stages.busiest) in row.terms)
+    values[stages.busiest] = max(needed)
     return values
 
 

@@ -218,7 +218,7 @@ def _notes(edges: list[Any]) -> tuple[str, ...]:
     rate = float(np.median(rates))
     if _LIKELY_RATES[0] <= rate <= _LIKELY_RATES[1]:
         return ()
-    guess = ": a thousand times too fast, as if seconds stood for milliseconds (--transfer-unit s reads them so)"
+    guess = ": a thousand times too fast, as if seconds stood for milliseconds (--edge-unit s reads them so)"
     likely = _LIKELY_RATES[0] <= rate / 1e3 <= _LIKELY_RATES[1]
     return (f"edges move {rate / 1e9:,.3g} GB/s by their sizes and costs{guess if likely else ', which no link does'}",)
 

@@ -1,0 +1,76 @@
+"""What commands do with their arguments before the work begins: places that can be written, files that are meant, times."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+USAGE = 2
+
+
+def spare_question(path: Path | None, question: Path) -> None:
+    """Refuse to put the answer in the place of the question."""
+    if path is not None and path.exists() and question.exists() and path.samefile(question):
+        usage(f"--out {path}: this is the question itself (name another file)")
+
+
+def spare_data(path: Path | None, data: Path, option: str) -> None:
+    """Refuse to put anything in the place of the measured runs."""
+    if path is None:
+        return
+    if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
+        usage(f"{option} {path}: these are the measured runs themselves (name another file)")
+
+
+def question_path(path: Path) -> Path:
+    """The file that is meant: a path, or the name of an instance that comes along."""
+    if path.exists() or path.suffix:
+        return path
+    from instances.registry import ladder  # noqa: PLC0415
+
+    return ladder().get(str(path), path)
+
+
+def seconds_of(text: str | None) -> float:
+    if text is None:
+        return float("inf")
+    from instances.units import parse_quantity  # noqa: PLC0415
+
+    try:
+        return parse_quantity(text, "time")
+    except ValueError:
+        usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
+
+
+def bytes_of(text: str | None, option: str) -> float | None:
+    """A size in bytes, where one is given."""
+    if text is None:
+        return None
+    from instances.units import parse_quantity  # noqa: PLC0415
+
+    try:
+        return parse_quantity(text, "bytes")
+    except ValueError:
+        usage(f"{option}: {text!r} is no size (write for example 16GiB)")
+
+
+def check_target(path: Path | None, option: str = "--out") -> None:
+    """Refuse a place that cannot be written before hours of work are lost on it."""
+    if path is None or str(path) == "-":
+        return
+    from solvers.files import check_writable  # noqa: PLC0415
+
+    try:
+        if path.is_dir():
+            usage(f"{option} {path}: this is a directory (name a file)")
+        if not path.parent.is_dir():
+            usage(f"{option} {path}: there is no folder {path.parent} (make it first)")
+        check_writable(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        usage(f"{option} {path}: this cannot be written, {reason} (name a file in a folder of yours)")
+
+
+def usage(message: str) -> NoReturn:
+    sys.stderr.write(f"crossopt: {message}\n")
+    raise SystemExit(USAGE)

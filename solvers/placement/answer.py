@@ -1,0 +1,162 @@
+"""What an engine answers about a placement, as JSON both ways, and what it takes for an answer to be called proved."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from platform import python_version
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from crossflow.arrays import Index
+from instances.placement.graph import PlacementQuestion
+from solvers.certify import Limits, VerificationError, gap_between, status_of
+from solvers.placement.judge import Load, judge
+from solvers.result import Status, record
+
+KIND = "placement"
+LEAST_GAP = 1e-7
+"""Models count in whole quanta, which lose less than this: a smaller gap is none."""
+
+COARSE_GAP = 1e-4
+"""The same for models in quanta that a solver in floating point can tell apart."""
+
+Trace = tuple[tuple[float, float | None, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an engine found, before anybody believes it."""
+
+    device_of: Index | None
+    bound: float | None = None
+    """No placement is below this; infinite where there is none."""
+    proof: str = ""
+    stopped: str = "complete"
+    reasons: tuple[str, ...] = ()
+    """Why there is no placement."""
+    trace: Trace = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RivalPlacement:
+    """What a rule without proof would have done."""
+
+    name: str
+    value: float | None
+    """None where it keeps no limit."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementResult:
+    """An answer with its proof."""
+
+    kind: str
+    instance: dict[str, Any]
+    engine: str
+    status: Status
+    stopped: str
+    value: float | None
+    bound: float | None
+    gap: float | None
+    gap_asked: float
+    proved: bool
+    proved_by: str
+    placement: dict[str, str] | None
+    """The device of every node."""
+    loads: tuple[Load, ...]
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    rivals: tuple[RivalPlacement, ...] = ()
+    trace: Trace = ()
+    seconds: float = 0.0
+    seed: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def certified(
+    question: PlacementQuestion,
+    engine: str,
+    limits: Limits,
+    began: float,
+    found: Found,
+    rivals: Callable[[], tuple[RivalPlacement, ...]] = tuple,
+) -> PlacementResult:
+    """The result of an engine: the judge's value of its placement, and how far the bound is below it."""
+    verdict = None if found.device_of is None else judge(question, found.device_of)
+    if verdict and verdict.violations:
+        raise VerificationError(f"the placement found breaks a rule: {'; '.join(verdict.violations)}")
+    value, bound = verdict.value if verdict else None, found.bound
+    if value is not None and bound is not None and value < bound * (1.0 - 1e-12):
+        raise VerificationError(f"the judge finds {value!r} for the placement, below the bound {bound!r}")
+    bound = bound if value is None or bound is None else min(value, bound)
+    near = max(limits.gap, LEAST_GAP)
+    proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= near)
+    return PlacementResult(
+        kind=KIND,
+        instance=described(question),
+        engine=engine,
+        status=placement_status(value, bound, proved),
+        stopped=found.stopped,
+        value=value,
+        bound=None if bound == float("inf") else bound,
+        gap=None if value is None or bound is None else gap_between(value, bound),
+        gap_asked=limits.gap,
+        proved=proved,
+        proved_by="" if bound is None else found.proof,
+        placement=None if found.device_of is None else words_of(question, found.device_of),
+        loads=verdict.loads if verdict else (),
+        reasons=found.reasons if proved and value is None else (),
+        notes=question.notes,
+        rivals=rivals(),
+        trace=found.trace,
+        seconds=monotonic() - began,
+        seed=limits.seed,
+        versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
+    )
+
+
+def placement_status(value: float | None, bound: float | None, proved: bool) -> Status:
+    """OPTIMAL where no placement is better by more than the quanta of the models lose."""
+    if value is not None and bound is not None and gap_between(value, bound) <= LEAST_GAP:
+        return "OPTIMAL"
+    return status_of(value, None if bound == value else bound, proved)
+
+
+def described(question: PlacementQuestion) -> dict[str, Any]:
+    """What a result says of its question: enough to ask it again."""
+    return {"name": question.name, "objective": question.problem, "unit": "ms", **question.document}
+
+
+def words_of(question: PlacementQuestion, device_of: Index) -> dict[str, str]:
+    """The name of the device of each node, by its id."""
+    names = question.devices
+    return {str(name): names[place] for name, place in zip(question.graph.ids, device_of.tolist(), strict=True)}
+
+
+def devices_in(question: PlacementQuestion, placement: object) -> Index:
+    """The same back; a ValueError in words where it does not place every node on a device of the question."""
+    if not isinstance(placement, dict):
+        raise ValueError("a placement names a device for each node")
+    numbers = {name: place for place, name in enumerate(question.devices)}
+    ids = [str(name) for name in question.graph.ids]
+    if wrong := sorted(set(ids) ^ set(placement)):
+        raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is none of the graph'}")
+    unknown = [word for word in placement.values() if word not in numbers]
+    if unknown:
+        raise ValueError(f"there is no device {unknown[0]!r} (one of {', '.join(question.devices[:4])}, ...)")
+    return np.array([numbers[placement[name]] for name in ids], np.int64)
+
+
+def from_json(data: object) -> PlacementResult:
+    """The result in plain data; a ValueError in words if it is none."""
+    found: PlacementResult = record(PlacementResult, data, "")
+    return found
+
+
+def text_of(result: PlacementResult) -> str:
+    """The result as JSON text."""
+    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,47 @@
+"""The command line of placements: `solve GRAPH.json`."""
+
+import argparse
+import sys
+
+from instances.placement.question import Asked, read_placement
+from reports.placement import placement_text
+from solvers.certify import Limits
+from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
+from solvers.files import write_whole
+from solvers.placement.answer import PlacementResult, text_of
+from solvers.placement.engines import ENGINES, answered
+from solvers.progress import logged, progress_on
+
+
+def solve_placement(options: argparse.Namespace) -> PlacementResult:
+    """Answer, print and write."""
+    if options.settings:
+        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
+    if options.engine not in {"auto", *ENGINES}:
+        usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
+    check_target(options.log, "--log")
+    check_target(options.out)
+    spare_question(options.out, options.file)
+    limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
+    question = read_placement(options.file, _asked(options))
+    with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
+        result = answered(question, options.engine, limits, watch)
+    text = text_of(result)
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if options.json or str(options.out) == "-" else placement_text(result))
+    return result
+
+
+def _asked(options: argparse.Namespace) -> Asked:
+    return Asked(
+        problem=options.problem,
+        contiguity=options.contiguous,
+        communication=options.communication,
+        accelerators=options.devices,
+        cpus=options.cpus,
+        memory=bytes_of(options.memory, "--memory"),
+        transfer_unit=options.transfer_unit,
+    )

@@ -1,0 +1,203 @@
+"""Engines for placements: each answers a question, and all are judged in one way."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from crossflow.arrays import Index
+from formulation.model import violations
+from formulation.placement.assignment import Machine, assignment_model, device_of_blocks, values_at
+from formulation.placement.blocks import Blocks, blocks_of
+from formulation.placement.stages import Stages, stage_of, stages_model
+from formulation.placement.stages import values_at as stage_values_at
+from formulation.rounding import real
+from instances.placement.graph import PlacementQuestion
+from instances.placement.question import too_large
+from solvers.backends import backend
+from solvers.backends.answer import Answer, Event, Spend
+from solvers.certify import Limits
+from solvers.objective import RefusedError
+from solvers.placement.anneal import annealed
+from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
+from solvers.placement.judge import judge
+from solvers.placement.portfolio import Known, solved_together
+from solvers.placement.rivals import rivals_of
+from solvers.placement.search import staged_start
+from solvers.watching import Progress, Watch
+
+Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
+_WORKERS = 2
+_ANNEALING = 0.15
+"""Share of the time limit after which annealing ends."""
+_MOVES, _MOVES_A_BLOCK = 200_000, 2_000
+
+
+def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+    """Stages along many orders, then the integer model of all stages, solved by CP-SAT."""
+    began = monotonic()
+    reasons = too_large(question)
+    found = Found(None, float("inf"), "counting", reasons=reasons) if reasons else _stages(question, limits, watch, began)
+    return certified(question, "stages", limits, began, found, lambda: rivals_of(question))
+
+
+def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
+    blocks = blocks_of(question.graph, staged=True)
+    start = staged_start(question, blocks)
+    known = None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
+    first = ((monotonic() - began, None if known is None else start.value, None),)
+    greatest = min(start.value, most(blocks))
+    overlapped = question.communication == "overlapped"
+    model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest)
+    hint = None if known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
+    spend = Spend(
+        seconds=max(limits.seconds - (monotonic() - began), 0.0),
+        gap=max(limits.gap - LEAST_GAP, 0.0),
+        workers=_WORKERS,
+        seed=limits.seed,
+        hint=hint,
+        watch=_shown(watch, model, start.value),
+    )
+    answer = backend("cpsat")(model.model, spend)
+    return _found(question, blocks, model, answer, known, first)
+
+
+def _found(
+    question: PlacementQuestion,
+    blocks: Blocks,
+    model: Stages,
+    answer: Answer,
+    known: Index | None,
+    first: tuple[tuple[float, float | None, float | None], ...],
+) -> Found:
+    quantum = model.figures.quantum
+    offset = first[-1][0]
+    trace = [(event.seconds + offset, _real(event.value, quantum), _real(event.bound, quantum)) for event in answer.trace]
+    if answer.status == "INFEASIBLE":
+        return Found(None, float("inf"), answer.solver, reasons=("no stages keep the memory of every accelerator",), trace=first)
+    device_of = known
+    if answer.values is not None:
+        kinds = [bool(answer.values[variable]) for variable in model.cpu]
+        device_of = devices_of(question, blocks, stage_of(model, answer.values), kinds)
+    bound = None if answer.bound is None else real(answer.bound, quantum)
+    stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
+    return Found(device_of, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, trace=(*first, *trace))
+
+
+def most(blocks: Blocks) -> float:
+    """No device of a placement that keeps the rules is busier than this."""
+    finite = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    return float(np.maximum(finite, blocks.cpu_time).sum() + blocks.transfer.sum()) * (1.0 + 1e-9) + 1e-9
+
+
+def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Index:
+    """The device of every node, from the stage of every block and the kind of every stage."""
+    accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
+    device = [next(cpus) if kind else next(accelerators) for kind in kinds]
+    return np.array([device[stage[block]] for block in blocks.block_of.tolist()], np.int64)
+
+
+def _kinds(question: PlacementQuestion, cpu: Sequence[bool]) -> list[bool]:
+    """Kinds of all stages: those that are used, and idle ones for the other devices."""
+    left = question.cpus - sum(cpu)
+    idle = len(question.devices) - len(cpu) - left
+    return [*cpu, *[True] * left, *[False] * idle]
+
+
+def _shown(watch: Watch, model: Stages, known: float) -> Callable[[Event], bool]:
+    def show(event: Event) -> bool:
+        best = _real(event.value, model.figures.quantum)
+        best = min((value for value in (best, known) if value is not None), default=None)
+        watch(Progress("stages", best if best != float("inf") else None, _real(event.bound, model.figures.quantum)))
+        return False
+
+    return show
+
+
+def _real(quanta: int | None, quantum: float) -> float | None:
+    return None if quanta is None else real(quanta, quantum)
+
+
+def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+    """Any blocks on any device, or convex devices: HiGHS and CP-SAT on one model, from the best stages."""
+    began = monotonic()
+    reasons = too_large(question)
+    if reasons:
+        return certified(question, "portfolio", limits, began, Found(None, float("inf"), "counting", reasons=reasons))
+    near = replace(limits, gap=max(limits.gap, COARSE_GAP))
+    return certified(question, "portfolio", near, began, _portfolio(question, near, watch, began), lambda: rivals_of(question))
+
+
+def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
+    convex = question.contiguity == "convex"
+    blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
+    known = _annealed(question, blocks, machine, limits, began)
+    value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
+    model = assignment_model(blocks, machine, value)
+    hint = None
+    if known is not None:
+        device = np.zeros(len(blocks), np.int64)
+        device[blocks.block_of] = known
+        hint = values_at(model, blocks, machine, device.tolist())
+        hint = None if violations(model.model, hint) else hint
+    quantum = model.figures.quantum
+
+    def show(state: Known) -> None:
+        watch(Progress("HiGHS and CP-SAT", _real(state.value, quantum), _real(state.bound, quantum)))
+
+    seconds = max(limits.seconds - (monotonic() - began), 0.0)
+    end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+    trace = tuple((at, _real(found, quantum), _real(bound, quantum)) for at, found, bound in end.trace)
+    if end.bound is None:
+        return Found(None, float("inf"), " and ".join(end.solvers), reasons=("no placement keeps the memory of every accelerator",))
+    device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
+    best = _better(question, known, device_of)
+    return Found(
+        best, real(end.bound, quantum), f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms", end.stopped, trace=trace
+    )
+
+
+def _better(question: PlacementQuestion, one: Index | None, other: Index | None) -> Index | None:
+    """The better of two placements in the judge's eyes."""
+    if one is None or other is None:
+        return other if one is None else one
+    verdict = judge(question, other)
+    return other if verdict.accepted and verdict.value <= judge(question, one).value else one
+
+
+def _annealed(question: PlacementQuestion, blocks: Blocks, machine: Machine, limits: Limits, began: float) -> Index | None:
+    """The best stages, and from there what annealing makes of them where devices need not be convex."""
+    known = _staged_devices(question)
+    if known is None or machine.convex:
+        return known
+    device = np.zeros(len(blocks), np.int64)
+    device[blocks.block_of] = known
+    deadline = began + _ANNEALING * limits.seconds
+    better = annealed(blocks, machine, device.tolist(), min(_MOVES, _MOVES_A_BLOCK * len(blocks)), limits.seed, deadline)
+    return _better(question, known, np.array(better, np.int64)[blocks.block_of])
+
+
+def _staged_devices(question: PlacementQuestion) -> Index | None:
+    """The best stages along some orders: they are convex, and a placement without contiguity too."""
+    blocks = blocks_of(question.graph, staged=True)
+    start = staged_start(question, blocks)
+    return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
+
+
+def machine_of(question: PlacementQuestion) -> Machine:
+    """What blocks are put on, as the model takes it."""
+    overlapped, convex = question.communication == "overlapped", question.contiguity == "convex"
+    return Machine(question.accelerators, question.cpus, question.memory, overlapped, convex)
+
+
+ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages}
+BY_CONTIGUITY = {"stages": "stages", "convex": "portfolio", "no": "portfolio"}
+
+
+def answered(question: PlacementQuestion, engine: str, limits: Limits, watch: Watch) -> PlacementResult:
+    """The answer of an engine; `auto` is the one for the contiguity that is asked."""
+    fitting = BY_CONTIGUITY[question.contiguity]
+    if engine not in {"auto", fitting}:
+        raise RefusedError(f"the engine {engine} does not answer --contiguous {question.contiguity}; take {fitting}, or none")
+    return ENGINES[fitting](question, limits, watch)

@@ -1,0 +1,57 @@
+"""What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from crossflow.arrays import Index
+from formulation.placement.blocks import Blocks, blocks_of
+from instances.placement.graph import PlacementQuestion
+from solvers.placement.answer import RivalPlacement
+from solvers.placement.intervals import best_stages
+from solvers.placement.judge import judge
+
+Rule = Callable[[PlacementQuestion, Blocks], Index | None]
+
+
+def one_device(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+    """Everything on the first accelerator."""
+    del blocks
+    return np.zeros(len(question.graph), np.int64) if question.accelerators else None
+
+
+def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+    """Along the order of the graph as many blocks to a stage as make its work an equal share."""
+    if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
+        return None
+    total = float(blocks.accelerator_time.sum())
+    middle = np.cumsum(blocks.accelerator_time) - blocks.accelerator_time / 2.0
+    stage = np.minimum((middle / max(total, 1e-300) * question.accelerators).astype(np.int64), question.accelerators - 1)
+    return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
+
+
+def one_order(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+    """The best stages along the topological order that the graph comes in."""
+    overlapped = question.communication == "overlapped"
+    found = best_stages(blocks, np.arange(len(blocks)), question.accelerators, question.cpus, question.memory, overlapped)
+    if found.value == float("inf"):
+        return None
+    accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
+    device = np.array([next(cpus) if kind else next(accelerators) for kind in found.cpu], np.int64)
+    return np.asarray(device[np.array(found.stage)[blocks.block_of]])
+
+
+RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages, "one order": one_order}
+
+
+def rivals_of(question: PlacementQuestion) -> tuple[RivalPlacement, ...]:
+    """Every rule's value, or why it has none."""
+    blocks = blocks_of(question.graph, staged=True)
+    return tuple(_rival(question, name, rule(question, blocks)) for name, rule in RULES.items())
+
+
+def _rival(question: PlacementQuestion, name: str, device_of: Index | None) -> RivalPlacement:
+    if device_of is None:
+        return RivalPlacement(name, None, "finds no placement")
+    verdict = judge(question, device_of)
+    return RivalPlacement(name, None if verdict.violations else verdict.value, verdict.violations[0] if verdict.violations else "")
