@@ -9,8 +9,9 @@ from instances.instance import Instance, Portfolio
 from reports.counts import counts_answer
 from solvers.certify import Limits
 from solvers.counts.engine import solve_counts
-from solvers.counts.result import CountsResult, question
+from solvers.counts.result import CountsResult
 from solvers.files import deliver
+from solvers.objective import UNITS
 from solvers.progress import logged, progress_on
 from solvers.several.command import size_of, solve_several
 from solvers.several.result import JointResult
@@ -23,7 +24,7 @@ def solve_open(options: argparse.Namespace, asked: Portfolio | Counted, limits: 
     if options.pareto:
         message = f"a front is found for one number of devices at a time (say --set cluster.devices={asked.counts[-1]})"
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "cluster.devices", message)])
-    with progress_on(sys.stderr, str(question(asked)["unit"])) as shown, logged(shown, options.log) as watch:
+    with progress_on(sys.stderr, UNITS[asked.parts[0].objective]) as shown, logged(shown, options.log) as watch:
         result = solve_counts(asked, options.engine, limits, watch)
     deliver(options, result, lambda: counts_answer(result))
     return result
