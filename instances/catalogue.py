@@ -265,9 +265,12 @@ class TechnologyEntry:
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
 
     def __post_init__(self) -> None:
         check_constants("efficiency", self.efficiency)
+        if self.efficiency and self.constants is not None:
+            raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
 
 
 @dataclass(frozen=True, slots=True)

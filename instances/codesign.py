@@ -23,7 +23,9 @@ from instances.quantities import (
 )
 from instances.schema import Bounds, Choice, Doc
 
-Objective = Literal["step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power"]
+Objective = Literal[
+    "step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power", "devices"
+]
 Degrees = CountChoice | Literal["divisors"]
 
 
@@ -68,13 +70,19 @@ class HostSection:
 class ClusterSection:
     """How many devices there are and how the network joins them."""
 
-    devices: Positive
+    devices: Annotated[CountChoice, Doc("how many; of several numbers the best is asked for")]
     devices_per_node: Annotated[Positive | None, Doc("devices on the innermost network level")] = None
     devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
     node: LinkSection = LinkSection()
     pod: LinkSection = LinkSection()
     cluster: LinkSection = LinkSection()
     host: HostSection | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of devices of a question that asks for one."""
+        [number] = self.devices
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ class TechnologySection:
     logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
     memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
     network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
+    constants: Annotated[str | None, Doc("the device of `crossopt list hardware` whose fitted constants a chip is priced by")] = None
 
 
 @dataclass(frozen=True, slots=True)

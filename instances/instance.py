@@ -31,6 +31,8 @@ class FreeHardware:
     reserved_memory: float
     host: Memory | None
     efficiency: Efficiency
+    variants: tuple[Efficiency, ...]
+    """Other sets of constants that may hold, the optimistic and the pessimistic one; none where nothing was fitted."""
     levels: tuple[str, ...]
     """Which of the links, `intra` and `inter`, each network level uses."""
     overrides: tuple[Link | None, ...]

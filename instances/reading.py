@@ -26,9 +26,10 @@ from instances.constants import CONSTANTS, constant_fault
 from instances.document import Fault, InstanceError, Node, fault_at, read_file, read_text
 from instances.huggingface import read_config
 from instances.instance import FreeHardware, Instance, Portfolio
+from instances.open_devices import FEWEST, refuse_open_devices
 from instances.own_files import inlined_files
 from instances.plan_choices import Report, plan_options
-from instances.registry import build_device, build_technology, device_given, efficiency_with, parts_of, technology_given
+from instances.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
 from instances.schema import read_as
 from instances.settings import laid_over, with_setting
 from instances.several import Hearing, questions_of, sections
@@ -101,6 +102,7 @@ def _asked(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Ins
     file, folder = read_as(CodesignFile, root, faults), Path(source).parent
     asked: Instance | Portfolio | None = None
     if file is not None:
+        refuse_open_devices(file, root, source, settings)
 
         def report(path: str, message: str) -> None:
             faults.append(fault_at(root, path, message))
@@ -171,8 +173,10 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
         document=document,
     )
     _check_size(instance, report)
-    if file.objective == "worst_step_time" and not (isinstance(hardware, Hardware) and hardware.variants):
-        remedy = "such as hardware: a100-80g, without a section `efficiency`"
+    if file.objective == FEWEST:
+        report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
+    if file.objective == "worst_step_time" and not hardware.variants:
+        remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
 
@@ -183,8 +187,8 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     if (file.technology is None) == (file.hardware is None):
         given = "neither" if file.technology is None else "both"
         faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
-    if file.cluster.devices > _LARGEST_CLUSTER:
-        faults.append(("cluster.devices", f"{file.cluster.devices} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
+    if file.cluster.number > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
@@ -230,15 +234,15 @@ def _under(section: str, path: str) -> str:
 def _levels(file: CodesignFile, report: Report) -> tuple[tuple[str, ...], Cluster | None]:
     """Names and sizes of the network levels that join more devices than the one inside."""
     section = file.cluster
-    per_node = min(section.devices_per_node or _usual_node(file), section.devices)
+    per_node = min(section.devices_per_node or _usual_node(file), section.number)
     sizes = [("node", per_node), *([("pod", section.devices_per_pod)] if section.devices_per_pod else [])]
-    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.devices:
+    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.number:
         report(
-            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.devices})"
+            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.number})"
         )
         return (), None
     kept: list[tuple[str, int]] = []
-    for name, size in [*sizes, ("cluster", section.devices)]:
+    for name, size in [*sizes, ("cluster", section.number)]:
         if size > (kept[-1][1] if kept else 1):
             kept.append((name, size))
     kept = kept or [("node", 1)]
@@ -247,7 +251,7 @@ def _levels(file: CodesignFile, report: Report) -> tuple[tuple[str, ...], Cluste
             place = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
             report(place, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
             return (), None
-    return tuple(name for name, _ in kept), Cluster(section.devices, tuple(size for _, size in kept))
+    return tuple(name for name, _ in kept), Cluster(section.number, tuple(size for _, size in kept))
 
 
 def _usual_node(file: CodesignFile) -> int:
@@ -310,6 +314,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
         technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
+        usual, variants = constants_of(entry, name, section.constants)
     except ValueError as error:
         report("technology", str(error))
         return None
@@ -327,7 +332,8 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         idle_share=entry.idle_share,
         reserved_memory=entry.reserved_memory,
         host=_host(file.cluster),
-        efficiency=_efficiency(efficiency_with(entry.efficiency), file.efficiency, report),
+        efficiency=_efficiency(usual, file.efficiency, report),
+        variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),

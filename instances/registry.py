@@ -185,9 +185,30 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         package_area=entry.package_area,
         reserved_memory=entry.reserved_memory,
         efficiency=efficiency_with(entry.efficiency),
-        variants=tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other),
+        variants=_variants(entry),
         error=entry.calibration.error if entry.calibration else None,
     )
+
+
+def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> tuple[Efficiency, tuple[Efficiency, ...]]:
+    """The constants of a technology's chips, and the optimistic and pessimistic ones: those of the device that the question names, or
+    else the entry; without any device the entry's own alone. They are of one fit, so that a technology with constants of its own has none.
+    """
+    fitted = entry.constants if device_name is None else device_name
+    if fitted is None:
+        return efficiency_with(entry.efficiency), ()
+    if entry.efficiency:
+        raise ValueError(f"{name} has constants of its own, with which those of {fitted} do not go together (remove `constants`)")
+    given = device(fitted)
+    if not (variants := _variants(given)):
+        others = ", ".join(other for other in names("hardware") if _variants(device(other)))
+        raise ValueError(f"{fitted} has no optimistic and pessimistic constants (one of {others})")
+    return efficiency_with(given.efficiency), variants
+
+
+def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
+    """The optimistic and the pessimistic constants; what they do not name is as in the central ones."""
+    return tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other)
 
 
 def links_of(network: NetworkEntry, levels: int) -> tuple[Link, ...]:

@@ -247,7 +247,7 @@ def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
     """The device that an architecture on such a die makes, with the links of each network level."""
     device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
     links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host)
+    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host, variants=free.variants)
 
 
 def _sum(areas: Parts) -> Real:

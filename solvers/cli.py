@@ -98,11 +98,11 @@ def _solve(options: argparse.Namespace) -> int:
 
         placed = solve_placement(options)
         return _code(placed.status, options.strict and not placed.proved)
-    from instances.instance import Portfolio  # noqa: PLC0415
-    from instances.reading import read_asked  # noqa: PLC0415
+    from instances.counts import read_open  # noqa: PLC0415
+    from instances.instance import Instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
     from solvers.engines import ENGINES  # noqa: PLC0415
-    from solvers.files import text_of, write_whole  # noqa: PLC0415
+    from solvers.files import deliver  # noqa: PLC0415
     from solvers.limits import limits_of  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import logged, progress_on  # noqa: PLC0415
@@ -115,22 +115,17 @@ def _solve(options: argparse.Namespace) -> int:
         usage(str(error))
     check_target(options.out)
     spare_question(options.out, options.file)
-    instance = read_asked(question_path(options.file), tuple(options.settings), options.workload)
-    if isinstance(instance, Portfolio):
-        from solvers.several.command import solve_several  # noqa: PLC0415
+    instance = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    if not isinstance(instance, Instance):
+        from solvers.counts.command import solve_open  # noqa: PLC0415
 
-        joint = solve_several(options, instance, limits)
-        return _code(joint.status, options.strict and not joint.proved)
+        found = solve_open(options, instance, limits)
+        return _code(found.status, options.strict and not found.proved)
     if options.pareto:
         return _pareto(options, instance, limits)
     with progress_on(sys.stderr, UNITS[instance.objective]) as shown, logged(shown, options.log) as watch:
         result = ENGINES[options.engine](instance, limits, watch)
-    text = text_of(result) if options.json or options.out else ""
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else answer(result))
+    deliver(options, result, lambda: answer(result))
     return _code(result.status, options.strict and not result.proved)
 
 
@@ -168,11 +163,11 @@ def _code(status: str, unproved: bool) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from instances.reading import read_asked  # noqa: PLC0415
-    from solvers.several.command import size_of  # noqa: PLC0415
+    from instances.counts import read_open  # noqa: PLC0415
+    from solvers.counts.command import size_in_words  # noqa: PLC0415
 
-    asked = read_asked(question_path(options.file), tuple(options.settings), options.workload)
-    sys.stdout.write(f"{options.file}: a sound question: {size_of(asked)}\n")
+    asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
     return ANSWERED
 
 
@@ -193,7 +188,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from solvers.files import kind_of, read_as, read_result  # noqa: PLC0415
+    from solvers.files import kind_of, read_any, read_as  # noqa: PLC0415
 
     if kind_of(options.file) == "placement":
         from solvers.placement.answer import from_json  # noqa: PLC0415
@@ -201,12 +196,12 @@ def _check(options: argparse.Namespace) -> int:
 
         report = check(read_as(options.file, from_json))
     else:
+        from solvers.counts.check import check_open  # noqa: PLC0415
         from solvers.progress import progress_on  # noqa: PLC0415
-        from solvers.several.check import check_any  # noqa: PLC0415
 
-        result = read_result(options.file)
+        result = read_any(options.file)
         with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-            report = check_any(result, watch, options.cross_check)
+            report = check_open(result, watch, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:

@@ -4,12 +4,15 @@ import errno
 import json
 import os
 import stat
+import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from instances.document import Fault, InstanceError
+from solvers.counts.result import CountsResult, counts_from_json
 from solvers.result import Result, to_json
 from solvers.several.result import JointResult, any_from_json
 
@@ -18,9 +21,19 @@ T = TypeVar("T")
 _LARGEST = 64 << 20
 
 
-def text_of(result: Result | JointResult) -> str:
+def text_of(result: Result | JointResult | CountsResult) -> str:
     """The result as JSON text, in signs that every terminal and pipe can carry."""
     return json.dumps(to_json(result), indent=2, allow_nan=False) + "\n"
+
+
+def deliver(options: Namespace, result: Result | JointResult | CountsResult, words: Callable[[], str]) -> None:
+    """Print an answer, in words or as JSON, and write it to the file that the options name."""
+    text = text_of(result) if options.json or options.out else ""
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if options.json or str(options.out) == "-" else words())
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -63,7 +76,16 @@ def check_writable(path: Path) -> None:
 
 def read_result(path: Path) -> Result | JointResult:
     """The result in a file, about one workload or several; an InstanceError in one sentence if there is none."""
-    return read_as(path, any_from_json)
+    result = read_any(path)
+    if isinstance(result, CountsResult):
+        remedy = "solve one of them on its own: --set cluster.devices=NUMBER --set objective=step_time, or another objective"
+        raise _unreadable(path, f"here are answers for several numbers of devices, and one is needed ({remedy})")
+    return result
+
+
+def read_any(path: Path) -> Result | JointResult | CountsResult:
+    """The same, or the result about several numbers of devices."""
+    return read_as(path, lambda data: counts_from_json(data) if isinstance(data, dict) and "answers" in data else any_from_json(data))
 
 
 def kind_of(path: Path) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from crossflow.evaluate import Evaluation
 
 if TYPE_CHECKING:
+    from solvers.counts.result import CountsResult
     from solvers.several.result import JointResult
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
@@ -147,7 +148,7 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def to_json(result: "Result | JointResult") -> dict[str, Any]:
+def to_json(result: "Result | JointResult | CountsResult") -> dict[str, Any]:
     """The result as plain data."""
     return {"format": FORMAT, **asdict(result)}
 

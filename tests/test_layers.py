@@ -28,6 +28,8 @@ ALSO = {
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},
     "solvers/several/command.py": {"reports.several"},
+    "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
+    "solvers/counts/command.py": {"reports.counts"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

@@ -11,7 +11,7 @@ from instances.reading import asked_in, read_question
 from instances.space import combinations, hardware_points
 from reports.several import several_answer
 from solvers.certify import Limits
-from solvers.files import text_of, write_whole
+from solvers.files import deliver
 from solvers.progress import logged, progress_on
 from solvers.result import Result
 from solvers.several.engines import ENGINES, question
@@ -26,12 +26,7 @@ def solve_several(options: argparse.Namespace, portfolio: Portfolio, limits: Lim
         raise _refusal(portfolio, f"a front is found for one workload at a time ({_NAME})")
     with progress_on(sys.stderr, str(question(portfolio)["unit"])) as shown, logged(shown, options.log) as watch:
         result = ENGINES[options.engine](portfolio, limits, watch)
-    text = text_of(result) if options.json or options.out else ""
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else several_answer(result))
+    deliver(options, result, lambda: several_answer(result))
     return result
 
 

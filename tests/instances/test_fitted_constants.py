@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from crossflow.hardware import Hardware
+from crossflow.hardware import Efficiency, Hardware
 from instances import registry
 from instances.document import InstanceError
+from instances.instance import FreeHardware
 from instances.reading import read_instance
-from instances.registry import build_device, device, efficiency_with
+from instances.registry import build_device, constants_of, device, efficiency_with, technology
+from instances.space import devices
 from tests.paths import INSTANCES
+from tests.questions import TINY_FREE, ask
 
 
 def test_a_device_has_its_optimistic_and_its_pessimistic_constants_and_the_error_of_its_calibration() -> None:
@@ -84,3 +87,51 @@ def test_a_constant_that_a_question_gives_leaves_no_other_sets_and_no_error_to_s
     assert (len(usual.variants), given.variants) == (2, ())
     assert (given.efficiency, given.error) == (replace(usual.efficiency, matrix=0.66), None)
     assert usual.error == build_device(device("a100-80g"), "a100-80g", "bf16", 1).error
+
+
+FITTED = "technology={base: accelerator-7nm, constants: a100-80g}"
+
+
+def free(*settings: str) -> FreeHardware:
+    hardware = ask(TINY_FREE, *settings).hardware
+    assert isinstance(hardware, FreeHardware)
+    return hardware
+
+
+def test_chips_of_a_technology_take_all_three_sets_of_the_device_that_the_question_names() -> None:
+    fitted = build_device(device("a100-80g"), "a100-80g", "bf16", 1)
+    usual, named = free(), free(FITTED)
+    assert (usual.efficiency, usual.variants) == (Efficiency(), ()), "without a device the defaults, and nothing tells how far they are off"
+    assert (named.efficiency, named.variants) == (fitted.efficiency, fitted.variants)
+    chips = devices(ask(TINY_FREE, FITTED), 4, 12).hardware
+    assert (chips.efficiency, chips.variants, chips.error) == (fitted.efficiency, fitted.variants, None), (
+        "nothing was fitted to these chips"
+    )
+
+
+def test_a_technology_of_the_users_own_may_name_the_device_itself() -> None:
+    entry = replace(technology("accelerator-7nm"), constants="a100-80g")
+    assert constants_of(entry, "mine", None) == (free(FITTED).efficiency, free(FITTED).variants)
+    with pytest.raises(ValueError, match="efficiency and constants are both given"):
+        replace(entry, efficiency={"matrix": 0.7})
+
+
+def test_a_constant_that_a_question_gives_leaves_chips_without_other_sets_too() -> None:
+    given = free(FITTED, "efficiency={matrix: 0.66}")
+    assert (given.efficiency, given.variants) == (replace(free(FITTED).efficiency, matrix=0.66), ())
+
+
+@pytest.mark.parametrize(
+    ("technology", "message"),
+    [
+        ("{base: accelerator-7nm, constants: a100-80}", "'a100-80' is no known device (did you mean 'a100-80g'?"),
+        (
+            "{base: accelerator-7nm, constants: v100-32g}",
+            "v100-32g has no optimistic and pessimistic constants (one of a100-40g, a100-80g,",
+        ),
+        ("{base: v100-class, logic: 7nm, constants: a100-80g}", "v100-class has constants of its own, with which those of a100-80g do not"),
+    ],
+)
+def test_a_device_whose_constants_a_technology_cannot_take_is_refused(technology: str, message: str) -> None:
+    with pytest.raises(InstanceError, match=re.escape(message)):
+        ask(TINY_FREE, f"technology={technology}")

@@ -84,7 +84,7 @@ REFUSED = [
         "devices: 8388608",
         "3:20: cluster.devices: 8388608 devices are more than the 4194304 that a question may have",
     ),
-    (FIXED, "devices: 16, ", "", "3:10: cluster.devices: this key is missing, a whole number is needed"),
+    (FIXED, "devices: 16, ", "", "3:10: cluster.devices: this key is missing, a whole number, a list or a range is needed"),
     (
         FIXED,
         "{devices: 16",

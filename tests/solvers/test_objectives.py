@@ -7,23 +7,25 @@ import pytest
 from crossflow.hardware import variants_of
 from crossflow.plan import Plan, Plans, plan_at, table
 from instances.document import InstanceError
-from instances.instance import Instance
+from instances.instance import FreeHardware, Instance
 from instances.reading import read_instance
 from instances.space import devices, hardware_points, plan_blocks
 from solvers import exhaustive
-from solvers.boxes import search
+from solvers.boxes import reread, search
 from solvers.branch import Spend
 from solvers.certify import Limits
 from solvers.check import check
 from solvers.cli import main
 from solvers.designs import Candidate, design_of
 from solvers.engines import auto, boxes
+from solvers.engines import exhaustive as exhaustive_engine
 from solvers.objective import OBJECTIVES
 from solvers.pareto import front
 from solvers.pricing import price
 from solvers.verify import verify
 from tests.paths import INSTANCES
 from tests.questions import TINY_FREE, ask, random_question
+from tests.wide_questions import wide_text
 
 TINY = str(INSTANCES / "tiny.yaml")
 NEW = ("rated_energy_per_token", "die_area", "power")
@@ -82,8 +84,56 @@ def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
 
 
 def test_a_robust_question_needs_a_device_with_several_sets_of_constants() -> None:
-    with pytest.raises(InstanceError, match="needs a device that has them"):
+    with pytest.raises(
+        InstanceError, match=r"needs a device that has them \(such as .* or technology: {base: accelerator-7nm, constants: "
+    ):
         ask(TINY_FREE, "objective=worst_step_time")
+    ask(TINY_FREE, *ROBUST)
+    with pytest.raises(InstanceError, match="without a section `efficiency`"):
+        ask(TINY_FREE, *ROBUST, "efficiency={matrix: 0.7}")
+
+
+ROBUST = ("technology={base: accelerator-7nm, constants: a100-80g}", "objective=worst_step_time")
+
+
+def test_the_worst_step_time_of_a_free_chip_is_that_of_the_slowest_constants_on_the_best_chip_for_it() -> None:
+    """Against every design by hand, each set of constants a question of its own."""
+    instance = ask(TINY_FREE, *ROBUST)
+    free = instance.hardware
+    assert isinstance(free, FreeHardware)
+    sets = [replace(instance, hardware=replace(free, efficiency=one, variants=())) for one in (free.efficiency, *free.variants)]
+    points = [point for point in range(hardware_points(instance)) if not devices(instance, point, point + 1).unbuilt]
+    plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
+    worst = [
+        max(verdict.evaluation.step_time for verdict in verdicts)
+        for point in points
+        for plan in plans
+        for verdicts in ([verify(asked, Candidate(point, plan)) for asked in sets],)
+        if verdicts[0].accepted
+    ]
+    for engine in (exhaustive_engine, boxes):
+        result = engine(instance, Limits(), silent)
+        assert (result.status, result.value, result.bound) == ("OPTIMAL", min(worst), min(worst))
+        assert result.evaluation is not None
+        assert result.evaluation["likely"][1] == result.value > result.evaluation["step_time"] > result.evaluation["likely"][0]
+        assert check(result, silent).accepted
+
+
+def robust_question(seed: int) -> Instance:
+    """A question with many choices of the chip, its technology with the constants of a device."""
+    return ask(wide_text(seed, choices=6, options=3), "technology.constants=a100-80g", "objective=worst_step_time")
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)][:20])
+def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seed: int) -> None:
+    instance = timed(robust_question(seed), 1.0 + 0.15 * (seed % 4))
+    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    assert one.value == other.value
+    if one.best is not None:
+        verdict = verify(instance, one.best)
+        assert verdict.accepted
+        assert verdict.value == one.value == verdict.evaluation.likely[1]
+        assert reread(instance, one.cuts, one.value or 0.0).faults == ()
 
 
 def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> None:

@@ -1,0 +1,46 @@
+"""Checks a saved answer about several numbers of devices without believing any of it: each answer, and what follows from them together."""
+
+from dataclasses import fields
+
+from instances.counts import Counted, open_in
+from instances.document import InstanceError
+from solvers.check import Report, check_answer, differences, short
+from solvers.counts.result import CountsResult, question, together
+from solvers.result import Result
+from solvers.several.check import check_any
+from solvers.several.result import JointResult
+from solvers.watching import Watch
+
+
+def check_open(result: Result | JointResult | CountsResult, watch: Watch, cross_check: bool = False) -> Report:
+    """Everything a result says, said again from the question alone."""
+    if not isinstance(result, CountsResult):
+        return check_any(result, watch, cross_check)
+    try:
+        asked = open_in(result.instance)
+    except InstanceError as error:
+        return Report((), (f"the question in the result cannot be read: {error}",))
+    if not isinstance(asked, Counted):
+        return Report((), ("the question has one number of devices and the answer several",))
+    return _check(result, asked, watch, cross_check)
+
+
+def _check(result: CountsResult, asked: Counted, watch: Watch, cross_check: bool) -> Report:
+    checked, refused = ["the question was read anew"], differences("instance", question(asked), result.instance)
+    if len(result.answers) > len(asked.counts):
+        refused.append(f"there are {len(result.answers)} answers about {len(asked.counts)} numbers of devices")
+    if not refused:
+        refused += _differing(together(asked, result.answers), result)
+    for count, part, answer in zip(asked.counts, asked.parts, result.answers, strict=False):
+        if refused:
+            break
+        report = check_answer(answer, part, watch, cross_check)
+        checked += [f"{count} devices: {line}" for line in report.checked[1:]]
+        refused += [f"{count} devices: {line}" for line in report.refused]
+    return Report(tuple(checked), tuple(refused))
+
+
+def _differing(true: CountsResult, said: CountsResult) -> list[str]:
+    """What does not follow from the answers."""
+    pairs = ((field.name, getattr(true, field.name), getattr(said, field.name)) for field in fields(CountsResult))
+    return [f"{name}: {short(one)} follows, the result says {short(other)}" for name, one, other in pairs if one != other]
