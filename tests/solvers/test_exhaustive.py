@@ -180,7 +180,7 @@ def test_the_size_of_the_blocks_does_not_matter(
     name: str, prices: int, points: int, combinations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = search(QUESTIONS[name], silent)
-    monkeypatch.setattr(engine, "_PRICES", prices)
+    monkeypatch.setattr(engine, "PRICES", prices)
     monkeypatch.setattr(engine, "_POINTS", points)
     monkeypatch.setattr(space, "_COMBINATIONS", combinations)
     monkeypatch.setattr(space, "_KERNEL_COMBINATIONS", combinations)
