@@ -119,7 +119,11 @@ def deepspeed(model: Transformer, plan: Plan) -> Launch:
     missing += [f"tensor parallelism of {plan.tensor} comes with the model's layers (Megatron-DeepSpeed)"] if plan.tensor > 1 else []
     missing += [f"context parallelism of {plan.context} comes with the model's attention"] if plan.context > 1 else []
     missing += [f"{plan.recompute} recomputation is switched on in the model's code"] if plan.recompute != "none" else []
-    missing += ["activations go to the host by `cpu_checkpointing`"] if "activations" in offloaded(plan) else []
+    missing += (
+        ["its cpu_checkpointing takes what recomputation starts from to the host, not all that is kept"]
+        if "activations" in offloaded(plan)
+        else []
+    )
     return Launch(settings, (*missing, *_placed(plan)))
 
 

@@ -1,6 +1,7 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
 import re
+from decimal import ROUND_FLOOR, Decimal
 from itertools import groupby
 from textwrap import wrap
 from typing import Any
@@ -71,7 +72,9 @@ def _distance(result: Result, bound: float | None) -> str:
 
 
 def _provers(results: list[Result]) -> str:
-    return ", ".join(sorted({result.proved_by for result in results if result.proved_by}))
+    """Who proved the best bound of all, or that there is no design."""
+    best = max((result.bound for result in results if result.bound is not None), default=None)
+    return ", ".join(sorted({result.proved_by for result in results if result.proved_by and result.bound == best}))
 
 
 def _headline(result: Result) -> list[str]:
@@ -81,7 +84,8 @@ def _headline(result: Result) -> list[str]:
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
         return wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
-    return wrapped(label, f"{_size(result)}, proved in {seconds_of(result.seconds)} by {result.engine}")
+    near = "" if result.status != "FEASIBLE" else f" within {result.gap_asked:.2%}"
+    return wrapped(label, f"{_size(result)}, proved{near} in {seconds_of(result.seconds)} by {result.engine}")
 
 
 def _size(result: Result) -> str:
@@ -249,15 +253,24 @@ def _certificate(result: Result) -> list[str]:
     if result.bound is None:
         return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
     if not result.proved:
-        words = f"a better design may exist, but none below {result.bound:.6g} {unit}, by {result.proved_by}."
+        words = f"a better design may exist, but none below {lowered(result.bound)} {unit}, by {result.proved_by}."
         return [*wrapped("  ", words), *checks]
-    return [*wrapped("  ", f"certificate: no design of the question is below {result.bound:.6g} {unit}, by {result.proved_by}."), *checks]
+    words = f"certificate: no design of the question is below {lowered(result.bound)} {unit}, by {result.proved_by}."
+    return [*wrapped("  ", words), *checks]
+
+
+def lowered(bound: float) -> str:
+    """A bound with six digits, and never more than it is."""
+    exact = Decimal(bound)
+    place = Decimal(1).scaleb(exact.adjusted() - 5) if bound else Decimal(1)
+    return f"{float(exact.quantize(place, ROUND_FLOOR)):.6g}"
 
 
 def _no_design(result: Result) -> str:
     name = result.instance["name"]
     if result.status != "INFEASIBLE":
-        return f"{name}: no design found ({result.engine}: {result.stopped})\n"
+        why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
+        return f"{name}: no design found ({why})\n"
     proof = f"no design of the question keeps every limit, proved in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
@@ -273,7 +286,8 @@ def _conflict(conflict: Conflict) -> str:
         return f"  {conflict.limit}"
     if conflict.kept_by:
         return f"  {conflict.limit}: kept by {_designs(conflict.kept_by)}"
-    return f"  {conflict.limit}: no design keeps it; the least that any design needs is {conflict.least_share:.4g} times what there is"
+    who = "any design that keeps the other limits" if conflict.limit == "step time" else "any design"
+    return f"  {conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
 
 
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}

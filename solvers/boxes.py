@@ -100,6 +100,8 @@ class Survivors:
     """Those bounded below the start, and their bounds; none where the time was too short to look at all."""
     bounds: Array
     complete: bool
+    surveyed: bool = False
+    """Whether all families were looked at, so that `least` bounds every design, even where there was no time for their members."""
 
 
 def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
@@ -113,7 +115,7 @@ def survivors(instance: Instance, deadline: float, within: float | None = None) 
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
     start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
-    return _with_plans(instance, left, survey, deadline, within) if survey.complete else left
+    return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
 
 def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: float, within: float | None) -> Survivors:
@@ -151,9 +153,10 @@ def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     """The least design, or the best one found in time with a bound on all others."""
     began = monotonic()
     left = survivors(instance, spend.deadline)
-    first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.complete else None),)
+    first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
-        return _found(left, Search(left.root, left.start, stopped="time limit"), None, first)
+        bound = min(left.least, left.start.value) if left.surveyed else None
+        return _found(left, Search(left.root, left.start, stopped="time limit"), bound, first)
     searched = branch(instance, left.space, left.root, left.plans, left.bounds, left.start, watch, spend)
     offset = monotonic() - began
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))

@@ -56,7 +56,10 @@ def _failed(error: Exception) -> int:
             _leave_output()
         sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
         return INVALID
-    if type(error).__name__ in {"ModelError", "RefusedError", "SolverError"}:
+    if type(error).__name__ == "RefusedError":
+        sys.stderr.write(f"{error}\n")
+        return USAGE
+    if type(error).__name__ in {"ModelError", "SolverError"}:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":
@@ -130,28 +133,19 @@ def _solve(options: argparse.Namespace) -> int:
 
 
 def _pareto(options: argparse.Namespace, instance: "Instance", limits: "Limits") -> int:
-    import json  # noqa: PLC0415
-
     from reports.pareto import front_text  # noqa: PLC0415
-    from solvers.engines import ENGINES  # noqa: PLC0415
-    from solvers.files import write_whole  # noqa: PLC0415
-    from solvers.pareto import front  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
-    from solvers.result import to_json  # noqa: PLC0415
+    from solvers.fronts import front_in, front_json  # noqa: PLC0415
 
     first, _, second = options.pareto.partition(",")
-    with progress_on(sys.stderr, "") as watch:
-        try:
-            points = list(front(instance, first, second, options.points, lambda asked: ENGINES[options.engine](asked, limits, watch)))
-        except ValueError as error:
-            usage(f"--pareto {options.pareto}: {error}")
-    data = [{first: point.first, second: point.second, "result": to_json(point.result)} for point in points]
-    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    found = front_in(instance, options, limits)
+    text = front_json(first, second, found)
     if options.out and str(options.out) != "-":
+        from solvers.files import write_whole  # noqa: PLC0415
+
         write_whole(options.out, text)
-    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(instance.name, first, second, points))
-    proved = all(point.result.proved for point in points)
-    return _code("FEASIBLE" if points else "INFEASIBLE", options.strict and not proved)
+    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(instance.name, first, second, found))
+    none = "INFEASIBLE" if found.proved else "UNKNOWN"
+    return _code("FEASIBLE" if found.points else none, options.strict and not found.proved)
 
 
 def _code(status: str, unproved: bool) -> int:
@@ -195,6 +189,10 @@ def _check(options: argparse.Namespace) -> int:
         from solvers.placement.check import check  # noqa: PLC0415
 
         report = check(read_as(options.file, from_json))
+    elif kind_of(options.file) == "front":
+        from solvers.fronts import check_front  # noqa: PLC0415
+
+        report = check_front(options.file, options.cross_check)
     else:
         from solvers.counts.check import check_open  # noqa: PLC0415
         from solvers.progress import progress_on  # noqa: PLC0415
@@ -206,7 +204,8 @@ def _check(options: argparse.Namespace) -> int:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:
         sys.stdout.write(f"  REFUSED  {line}\n")
-    sys.stdout.write(f"{options.file}: {'accepted' if report.accepted else 'refused'}\n")
+    accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
+    sys.stdout.write(f"{options.file}: {accepted if report.accepted else 'refused'}\n")
     return ANSWERED if report.accepted else REFUSED
 
 

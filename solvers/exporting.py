@@ -20,7 +20,7 @@ def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
     for name, value in given.items():
         if value not in (None, []):
             raise ValueError(f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack} are printed")
-    if options.file.suffix in {".yaml", ".yml"}:
+    if options.file.suffix in {".yaml", ".yml"} or (not options.file.suffix and not options.file.exists()):
         raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
     instance, design = design_in(read_result(options.file), options.workload, options.file)
     if design is None:

@@ -3,14 +3,18 @@
     least A of all;  then least B among the designs with that A;  then least A with B below that;  and so on until there is none
 
 (epsilon-constraint; Haimes, Lasdon and Wismer 1971). A long front is thinned: the limit on B falls by at least an equal share of its range.
+Every question on the way is the first one with settings, so that each answer can be checked on its own.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
 from instances.instance import Instance
+from instances.reading import read_question
+from solvers.objective import UNITS
 from solvers.result import Result
 
 FIGURES = ("step_time", "power", "die_area")
@@ -29,15 +33,56 @@ class Point:
     """The least second figure at this first one."""
 
 
-def front(instance: Instance, first: str, second: str, points: int, solve: Solve) -> Iterator[Point]:
-    """Points from the least first figure to the least second one; at most about so many. Ends early where an answer is not proved."""
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Points from the least first figure to the least second one."""
+
+    points: tuple[Point, ...]
+    stopped: str
+    """`complete`, or why an answer on the way was not: the front then ends early."""
+    proved: bool
+    """Whether every answer on the way was proved, that of the last question included, which has no design."""
+
+
+class _EndedError(Exception):
+    """An answer on the way did not come to its end."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """The questions on the way."""
+
+    instance: Instance
+    solve: Solve
+    proved: bool = True
+    points: list[Point] = field(default_factory=list)
+
+    def answer(self, objective: str, limits: dict[str, float]) -> Result:
+        """The answer to the question with another objective and lower limits."""
+        result = self.solve(asked_with(self.instance, objective, limits))
+        self.proved = self.proved and result.proved
+        if result.stopped != "complete":
+            raise _EndedError(result.stopped)
+        return result
+
+
+def front(instance: Instance, first: str, second: str, points: int, solve: Solve) -> Front:
+    """The front of two figures, at most about so many points of it."""
     for name in (first, second):
         if name not in FIGURES or first == second:
             raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
-    least = solve(replace(instance, objective=second)).value
-    limit, most = float("inf"), None
-    while (point := _next(instance, first, second, limit, solve)) is not None:
-        yield point
+    way = _Way(instance, solve)
+    try:
+        _walk(way, first, second, points)
+    except _EndedError as end:
+        return Front(tuple(way.points), str(end), False)
+    return Front(tuple(way.points), "complete", way.proved)
+
+
+def _walk(way: _Way, first: str, second: str, points: int) -> None:
+    least, limit, most = way.answer(second, {}).value, inf, None
+    while (point := _next(way, first, second, limit)) is not None:
+        way.points.append(point)
         most = point.second if most is None else most
         step = 0.0 if least is None else (most - least) / max(points - 1, 1)
         limit = min(float(np.nextafter(point.second, 0.0)), point.second - step)
@@ -45,17 +90,20 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
             limit = least if point.second > least else float(np.nextafter(least, 0.0))
 
 
-def _next(instance: Instance, first: str, second: str, limit: float, solve: Solve) -> Point | None:
+def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
     """The design of the front with the least first figure among those with the second within the limit; None if there is none."""
-    best = solve(_limited(replace(instance, objective=first), second, limit))
+    best = way.answer(first, {second: limit})
     if best.value is None:
         return None
-    thrifty = solve(_limited(_limited(replace(instance, objective=second), second, limit), first, best.value))
-    if thrifty.value is None:
+    thrifty = way.answer(second, {second: limit, first: best.value})
+    if thrifty.value is None and way.proved:
         raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
-    return Point(best.value, thrifty.value, thrifty)
+    return None if thrifty.value is None else Point(best.value, thrifty.value, thrifty)
 
 
-def _limited(instance: Instance, name: str, limit: float) -> Instance:
-    budget = replace(instance.budget, **{name: min(limit, getattr(instance.budget, name))})
-    return replace(instance, budget=budget)
+def asked_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
+    """The question with this objective and limits no looser than these, read anew with settings that say so."""
+    lower = {name: min(limit, getattr(instance.budget, name)) for name, limit in limits.items()}
+    added = [f"budget.{name}={limit!r} {UNITS[name]}" for name, limit in lower.items() if limit < inf]
+    settings = (*instance.document["settings"], *added, f"objective={objective}")
+    return read_question({**instance.document, "settings": settings})

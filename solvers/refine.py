@@ -139,7 +139,7 @@ class _Loop:
     def known(self) -> float | None:
         """No design is below this."""
         bound = min(self.bound, self.best.value)
-        return bound if bound < inf and self.left.complete else None
+        return bound if bound < inf and self.left.surveyed else None
 
     def show(self) -> None:
         self.watch(Progress(f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents", self.value, self.known))
@@ -376,7 +376,7 @@ def _refined(loop: _Loop) -> Refined:
     return Refined(
         best=None if best.plan is None else Candidate(point_number(loop.left.space, best.places), best.plan),
         value=loop.value,
-        bound=min(loop.bound, best.value) if loop.left.complete else None,
+        bound=min(loop.bound, best.value) if loop.left.surveyed else None,
         solver=loop.solver,
         rounds=loop.rounds,
         tangents=loop.tangents,

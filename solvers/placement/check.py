@@ -31,7 +31,7 @@ def check(result: PlacementResult) -> Report:
         checked.append("the placement was judged anew: loads, memory, colours, supported devices, order of the data")
     if result.bound is not None or (result.proved and result.value is None):
         checked.append(f"the bound is the word of {result.proved_by}, not proved anew")
-    return Report(tuple(checked), tuple(refused))
+    return Report(tuple(checked), tuple(refused), told=result.bound is not None)
 
 
 def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:

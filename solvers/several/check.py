@@ -1,7 +1,7 @@
 """Checks a saved answer about several workloads without believing any of it: each plan is priced anew, the figure and the proof follow."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from instances.document import InstanceError
 from instances.instance import Instance, Portfolio
@@ -129,8 +129,7 @@ def _proof_faults(result: JointResult, asked: Joint, watch: Watch) -> tuple[str,
         tree = tree_of(asked, read)
         faults = list(read.faults)
         if tree != result.tree:
-            true, said = (replace(one, cuts=()) for one in (tree, result.tree))
-            faults.append(f"tree: {true} by reading it again, the result says {said}")
+            faults += differences("tree", asdict(tree), asdict(result.tree))
         words, facts = tree_proof(tree), f"{ANEW}{tree.boxes:,} boxes bounded, {tree.designs:,} designs in them"
     else:
         found = search(asked, watch)
@@ -138,7 +137,7 @@ def _proof_faults(result: JointResult, asked: Joint, watch: Watch) -> tuple[str,
         if (float("inf") if found.value is None else found.value) != bound:
             faults.append(f"bound: no design is below {found.value!r}, the result says {result.bound!r}")
         if found.space != result.space:
-            faults.append(f"space: {found.space} by enumeration, the result says {result.space}")
+            faults += differences("space", asdict(found.space), result.space and asdict(result.space))
         words, facts = enumeration_proof(found.space), f"{ANEW}{found.space.designs:,} designs enumerated"
     if result.proved_by != words:
         faults.append(f"proved_by: it is {short(words)}, the result says {short(result.proved_by)}")

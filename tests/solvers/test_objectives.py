@@ -1,6 +1,8 @@
 """Every objective: engines agree on it, limits on the step time are kept, and fronts are fronts."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from solvers.engines import exhaustive as exhaustive_engine
 from solvers.objective import OBJECTIVES
 from solvers.pareto import front
 from solvers.pricing import price
+from solvers.result import Result
 from solvers.verify import verify
 from tests.paths import INSTANCES
 from tests.questions import TINY_FREE, ask, random_question
@@ -146,7 +149,9 @@ def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> 
 def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:
     """Against the whole list of designs, by hand."""
     instance = ask(TINY_FREE)
-    points = [(point.first, point.second) for point in front(instance, "step_time", "power", 100, lambda one: auto(one, Limits(), silent))]
+    points = [
+        (point.first, point.second) for point in front(instance, "step_time", "power", 100, lambda one: auto(one, Limits(), silent)).points
+    ]
     figures = every_design(instance)
     best = {one for one in figures if not any(a <= one[0] and b <= one[1] and (a, b) != one for a, b in figures)}
     assert sorted(best) == points
@@ -164,7 +169,10 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
     instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
     whole, few = (
-        [(point.first, point.second) for point in front(instance, "step_time", "power", points, lambda one: auto(one, Limits(), silent))]
+        [
+            (point.first, point.second)
+            for point in front(instance, "step_time", "power", points, lambda one: auto(one, Limits(), silent)).points
+        ]
         for points in (1000, 4)
     )
     assert few[0] == whole[0]
@@ -178,6 +186,41 @@ def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main(["solve", TINY, "--pareto", names])
     assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reason", ["time limit", "interrupted"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
+def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: int) -> None:
+    """Whichever question on the way is stopped, with or without a design by then."""
+    for value in (None, 1.0):
+        asked: list[Instance] = []
+
+        def stopping(one: Instance, asked: list[Instance] = asked, value: float | None = value) -> Result:
+            asked.append(one)
+            result = auto(one, Limits(), silent)
+            return replace(result, stopped=reason, proved=False, value=value) if len(asked) > after else result
+
+        found = front(ask(TINY_FREE), "step_time", "power", 100, stopping)
+        assert (found.stopped, found.proved) == (reason, False)
+        assert len(found.points) == max(after - 1, 0) // 2
+
+
+def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "front.json"
+    assert main(["solve", "quickstart", "--pareto", "step_time,power", "--points", "3", "--out", str(target)]) == 0
+    assert "each proved" in capsys.readouterr().out
+    assert main(["check", str(target)]) == 0
+    data = json.loads(target.read_text())
+    data["points"][0]["power"] *= 0.9
+    target.write_text(json.dumps(data))
+    assert main(["check", str(target)]) == 30
+
+
+def test_a_time_limit_holds_for_the_whole_front(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "gpt3-175b-pathfinding-large", "--pareto", "step_time,power", "--time-limit", "0s"]) == 10
+    assert "no design found (time limit)" in capsys.readouterr().out
 
 
 def test_every_objective_has_a_unit() -> None:
