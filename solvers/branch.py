@@ -37,9 +37,9 @@ _CUTS = 32
 """Cuts of one choice that are tried."""
 _ROUNDS = 3
 """How often the ends of all choices are tried before the plans are looked at again."""
-_TOGETHER = 8
+_TOGETHER = 16
 """Boxes that are looked at together: pricing a few designs takes as long as pricing thousands of them."""
-_FEW = 256
+_FEW = 512
 """Plans that wait in the boxes that are looked at together, if there is more than one."""
 
 
