@@ -4,6 +4,7 @@ Options are taken in ascending order, whatever the order in the question; a plac
 lowest and one of highest places, so that many boxes are two matrices.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -107,12 +108,27 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
 
 
-def halves(box: Boxes, choice: int, place: int | None = None) -> Boxes:
-    """The two parts of one box: the options of one choice up to a place, in the middle if none is given, and those above it."""
-    low, high = np.repeat(box.low, 2, axis=0), np.repeat(box.high, 2, axis=0)
-    last = (box.low[0, choice] + box.high[0, choice]) // 2 if place is None else place
-    high[0, choice], low[1, choice] = last, last + 1
-    return Boxes(low, high)
+def stacked(parts: Sequence[Boxes]) -> Boxes:
+    """The boxes of all parts, one after another."""
+    return Boxes(np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts]))
+
+
+Kept = tuple[tuple[int, int, int], ...]
+"""Choices, each with the first and the last place that a box keeps of it."""
+
+
+def parted(box: Boxes, kept: Kept) -> Boxes:
+    """One box without what is below and above the places that it keeps, choice after choice, and then the parts that this takes off."""
+    low, high, parts = box.low[0].copy(), box.high[0].copy(), []
+    for choice, first, last in kept:
+        for start, end in ((low[choice], first - 1), (last + 1, high[choice])):
+            if start <= end:
+                part = low.copy(), high.copy()
+                part[0][choice], part[1][choice] = start, end
+                parts.append(part)
+        low[choice], high[choice] = first, last
+    rows = ((low, high), *parts)
+    return Boxes(np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows]))
 
 
 def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:

@@ -14,11 +14,11 @@ from typing import TypeVar
 import numpy as np
 
 from crossflow.arrays import Array, Mask
-from instances.boxes import Corners, Grid, corners, grid, point_number, whole
+from instances.boxes import Boxes, Corners, Grid, Kept, corners, grid, point_number, whole
 from instances.families import family_blocks, members
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Cut, Node, PlanSearch, Search, Spend, Split, branch, dive, root_node, split_node
+from solvers.branch import Node, PlanSearch, Search, Spend, Split, branch, dive, parts_of, root_node, split_nodes
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
 from solvers.incumbent import Incumbent, at_row, improved
@@ -32,8 +32,8 @@ _HEADS = 1024
 """Families whose members are priced together."""
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
-Cuts = tuple[tuple[int, int] | None, ...]
-"""The tree from the root, each box before its parts: choice and place of its cut, None for a box that is not cut."""
+Cuts = tuple[Kept | None, ...]
+"""The tree from the root, each box before its parts: what the first of them keeps, None for a box that is not cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
 
     def parted(split: Split, plans: AnyPlans) -> list[AnyPlans]:
-        table = values_of(instance, split.corners, plans)
+        table = values_of(instance, corners(instance, space, parts_of([split])[0]), plans)
         return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
 
     return Reread(cuts, plans, families, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
@@ -212,13 +212,13 @@ def tree_faults(
     rest = iter(cuts)
 
     def faults_in(node: Node, left: Left) -> tuple[str, ...]:
-        cut = next(rest)
-        if cut is None:
+        kept = next(rest)
+        if kept is None:
             return left_over(left)
-        choice, place = cut
-        if not (0 <= choice < len(space.sizes) and node.box.low[0, choice] <= place < node.box.high[0, choice]):
-            return (f"choice {choice} cannot be cut at {place}",)
-        split = split_node(instance, space, node, Cut(choice, place))
+        wrong = _wrong_cut(node.box, kept)
+        if wrong:
+            return (wrong,)
+        [split] = split_nodes(instance, space, [node], [kept])
         faults: tuple[str, ...] = ()
         for part, some in zip(split.parts, parted(split, left), strict=True):
             faults += faults_in(part, some)
@@ -234,6 +234,16 @@ def tree_faults(
 
 
 _END = object()
+
+
+def _wrong_cut(box: Boxes, kept: Kept) -> str:
+    """Why a box cannot be cut so that this is kept; each choice must lose something and keep something."""
+    low, high = box.low[0].tolist(), box.high[0].tolist()
+    for choice, first, last in kept:
+        if not (0 <= choice < len(low) and low[choice] <= first <= last <= high[choice] and last - first < high[choice] - low[choice]):
+            return f"choice {choice} cannot be cut to {first} to {last}"
+        low[choice], high[choice] = first, last
+    return "" if kept else "a box is cut into nothing but itself"
 
 
 def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
@@ -290,9 +300,9 @@ def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Tr
     )
 
 
-def cuts_of(node: Node) -> Iterator[tuple[int, int] | None]:
+def cuts_of(node: Node) -> Iterator[Kept | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
-    yield (node.split.cut.choice, node.split.cut.place) if node.split else None
+    yield node.split.kept if node.split else None
     for part in node.split.parts if node.split else ():
         yield from cuts_of(part)
 

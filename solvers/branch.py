@@ -3,24 +3,24 @@
 A step on the best device that a box can hold is at least as fast as on any device in it, so the objective there bounds the box from
 below, plan by plan. The plan with the least bound is looked at first:
 
-    take the box and the plans with the least bound; cut the box in two; price the plans on the best device of either part;
+    take the box and the plans with the least bound; cut the box in parts; price the plans on the best device of each part;
     forget plans that do not fit or are bounded by the best value known; on a box of one point the bound is the value itself
 
 until nothing is bounded below the best value. Where a box is cut is decided once, when it is first looked at, so that the cuts form one
 tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, pairwise
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
-from instances.boxes import Boxes, Corners, Grid, corners, halves, tightened, whole
+from crossflow.arrays import Array, Index, Mask
+from instances.boxes import Boxes, Grid, Kept, corners, parted, stacked, tightened, whole
 from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.incumbent import Incumbent, at_row
@@ -35,14 +35,12 @@ DECIDING = 4
 """Plans by which is decided where a box is cut."""
 _CUTS = 32
 """Cuts of one choice that are tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A box in two: places of one choice up to `place`, and above it."""
-
-    choice: int
-    place: int
+_ROUNDS = 3
+"""How often the ends of all choices are tried before the plans are looked at again."""
+_TOGETHER = 16
+"""Boxes that are looked at together: pricing a few designs takes as long as pricing thousands of them."""
+_FEW = 512
+"""Plans that wait in the boxes that are looked at together, if there is more than one."""
 
 
 @dataclass(slots=True)
@@ -59,11 +57,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Where a box is cut, and its two parts with the best device of either."""
+    """What a box keeps, and the box that does so with the parts that it loses."""
 
-    cut: Cut
-    parts: tuple[Node, Node]
-    corners: Corners
+    kept: Kept
+    parts: tuple[Node, ...]
 
 
 class Valued(Protocol):
@@ -139,18 +136,27 @@ def branch(
     """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
     search: PlanSearch = Search(root, start)
 
-    def look(node: Node, waiting: Rows) -> None:
-        if len(waiting) > _PLANS:
-            search.wait(float(waiting.bounds[_PLANS]), node, waiting.part(slice(_PLANS, None)))
-        _look(instance, space, search, node, waiting.part(slice(_PLANS)), plans)
+    def look(looked: Sequence[tuple[Node, Rows]]) -> None:
+        first: list[tuple[Node, Rows]] = []
+        for node, waiting in looked:
+            if len(waiting) > _PLANS:
+                search.wait(float(waiting.bounds[_PLANS]), node, waiting.part(slice(_PLANS, None)))
+            first.append((node, waiting.part(slice(_PLANS))))
+        _look(instance, space, search, first, plans)
 
     _keep(search, root, plans, Rows(np.arange(len(plans)), bounds))
-    best_first(search, look, watch, spend)
+    best_first(search, look, len, watch, spend)
     return search
 
 
-def best_first(search: Search[Best, Waiting], look: Callable[[Node, Waiting], None], watch: Watch, spend: Spend) -> None:
-    """Look at the box with the least bound until none is below the best value, or until gap, deadline or an interrupt."""
+def best_first(
+    search: Search[Best, Waiting],
+    look: Callable[[Sequence[tuple[Node, Waiting]]], None],
+    size: Callable[[Waiting], int],
+    watch: Watch,
+    spend: Spend,
+) -> None:
+    """Look at the boxes with the least bounds until none is below the best value, or until gap, deadline or an interrupt."""
     began = monotonic()
     try:
         while search.heap and not _closed(search, spend):
@@ -158,12 +164,25 @@ def best_first(search: Search[Best, Waiting], look: Callable[[Node, Waiting], No
                 search.stopped = "time limit"
                 break
             search.looking = search.heap[0][0]
-            _, _, node, waiting = heappop(search.heap)
-            look(node, waiting)
+            look(_next(search, size))
             search.looking = float("inf")
             _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
+
+
+def _next(search: Search[Best, Waiting], size: Callable[[Waiting], int]) -> list[tuple[Node, Waiting]]:
+    """Different boxes with the least bounds: one, or more if few plans wait in them."""
+    looked: list[tuple[Node, Waiting]] = []
+    count = 0
+    while search.heap and len(looked) < _TOGETHER:
+        bound, _, node, waiting = search.heap[0]
+        count += size(waiting)
+        if looked and (count > _FEW or not bound < search.best.value or any(node is other for other, _ in looked)):
+            break
+        heappop(search.heap)
+        looked.append((node, waiting))
+    return looked
 
 
 def root_node(instance: Instance, space: Grid) -> Node:
@@ -171,12 +190,21 @@ def root_node(instance: Instance, space: Grid) -> Node:
     return Node(tightened(instance, space, whole(space)))
 
 
-def split_node(instance: Instance, space: Grid, node: Node, cut: Cut) -> Split:
-    """Cut a box in two."""
-    box = tightened(instance, space, halves(node.box, cut.choice, cut.place))
-    split = Split(cut, (Node(box.at(0)), Node(box.at(1))), corners(instance, space, box))
-    node.split = split
-    return split
+def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], kept: Sequence[Kept]) -> list[Split]:
+    """Cut boxes into what they keep and the parts that they lose."""
+    parts = [parted(node.box, keeps) for node, keeps in zip(nodes, kept, strict=True)]
+    boxes, at, splits = tightened(instance, space, stacked(parts)), 0, []
+    for node, keeps, some in zip(nodes, kept, parts, strict=True):
+        node.split = Split(keeps, tuple(Node(boxes.at(row)) for row in range(at, at + len(some))))
+        splits.append(node.split)
+        at += len(some)
+    return splits
+
+
+def parts_of(splits: Sequence[Split]) -> tuple[Boxes, list[slice]]:
+    """The parts of all splits, and which are those of each."""
+    ends = np.cumsum([0, *(len(split.parts) for split in splits)]).tolist()
+    return stacked([part.box for split in splits for part in split.parts]), [slice(*pair) for pair in pairwise(ends)]
 
 
 def _tell(search: Search[Best, Waiting], began: float, watch: Watch) -> None:
@@ -193,17 +221,23 @@ def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:
     return bound >= value or value <= spend.target or (value < float("inf") and value - bound <= spend.gap * value)
 
 
-def _look(instance: Instance, space: Grid, search: PlanSearch, node: Node, waiting: Rows, plans: AnyPlans) -> None:
-    """Bound the plans on the parts of the box."""
-    chosen, split = rows_of(plans, waiting.rows), node.split
-    if split is None:
-        few = rows_of(plans, waiting.rows[:DECIDING])
-        split = split_node(instance, space, node, best_cut(space, node, _least(instance, space, few), search.best.value))
-        search.boxes += 2
-    bounds = values_of(instance, split.corners, chosen)
-    for column, part in enumerate(split.parts):
-        search.bounds += len(waiting)
-        _keep(search, part, plans, Rows(waiting.rows, bounds[:, column]))
+def _look(instance: Instance, space: Grid, search: PlanSearch, looked: Sequence[tuple[Node, Rows]], plans: AnyPlans) -> None:
+    """Bound the plans on the parts of the boxes."""
+    new = [(node, waiting) for node, waiting in looked if node.split is None]
+    if new:
+        few = rows_of(plans, np.unique(np.concatenate([waiting.rows[:DECIDING] for _, waiting in new])))
+        nodes = [node for node, _ in new]
+        kept = best_cuts([node.box for node in nodes], _least(instance, space, few), search.best.value)
+        search.boxes += sum(len(split.parts) for split in split_nodes(instance, space, nodes, kept))
+    splits = [node.split for node, _ in looked if node.split is not None]
+    boxes, slices = parts_of(splits)
+    every = np.unique(np.concatenate([waiting.rows for _, waiting in looked]))
+    table = values_of(instance, corners(instance, space, boxes), rows_of(plans, every))
+    for split, columns, (_, waiting) in zip(splits, slices, looked, strict=True):
+        search.bounds += len(waiting) * len(split.parts)
+        bounds = table[np.searchsorted(every, waiting.rows), columns]
+        for part, column in zip(split.parts, bounds.T, strict=True):
+            _keep(search, part, plans, Rows(waiting.rows, column))
 
 
 def _least(instance: Instance, space: Grid, plans: AnyPlans) -> Callable[[Boxes], Array]:
@@ -225,24 +259,77 @@ def _keep(search: PlanSearch, node: Node, plans: AnyPlans, found: Rows) -> None:
         search.wait(float(bounds[kept[0]]), node, Rows(found.rows[kept], bounds[kept]))
 
 
-def best_cut(space: Grid, node: Node, least: Callable[[Boxes], Array], value: float) -> Cut:
-    """Where to cut: the largest part that can be forgotten at once; if there is none, in the middle of the choice that tells most.
+def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: float) -> list[Kept]:
+    """Where to cut each box: off what can be forgotten at once at the ends of all choices, until there is no such thing; then in the
+    middle of the choice that tells most.
 
-    Cuts of every choice are tried by their least bounds. The upper part keeps the best device, but not its price and power; a choice
-    tells the more, the higher the bounds of both parts together.
+    Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
+    price and power; a choice tells the more, the higher the bounds of both parts together.
     """
-    cuts = [Cut(choice, place) for choice in range(len(space.sizes)) for place in _places(node.box, choice)]
-    choices, places = (np.array([getattr(cut, name) for cut in cuts]) for name in ("choice", "place"))
-    low, high = np.repeat(node.box.low, 2 * len(cuts), axis=0), np.repeat(node.box.high, 2 * len(cuts), axis=0)
-    every = np.arange(len(cuts))
-    high[every, choices], low[every + len(cuts), choices] = places, places + 1
-    lower, upper = least(Boxes(low, high)).reshape(2, -1)
-    first, last = node.box.low[0, choices], node.box.high[0, choices]
-    share = (places - first + 1) / (last - first + 1)
-    forgotten = np.where(lower >= value, share, 0.0) + np.where(upper >= value, 1.0 - share, 0.0)
-    if forgotten.any():
-        return cuts[int(np.argmax(forgotten))]
-    return cuts[int(np.argmax(np.where(places == (first + last) // 2, lower + upper, -np.inf)))]
+    left, kept = list(boxes), [Kept()] * len(boxes)
+    going = list(range(len(boxes)))
+    for _ in range(_ROUNDS):
+        cuts = {number: _cuts(left[number]) for number in going}
+        going = [number for number, (choices, _) in cuts.items() if len(choices)]
+        if not going:
+            break
+        found = iter(np.split(*_bounds_of([(left[number], *cuts[number]) for number in going], least)))
+        for number in tuple(going):
+            keeps, cut_off = _cut(left[number], *cuts[number], next(found), value)
+            kept[number] = (*kept[number], *keeps)
+            if cut_off:
+                left[number] = parted(left[number], keeps).at(0)
+            else:
+                going.remove(number)
+    return kept
+
+
+def _bounds_of(cuts: Sequence[tuple[Boxes, Index, Index]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
+    """The least bounds of all sides of all cuts, and where those of the next box begin."""
+    sides = [_sides(*cut) for cut in cuts]
+    return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
+
+
+def _cut(box: Boxes, choices: Index, places: Index, bounds: Array, value: float) -> tuple[Kept, bool]:
+    """What to keep of one box, and whether that is because the rest can be forgotten."""
+    lower, upper = bounds.reshape(2, -1)
+    ends = _forgotten(box, choices, places, lower >= value, upper >= value)
+    if ends:
+        return ends, True
+    middle = np.where(places == (box.low[0, choices] + box.high[0, choices]) // 2, lower + upper, -np.inf)
+    best = int(np.argmax(middle))
+    return ((int(choices[best]), int(box.low[0, choices[best]]), int(places[best])),), False
+
+
+def _cuts(box: Boxes) -> tuple[Index, Index]:
+    """Where a box may be cut: choices, and places up to which the lower parts go."""
+    places = [_places(box, choice) for choice in range(box.low.shape[1])]
+    choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
+    return choices, np.array([place for some in places for place in some], np.int64)
+
+
+def _sides(box: Boxes, choices: Index, places: Index) -> Boxes:
+    """The lower parts of all cuts, and then the upper ones."""
+    count, every = len(choices), np.arange(len(choices))
+    low, high = np.repeat(box.low, 2 * count, axis=0), np.repeat(box.high, 2 * count, axis=0)
+    high[every, choices], low[every + count, choices] = places, places + 1
+    return Boxes(low, high)
+
+
+def _forgotten(box: Boxes, choices: Index, places: Index, lower: Mask, upper: Mask) -> Kept:
+    """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
+    low, high = box.low[0], box.high[0]
+    first, last = low.copy(), high.copy()
+    np.maximum.at(first, choices[lower], places[lower] + 1)
+    np.minimum.at(last, choices[upper], places[upper])
+    # Where the two parts meet, nothing of the box is left: one of them is cut off, and the other is what is kept.
+    last = np.where(first > last, high, last)
+    return tuple((choice, int(first[choice]), int(last[choice])) for choice in np.flatnonzero((first > low) | (last < high)).tolist())
+
+
+def last_least(values: Array) -> int:
+    """The last of the least."""
+    return len(values) - 1 - int(np.argmin(values[::-1]))
 
 
 def _places(box: Boxes, choice: int) -> list[int]:
@@ -260,8 +347,8 @@ def dive(instance: Instance, space: Grid, node: Node, plans: AnyPlans) -> Index 
         if not np.isfinite(bounds).any():
             return None
         chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:DIVING])
-        split = split_node(instance, space, node, best_cut(space, node, _least(instance, space, chosen), np.inf))
-        table = values_of(instance, split.corners, chosen)
-        better = int(table[:, 1].min() <= table[:, 0].min())
+        [split] = split_nodes(instance, space, [node], best_cuts([node.box], _least(instance, space, chosen), np.inf))
+        table = values_of(instance, corners(instance, space, parts_of([split])[0]), chosen)
+        better = last_least(table.min(axis=0))
         node, bounds = split.parts[better], table[:, better]
     return node.box.low[0] if np.isfinite(bounds).any() else None

@@ -70,9 +70,9 @@ class Tree:
     promising: int
     """Plans that would be below the bound on that chip."""
     boxes: int
-    cuts: tuple[tuple[int, int] | None, ...]
-    """From the root down, each box before its parts: choice and place of its cut, counted from 0 in ascending order of the options; None
-    for a box that is not cut."""
+    cuts: tuple[tuple[tuple[int, int, int], ...] | None, ...]
+    """From the root down, each box before its parts: choices with the first and the last place that the first part keeps, counted from 0 in
+    ascending order of the options, of which each takes off what is below and above; None for a box that is not cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from solvers.branch import Rows, Search, Spend, Split, root_node
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
 from solvers.pricing import values_of
-from solvers.several.branch import JointSearch, branch, started
-from solvers.several.combined import Joint, below, bounded, chips_of, combined, in_place
+from solvers.several.branch import JointSearch, bounded, branch, started
+from solvers.several.combined import Joint, below, chips_of, combined, in_place
 from solvers.watching import Watch
 
 
@@ -104,9 +104,9 @@ def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
 
     def parted(split: Split, left: tuple[Rows, ...]) -> list[tuple[Rows, ...]]:
         if not all(map(len, left)):
-            return [left, left]
-        found = [bounded(part, split.corners, *pair) for part, pair in zip(asked.parts, zip(plans, left, strict=True), strict=True)]
-        return [below(asked, [one[column] for one in found], bound) for column in range(2)]
+            return [left] * len(split.parts)
+        [found] = bounded(asked, space, [split], plans, [left])
+        return [below(asked, lists, bound) for lists in found]
 
     faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted)
     families = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)

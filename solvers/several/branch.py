@@ -15,11 +15,25 @@ from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import Plan
 from instances.boxes import Boxes, Grid
 from instances.space import AnyPlans
-from solvers.branch import DECIDING, DIVING, Node, Rows, Search, Spend, best_cut, best_first, root_node, split_node
+from solvers.branch import (
+    DECIDING,
+    DIVING,
+    Node,
+    Rows,
+    Search,
+    Spend,
+    Split,
+    best_cuts,
+    best_first,
+    last_least,
+    parts_of,
+    root_node,
+    split_nodes,
+)
 from solvers.designs import candidate
 from solvers.incumbent import best_plans, chip_moves
 from solvers.pricing import rows_of, values_of
-from solvers.several.combined import Joint, below, bounded, chips_of, combined, minima_of
+from solvers.several.combined import FIRST, Joint, below, bounded_rows, chips_of, combined, minima_of
 from solvers.watching import Watch
 
 _PLANS = 16
@@ -45,20 +59,48 @@ def branch(
     """Search until no box is bounded below the best value, or gap or deadline end it; `lists` are the plans by their bounds on the root."""
     search: JointSearch = Search(root, start)
 
-    def look(node: Node, waiting: tuple[Rows, ...]) -> None:
-        waiting = below(asked, waiting, search.best.value)
-        if not all(map(len, waiting)):
-            return
-        few = [rows_of(table, rows.rows[:DECIDING]) for table, rows in zip(plans, waiting, strict=True)]
-        split = split_node(asked.parts[0], space, node, best_cut(space, node, least_of(asked, space, few), search.best.value))
-        search.boxes += 2
-        found = [bounded(part, split.corners, *pair) for part, pair in zip(asked.parts, zip(plans, waiting, strict=True), strict=True)]
-        for column, inner in enumerate(split.parts):
-            _keep(asked, search, inner, plans, [one[column] for one in found])
+    def look(looked: Sequence[tuple[Node, tuple[Rows, ...]]]) -> None:
+        first = [(node, below(asked, waiting, search.best.value)) for node, waiting in looked]
+        going = [(node, waiting) for node, waiting in first if all(map(len, waiting))]
+        if going:
+            _look(asked, space, search, going, plans)
 
     _keep(asked, search, root, plans, lists)
-    best_first(search, look, watch, spend)
+    best_first(search, look, _waiting, watch, spend)
     return search
+
+
+def _waiting(lists: tuple[Rows, ...]) -> int:
+    """The plans of all workloads that are priced at once."""
+    return sum(min(len(rows), FIRST) for rows in lists)
+
+
+def _look(
+    asked: Joint, space: Grid, search: JointSearch, looked: Sequence[tuple[Node, tuple[Rows, ...]]], plans: Sequence[AnyPlans]
+) -> None:
+    """Bound the plans on the parts of the boxes, none of which was cut before."""
+    nodes, lists = [node for node, _ in looked], [waiting for _, waiting in looked]
+    deciding = [np.unique(np.concatenate([rows.rows[:DECIDING] for rows in column])) for column in zip(*lists, strict=True)]
+    few = [rows_of(table, rows) for table, rows in zip(plans, deciding, strict=True)]
+    kept = best_cuts([node.box for node in nodes], least_of(asked, space, few), search.best.value)
+    splits = split_nodes(asked.parts[0], space, nodes, kept)
+    search.boxes += sum(len(split.parts) for split in splits)
+    for split, found in zip(splits, bounded(asked, space, splits, plans, lists), strict=True):
+        for inner, some in zip(split.parts, found, strict=True):
+            _keep(asked, search, inner, plans, some)
+
+
+def bounded(
+    asked: Joint, space: Grid, splits: Sequence[Split], plans: Sequence[AnyPlans], waiting: Sequence[tuple[Rows, ...]]
+) -> list[list[tuple[Rows, ...]]]:
+    """For each split, and each of its parts, the plans of every workload with their bounds there."""
+    boxes, slices = parts_of(splits)
+    chips = chips_of(asked, space, boxes)
+    found = [
+        bounded_rows(part, chip, slices, table, [lists[place] for lists in waiting])
+        for place, (part, chip, table) in enumerate(zip(asked.parts, chips, plans, strict=True))
+    ]
+    return [list(zip(*(one[number] for one in found), strict=True)) for number in range(len(splits))]
 
 
 def _keep(asked: Joint, search: JointSearch, node: Node, plans: Sequence[AnyPlans], lists: Sequence[Rows]) -> None:
@@ -101,10 +143,10 @@ def _dive(asked: Joint, space: Grid, pools: Sequence[AnyPlans]) -> Index | None:
         if not all(np.isfinite(one).any() for one in bounds):
             return None
         chosen = [rows_of(some, np.argsort(one, kind="stable")[:DIVING]) for some, one in zip(chosen, bounds, strict=True)]
-        split = split_node(asked.parts[0], space, node, best_cut(space, node, least_of(asked, space, chosen), np.inf))
-        tables = [values_of(part, split.corners, some) for part, some in zip(asked.parts, chosen, strict=True)]
-        lower, upper = combined(asked, [table.min(axis=0) for table in tables])
-        better = int(upper <= lower)
+        [split] = split_nodes(asked.parts[0], space, [node], best_cuts([node.box], least_of(asked, space, chosen), np.inf))
+        chips = chips_of(asked, space, parts_of([split])[0])
+        tables = [values_of(part, *pair) for part, pair in zip(asked.parts, zip(chips, chosen, strict=True), strict=True)]
+        better = last_least(combined(asked, [table.min(axis=0) for table in tables]))
         node, bounds = split.parts[better], [table[:, better] for table in tables]
     return node.box.low[0] if all(np.isfinite(one).any() for one in bounds) else None
 

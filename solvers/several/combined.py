@@ -19,7 +19,7 @@ from solvers.branch import Rows
 from solvers.objective import NO_FINITE_VALUE, ModelError
 from solvers.pricing import rows_of, values_of
 
-_FIRST = 64
+FIRST = 64
 """Plans of a box that are priced at once; then as many again, and so on."""
 
 
@@ -75,18 +75,31 @@ def chips_of(asked: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
     return (first, *(corners(part, space, boxes) for part in asked.parts[1:]))
 
 
-def bounded(instance: Instance, chips: Corners, plans: AnyPlans, waiting: Rows) -> list[Rows]:
-    """The plans with their bounds on each of some chips, each the best of a part of the box that they wait in.
+def bounded_rows(instance: Instance, chips: Corners, slices: Sequence[slice], plans: AnyPlans, waiting: Sequence[Rows]) -> list[list[Rows]]:
+    """The plans with their bounds on chips, each the best of a part of a box: box by box those that wait in it, on the chips of its slice.
 
-    Plans are priced in the order of their bounds on that box, until none of the others can have the least bound on any of the chips;
-    these keep the bounds that they have, below which they cannot fall.
+    Plans are priced in the order of their bounds on their box, those of all boxes together, until none of the others can have the least
+    bound on any of the box's chips; these keep the bounds that they have, below which they cannot fall.
     """
-    old, done = waiting.bounds, 0
-    found = np.zeros((0, len(chips.alive)))
-    while done < len(old) and (found.min(axis=0, initial=np.inf) > old[done]).any():
-        rows = waiting.rows[done : done + max(_FIRST, done)]
-        found, done = np.concatenate([found, values_of(instance, chips, rows_of(plans, rows))]), done + len(rows)
-    return [_ascending(waiting.rows, np.concatenate([column, old[done:]])) for column in found.T]
+    found = [np.zeros((0, columns.stop - columns.start)) for columns in slices]
+    while ends := {number: end for number, rows in enumerate(waiting) if (end := _next_end(rows, found[number]))}:
+        rows = {number: waiting[number].rows[len(found[number]) : end] for number, end in ends.items()}
+        every = np.unique(np.concatenate(list(rows.values())))
+        table = values_of(instance, chips, rows_of(plans, every))
+        for number, some in rows.items():
+            found[number] = np.concatenate([found[number], table[np.searchsorted(every, some), slices[number]]])
+    return [
+        [_ascending(rows.rows, np.concatenate([column, rows.bounds[len(priced) :]])) for column in priced.T]
+        for rows, priced in zip(waiting, found, strict=True)
+    ]
+
+
+def _next_end(waiting: Rows, found: Array) -> int:
+    """Up to which of the plans are to be priced next; 0 where no other can have the least bound."""
+    done = len(found)
+    if done == len(waiting) or not (found.min(axis=0, initial=np.inf) > waiting.bounds[done]).any():
+        return 0
+    return min(done + max(FIRST, done), len(waiting))
 
 
 def minima_of(lists: Sequence[Rows]) -> list[float]:

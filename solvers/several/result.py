@@ -35,7 +35,7 @@ class JointTree:
     promising: tuple[int, ...]
     """Plans with which the figure would be below the bound on that chip."""
     boxes: int
-    cuts: tuple[tuple[int, int] | None, ...]
+    cuts: tuple[tuple[tuple[int, int, int], ...] | None, ...]
     """As in a `Tree`."""
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from crossflow.arrays import Array
-from instances.boxes import Boxes, corners, grid, halves, whole
+from instances.boxes import Boxes, corners, grid, parted, whole
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import AnyPlans, plan_blocks
 from solvers import branch as engine
 from solvers.boxes import cuts_of, reread
 from solvers.boxes import search as solve
-from solvers.branch import PlanSearch, Spend, branch, dive, root_node
+from solvers.branch import PlanSearch, Spend, best_cuts, branch, dive, root_node
 from solvers.incumbent import Incumbent
 from solvers.pricing import joined, values_of
 from solvers.watching import Progress
@@ -89,8 +89,38 @@ def test_a_deadline_that_has_passed_leaves_the_bounds_of_the_root() -> None:
 
 
 def test_a_cut_parts_a_box_between_two_places() -> None:
-    parts = halves(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), 0, 2)
+    parts = parted(Boxes(np.array([[1, 0]]), np.array([[5, 3]])), ((0, 1, 2),))
     assert (parts.low.tolist(), parts.high.tolist()) == ([[1, 0], [3, 0]], [[2, 3], [5, 3]])
+
+
+def test_what_is_cut_off_at_the_ends_of_choices_makes_the_box_up_with_what_is_kept() -> None:
+    """Every point of the box is in exactly one part; the parts of a later choice keep what the earlier ones keep."""
+    parts = parted(Boxes(np.array([[1, 0, 2]]), np.array([[5, 3, 2]])), ((0, 2, 4), (1, 1, 3), (0, 2, 2)))
+    assert parts.at(0).low.tolist() == [[2, 1, 2]]
+    assert parts.at(0).high.tolist() == [[2, 3, 2]]
+    points = np.array([[one, two, 2] for one in range(7) for two in range(5)])
+    inside = ((parts.low <= points[:, None]) & (points[:, None] <= parts.high)).all(axis=2).sum(axis=1)
+    assert inside.tolist() == [int(1 <= one <= 5 and two <= 3) for one, two, _ in points]
+
+
+def test_the_ends_that_can_be_forgotten_are_cut_off_and_nothing_else() -> None:
+    """The bound of a box is the least sum of its places; 4 to 7 of the first choice are forgotten, and so is nothing of the second."""
+
+    def least(boxes: Boxes) -> Array:
+        return np.asarray(boxes.low.sum(axis=1), np.float64)
+
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 3]]))
+    [kept] = best_cuts([box], least, 4.0)
+    assert kept == ((0, 0, 3), (0, 0, 1))
+    [first, second] = best_cuts([box, parted(box, ((0, 0, 3),)).at(0)], least, 4.0)
+    assert (first, second) == (kept, ((0, 0, 1),))
+
+
+def test_a_box_of_which_everything_can_be_forgotten_is_cut_into_two_parts_all_the_same() -> None:
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 0]]))
+    [kept] = best_cuts([box], lambda boxes: np.full(len(boxes), 9.0), 1.0)
+    assert all(first <= last for _, first, last in kept)
+    assert kept
 
 
 def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:

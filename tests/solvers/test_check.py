@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from instances.boxes import grid
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import plan_blocks
+from solvers.branch import root_node
 from solvers.certify import Limits
 from solvers.check import check
 from solvers.designs import candidate, to_words
@@ -326,10 +328,10 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
     result = solved(instance, "boxes")
     assert result.tree is not None
     names = [name for name, values in instance.hardware.options]  # type: ignore[union-attr]
-    cuts: list[tuple[int, int] | None] = []
-    for place in range(2999):
-        cuts += [(names.index("compute_power"), place), None]
-    deep = replace(result, tree=replace(result.tree, boxes=len(cuts) + 1, cuts=(*cuts, None)))
+    cuts: list[tuple[tuple[int, int, int], ...] | None] = []
+    high = int(root_node(instance, grid(instance)).box.high[0, names.index("compute_power")])
+    cuts += [((names.index("compute_power"), 0, last),) for last in range(high - 1, -1, -1)]
+    deep = replace(result, tree=replace(result.tree, boxes=2 * len(cuts) + 1, cuts=(*cuts, *(None for _ in range(len(cuts) + 1)))))
     report = check(deep, silent)
     assert not report.accepted
     assert "the tree of cuts is too deep to follow" in report.refused

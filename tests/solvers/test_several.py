@@ -35,8 +35,8 @@ def solved(portfolio: Portfolio, engine: str = "boxes", gap: float = 0.0) -> Joi
     return ENGINES[engine](portfolio, Limits(gap=gap), silent)
 
 
-def small() -> Portfolio:
-    found = read_asked(INSTANCES / "two-models-one-chip.yaml")
+def small(*settings: str) -> Portfolio:
+    found = read_asked(INSTANCES / "two-models-one-chip.yaml", settings)
     assert isinstance(found, Portfolio)
     return found
 
@@ -135,7 +135,7 @@ def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(gap: float, s
 
 @pytest.mark.parametrize("looks", [1, 2, 4])
 def test_an_interrupt_leaves_a_verified_design_and_a_bound_that_holds(looks: int) -> None:
-    portfolio, seen = small(), []
+    portfolio, seen = small("objective=rated_energy_per_token"), []
 
     def impatient(progress: Progress) -> None:
         seen.append(progress.bound)
@@ -201,7 +201,7 @@ def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
             assert by_boxes.reread(asked, (*found.cuts[:place], None, *found.cuts[place + 1 :]), found.bound).faults
     assert by_boxes.reread(asked, (*found.cuts, None), found.bound).faults == ("the tree of cuts is longer than its boxes",)
     assert by_boxes.reread(asked, (), found.bound).faults == ("the tree of cuts ends too early",)
-    assert by_boxes.reread(asked, ((99, 0), None, None), found.bound).faults == ("choice 99 cannot be cut at 0",)
+    assert by_boxes.reread(asked, (((99, 0, 0),), None, None), found.bound).faults == ("choice 99 cannot be cut to 0 to 0",)
 
 
 # Edits ------------------------------------------------------------------------------------------------------------------------------
