@@ -63,7 +63,7 @@ def table(asked: Asked) -> str:
     began = process_time()
     left = survivors(instance, float("inf"))
     looked = process_time() - began
-    words = f"{len(left.every):,} plans, {len(left.plans):,} of them better on the best chip there could be than the design to start from"
+    words = f"{left.seen:,} plans, {len(left.plans):,} of them better on the best chip there could be than the design to start from"
     lines = ["", f"## {asked.name}", "", f"{words}; a gap of {asked.gap:.2%} is asked, within {asked.seconds:g} s.", ""]
     lines += ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
     for form in FORMS:
