@@ -8,7 +8,6 @@ edges   sourceId, destId, cost (ms to move the output of the source; the same on
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from instances.units import quoted
 
 _LARGEST = 64 << 20
 _MOST_NODES = 100_000
+_GREATEST = 1e18
+"""Figures beyond it are no times and no sizes; sums of them stay finite."""
 _SAME = 1e-6
 """Costs of the edges of one node differ by no more, in relation to the largest."""
 _LIKELY_RATES = (2.0e8, 2.0e12)
@@ -119,16 +120,17 @@ class _Columns:
 def _rows(nodes: list[Any], faults: _Faults) -> dict[int | str, int]:
     """The row of each id."""
     rows: dict[int | str, int] = {}
+    words: dict[str, int] = {}  # results name nodes by words, so that 1 and "1" are one id
     for place, node in enumerate(nodes):
         name = node.get("id") if isinstance(node, dict) else None
         if isinstance(name, bool) or not isinstance(name, int | str):
             faults.add(f"nodes[{place}].id", "an id is needed, a whole number or a word")
             rows[f"?{place}"] = place
-        elif name in rows:
-            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{rows[name]}] already (give each node its own)")
+        elif str(name) in words:
+            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{words[str(name)]}] already (give each node its own)")
             rows[f"?{place}"] = place
         else:
-            rows[name] = place
+            rows[name] = words[str(name)] = place
     return rows
 
 
@@ -159,8 +161,8 @@ def _figure(node: Mapping[str, Any], key: str, at: str, faults: _Faults, whole: 
     kinds: Any = int if whole else (int, float)
     if value is None:
         faults.add(path, f"{key} is missing")
-    elif isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
-        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'}")
+    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= _GREATEST:
+        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
     elif value < 0:
         faults.add(path, f"{value} is below 0 (give 0 or more)")
     else:
@@ -225,4 +227,4 @@ def _notes(edges: list[Any]) -> tuple[str, ...]:
 
 def _has_rate(edge: Any) -> bool:  # noqa: ANN401
     figures = [edge.get(key) for key in ("size", "cost")]
-    return all(isinstance(figure, int | float) and not isinstance(figure, bool) and figure > 0 for figure in figures)
+    return all(isinstance(figure, int | float) and not isinstance(figure, bool) and 0 < figure <= _GREATEST for figure in figures)

@@ -14,6 +14,8 @@ from instances.placement.graph import Communication, Contiguity, Graph, Placemen
 
 TransferUnit = Literal["ms", "s"]
 MOST_DEVICES = 1024
+_SURELY = 1.0 - 1e-12
+"""Sums of sizes are lowered by more than rounding can have raised them before anything is called impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,12 @@ def too_large(question: PlacementQuestion) -> tuple[str, ...]:
         return (f"no accelerator runs node {graph.ids[unplaced[0]]}, and there is no CPU (--cpus 1)",)
     sizes = class_sizes(graph)
     largest = max(sizes, key=lambda colour: sizes[colour])
-    if sizes[largest] > question.memory:
+    if sizes[largest] * _SURELY > question.memory:
         rows = [str(graph.ids[row]) for row in np.flatnonzero(graph.colour == largest)[:4]]
         named = f"node {rows[0]} needs" if len(rows) == 1 else f"nodes {', '.join(rows)} together need"
         return (f"{named} {sizes[largest]:,.0f} bytes on one accelerator of {question.memory:,.0f}",)
     total = float(graph.size.sum())
-    if total > question.memory * question.accelerators:
+    if total * _SURELY > question.memory * question.accelerators:
         words = f"{total:,.0f} bytes in all do not fit {question.accelerators} accelerators of {question.memory:,.0f}"
         return (f"{words}; at least {total / question.accelerators:,.0f} bytes each would be needed",)
     return ()

@@ -17,7 +17,7 @@ from formulation.rounding import real
 from instances.placement.graph import PlacementQuestion
 from instances.placement.question import too_large
 from solvers.backends import backend
-from solvers.backends.answer import Answer, Event, Spend
+from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.certify import Limits
 from solvers.objective import RefusedError
 from solvers.placement.anneal import annealed
@@ -76,6 +76,7 @@ def _found(
     offset = first[-1][0]
     trace = [(event.seconds + offset, _real(event.value, quantum), _real(event.bound, quantum)) for event in answer.trace]
     if answer.status == "INFEASIBLE":
+        _refuse_lie(known, answer.solver)
         return Found(None, float("inf"), answer.solver, reasons=("no stages keep the memory of every accelerator",), trace=first)
     device_of = known
     if answer.values is not None:
@@ -84,6 +85,12 @@ def _found(
     bound = None if answer.bound is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
     return Found(device_of, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, trace=(*first, *trace))
+
+
+def _refuse_lie(known: Index | None, solver: str) -> None:
+    """A SolverError where a solver sees no placement and there is one."""
+    if known is not None:
+        raise SolverError(f"{solver} broke its word: it calls a model infeasible of which a placement is known")
 
 
 def most(blocks: Blocks) -> float:
@@ -153,6 +160,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
     trace = tuple((at, _real(found, quantum), _real(bound, quantum)) for at, found, bound in end.trace)
     if end.bound is None:
+        _refuse_lie(known, " and ".join(end.solvers))
         return Found(None, float("inf"), " and ".join(end.solvers), reasons=("no placement keeps the memory of every accelerator",))
     device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
     best = _better(question, known, device_of)

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from instances.placement.question import Asked, read_placement
+from solvers.backends.answer import Answer, SolverError
 from solvers.certify import Limits
 from solvers.cli import main
+from solvers.placement import engines
 from solvers.placement.answer import PlacementResult, from_json, text_of
 from solvers.placement.check import check
 from solvers.placement.engines import answered
@@ -127,3 +129,20 @@ def test_nodes_too_large_for_any_accelerator_are_named(tmp_path: Path) -> None:
     found = answered(read_placement(path, Asked(cpus=0)), "auto", Limits(), silent)
     assert found.status == "INFEASIBLE"
     assert found.reasons == ("node 2 needs 99 bytes on one accelerator of 16",)
+
+
+def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
+    idle = [node(name, fpgaLatency=0.0, cpuLatency=0.0) for name in (1, 2, 3)]
+    path = written(tmp_path, document(nodes=idle, edges=[]))
+    for contiguity in ("stages", "no"):
+        found = answered(read_placement(path, Asked(contiguity=contiguity)), "auto", Limits(), silent)  # type: ignore[arg-type]
+        assert (found.status, found.value) == ("OPTIMAL", 0.0)
+        assert check(found).accepted
+
+
+def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1")
+    monkeypatch.setattr(engines, "backend", lambda name: lambda model, spend: refusing)
+    path = written(tmp_path, document(maxSizePerFPGA=24.0))
+    with pytest.raises(SolverError, match="liar 1 broke its word"):
+        answered(read_placement(path, Asked()), "auto", Limits(), silent)
