@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "command" not in options:
             sys.stderr.write(parser.format_help())
             return USAGE
-        code = COMMANDS[options.command](options)
+        code = _asked(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -38,6 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NO_DESIGN
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
         return _failed(error)
+
+
+def _asked(options: argparse.Namespace) -> int:
+    """The exit code of a command, answered by the family that the question in its file belongs to."""
+    if options.command in _BY_FAMILY:
+        from solvers.kinds import command_of, family_of  # noqa: PLC0415
+
+        family = family_of(question_path(options.file))
+        if family is not None:
+            ending = command_of(family, options.command)(options)
+            return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
+    return COMMANDS[options.command](options)
 
 
 def solve_main() -> int:
@@ -96,11 +108,6 @@ def _leave_output() -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    if options.file.suffix == ".json":
-        from solvers.placement.command import solve_placement  # noqa: PLC0415
-
-        placed = solve_placement(options)
-        return _code(placed.status, options.strict and not placed.proved)
     from instances.counts import read_open  # noqa: PLC0415
     from instances.instance import Instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
@@ -182,14 +189,13 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from solvers.files import kind_of, read_any, read_as  # noqa: PLC0415
+    from solvers.files import kind_of, read_any  # noqa: PLC0415
+    from solvers.kinds import FAMILIES, check_of  # noqa: PLC0415
 
-    if kind_of(options.file) == "placement":
-        from solvers.placement.answer import from_json  # noqa: PLC0415
-        from solvers.placement.check import check  # noqa: PLC0415
-
-        report = check(read_as(options.file, from_json))
-    elif kind_of(options.file) == "front":
+    kind = kind_of(options.file)
+    if kind in FAMILIES:
+        report = check_of(kind)(options.file)
+    elif kind == "front":
         from solvers.fronts import check_front  # noqa: PLC0415
 
         report = check_front(options.file, options.cross_check)
@@ -330,6 +336,8 @@ def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
             usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
+_BY_FAMILY = ("solve", "validate", "compare")
+"""Commands that other families than the joint design answer too."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "solve": _solve,
     "validate": _validate,

@@ -2,19 +2,24 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from instances.placement.question import Asked, read_placement
 from reports.placement import placement_text
 from solvers.certify import Limits
+from solvers.check import Report
 from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
-from solvers.files import write_whole
-from solvers.placement.answer import PlacementResult, text_of
-from solvers.placement.engines import ENGINES, answered
+from solvers.files import read_as, write_whole
+from solvers.kinds import Ending
+from solvers.placement.answer import from_json, text_of
+from solvers.placement.check import check as report_of
 from solvers.progress import logged, progress_on
 
 
-def solve_placement(options: argparse.Namespace) -> PlacementResult:
+def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
+    from solvers.placement.engines import ENGINES, answered  # noqa: PLC0415 - a check loads no models
+
     if options.settings:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
@@ -32,7 +37,12 @@ def solve_placement(options: argparse.Namespace) -> PlacementResult:
             write_whole(options.out, text)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(text if options.json or str(options.out) == "-" else placement_text(result))
-    return result
+    return Ending(result.status, result.proved)
+
+
+def check(path: Path) -> Report:
+    """What can be said of a saved placement from the graph alone."""
+    return report_of(read_as(path, from_json))
 
 
 def _asked(options: argparse.Namespace) -> Asked:

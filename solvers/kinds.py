@@ -1,0 +1,58 @@
+"""Which family of questions a file asks, and who answers: the joint design is asked in YAML, other families by a file's form or its `kind`.
+
+A family is a folder of solvers with a `command.py` whose functions have the names of the commands: `solve`, and where they make sense
+`validate`, `compare` and `export`, take the options and say how it ended; `check` takes the path of a saved result.
+"""
+
+import re
+from argparse import Namespace
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from solvers.objective import RefusedError
+
+if TYPE_CHECKING:
+    from solvers.check import Report
+    from solvers.result import Status
+
+
+class Ending(NamedTuple):
+    """How a command ended."""
+
+    status: "Status"
+    proved: bool
+
+
+FAMILIES = {"placement": "operators of a graph on devices"}
+"""Their folders under solvers/, and what is asked."""
+_KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
+_LOOKED_AT = 1 << 20
+
+
+def family_of(path: Path) -> str | None:
+    """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
+    if path.suffix == ".json":
+        return "placement"
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LOOKED_AT).decode("utf-8", "replace") if path.is_file() else ""
+    except OSError:
+        return None
+    found = _KIND.search(text)
+    return found[1] if found and found[1] in FAMILIES else None
+
+
+def command_of(family: str, name: str) -> Callable[[Namespace], Ending]:
+    """What a family does for a command; a RefusedError in words where it does nothing."""
+    found: Callable[[Namespace], Ending] | None = getattr(import_module(f"solvers.{family}.command"), name, None)
+    if found is None:
+        raise RefusedError(f"`{name}` does not answer questions about {FAMILIES[family]} (`solve` does)")
+    return found
+
+
+def check_of(family: str) -> "Callable[[Path], Report]":
+    """How a family checks a saved result."""
+    found: Callable[[Path], Report] = import_module(f"solvers.{family}.command").check
+    return found
