@@ -1,7 +1,9 @@
 """A placement as text: how busy every device is, how far the rules are, and the proof in one sentence."""
 
+from collections.abc import Sequence
+
 from instances.units import format_quantity
-from solvers.placement.answer import PlacementResult
+from solvers.placement.answer import PlacementResult, RivalPlacement
 from solvers.placement.judge import Load
 
 _WIDTH = 24
@@ -16,7 +18,7 @@ def placement_text(result: PlacementResult) -> str:
     bound = "" if result.bound is None else f"      bound {result.bound:.7g} ms, gap {result.gap:.2%}"
     lines += [f"  busiest device      {result.value:.7g} ms{bound}", ""]
     lines += [_load(load, result.value) for load in result.loads]
-    lines += ["", *(_rival(rival.name, rival.value, rival.note, result.value) for rival in result.rivals), *_notes(result), ""]
+    lines += ["", *(_rival(rival, result.value) for rival in result.rivals), *_notes(result), ""]
     return "\n".join([*lines, _certificate(result)]) + "\n"
 
 
@@ -38,10 +40,28 @@ def _load(load: Load, value: float) -> str:
     return f"  {load.device:<16}{load.total:>10.5g} ms  |{bar:<{_WIDTH}}|  {load.nodes:,} nodes · {parts}{memory}"
 
 
-def _rival(name: str, value: float | None, note: str, best: float) -> str:
-    if value is None:
-        return f"  {name:<20}none: {note}"
-    return f"  {name:<20}{value:.5g} ms, {value / best - 1.0:.1%} above the best" if best else f"  {name:<20}{value:.5g} ms"
+def _rival(rival: RivalPlacement, best: float) -> str:
+    if rival.value is None:
+        return f"  {rival.name:<20}none: {rival.note}"
+    above = f", {rival.value / best - 1.0:.1%} above the best" if best and not rival.note else ""
+    return f"  {rival.name:<20}{rival.value:.5g} ms{above}{rival.note and f', but {rival.note}'}"
+
+
+def comparison_text(result: PlacementResult, rows: Sequence[RivalPlacement]) -> str:
+    """The answer and each rule beside it, as gaps to the bound."""
+    asked = result.instance["asked"]
+    lines = [f"{result.instance['name']}: busiest device in ms, --contiguous {asked['contiguity']}, {len(result.loads)} devices", ""]
+    lines.append(f"  {'':<24}{'value':>10}{'above bound':>13}{'seconds':>9}")
+    own = RivalPlacement(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1]), result.seconds)
+    lines += [_compared(row, result.bound) for row in (own, *rows)]
+    lines += ["", *_notes(result), _certificate(result)]
+    return "\n".join(lines) + "\n"
+
+
+def _compared(row: RivalPlacement, bound: float | None) -> str:
+    value = "none" if row.value is None else f"{row.value:.5g}"
+    above = "" if row.value is None or not bound or row.value < bound else f"{row.value / bound - 1.0:.2%}"
+    return f"  {row.name:<24}{value:>10}{above:>13}{row.seconds:>9.2f}{row.note and f'  {row.note}'}"
 
 
 def _notes(result: PlacementResult) -> list[str]:

@@ -116,13 +116,16 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", default=_COMPARED, metavar="NAMES", help=f"in the order of the rows (default: {_COMPARED})")
     parser.add_argument(
         "--time-limit",
-        default="5s",
         metavar="TIME",
-        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s; other engines have no limit",
+        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s, others have none; "
+        "for a graph: of the proof, default 60s",
     )
     parser.add_argument(
         "--seeds", type=_positive, default=1, metavar="N", help="run searchers with seeds 0 to N-1; print the median and the range"
     )
+    group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file")
+    _add_placement(group)
+    group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
     parser.set_defaults(command="compare")
 
 
@@ -142,7 +145,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="calibrate")
 
 
-STACKS, MODELS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat")
+STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -150,9 +153,10 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS),
+        choices=(*STACKS, *MODELS, *PLACEMENTS),
         default="megatron",
-        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers",
+        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
+        "as the device of each node, or as a split that the programs of its inputs judge",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
     parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")

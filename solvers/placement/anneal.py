@@ -14,8 +14,10 @@ from formulation.placement.assignment import Machine
 from formulation.placement.blocks import Blocks
 
 _POWER = 16
-_HOT, _COLD = 0.3, 1e-4
-"""The rise of the sum that is accepted one time in e, at first and in the end."""
+HEAT = 0.3
+"""The rise of the sum that is accepted one time in e at first."""
+_COOLED = 1.0 / 3000.0
+"""What is left of the heat in the end."""
 _LOOK = 1024
 
 
@@ -35,8 +37,8 @@ class _State:
         return max(one, other) if overlapped else one + other
 
 
-def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, seed: int, deadline: float) -> list[int]:
-    """The least busy placement that so many moves come by; the start, if none is better."""
+def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, seed: int, deadline: float, heat: float = HEAT) -> list[int]:
+    """The least busy placement that so many moves come by; the start, if none is better. Without heat no rise is accepted."""
     random, nets_of = Random(seed), _nets_of(blocks)
     times = [blocks.accelerator_time.tolist(), blocks.cpu_time.tolist()]
     costs, sizes, pins = blocks.transfer.tolist(), blocks.size.tolist(), [len(one) for one in blocks.nets]
@@ -47,8 +49,11 @@ def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, see
     scale = best or 1.0
     powers = [(load / scale) ** _POWER for load in loads]
     for move in range(moves if devices > 1 else 0):
-        if not move % _LOOK and monotonic() >= deadline:
-            break
+        if not move % _LOOK:
+            if monotonic() >= deadline:
+                break
+            scale = best or 1.0
+            powers = [(load / scale) ** _POWER for load in loads]
         block, to = random.randrange(len(start)), random.randrange(devices)
         origin = state.device[block]
         if to == origin or (to < accelerators and state.size[to] + sizes[block] > machine.memory):
@@ -60,7 +65,7 @@ def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, see
         after = tuple(_after(state, place, compute[n], transfer[n], machine.overlapped) for n, place in enumerate((origin, to)))
         fresh = tuple((load / scale) ** _POWER for load in after)
         rise = fresh[0] + fresh[1] - powers[origin] - powers[to]
-        if rise > 0.0 and random.random() >= exp(-rise / (_HOT * (_COLD / _HOT) ** (move / moves))):
+        if rise > 0.0 and (not heat or random.random() >= exp(-rise / (heat * _COOLED ** (move / moves)))):
             continue
         _move(state, block, (origin, to), nets_of[block], compute, transfer, sizes[block])
         for n, place in enumerate((origin, to)):

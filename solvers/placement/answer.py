@@ -42,12 +42,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class RivalPlacement:
-    """What a rule without proof would have done."""
+    """What a rule without proof does."""
 
     name: str
     value: float | None
-    """None where it keeps no limit."""
+    """None where it finds no placement."""
     note: str = ""
+    """Which rule of the question its placement breaks, or why there is none."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from instances.placement.question import Asked, read_placement
-from reports.placement import placement_text
+from instances.placement.split import read_split
+from reports.placement import comparison_text, placement_text
 from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
@@ -37,6 +38,25 @@ def solve(options: argparse.Namespace) -> Ending:
             write_whole(options.out, text)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(text if options.json or str(options.out) == "-" else placement_text(result))
+    return Ending(result.status, result.proved)
+
+
+_PROOF, _SEARCH = 60.0, 5.0
+"""Seconds for the proof, if no limit is given, and for each run of a search."""
+
+
+def compare(options: argparse.Namespace) -> Ending:
+    """The answer beside what lists, partitioners, searches and the splits that are given do."""
+    from solvers.placement.comparison import compared  # noqa: PLC0415
+    from solvers.placement.engines import answered  # noqa: PLC0415
+
+    seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
+    question = read_placement(options.file, _asked(options))
+    splits = {path.stem: read_split(path, question) for path in options.split}
+    with progress_on(sys.stderr, "ms") as watch:
+        result = answered(question, "auto", Limits(seconds), watch)
+    rows = tuple(compared(question, min(seconds, _SEARCH), options.seeds, splits))
+    sys.stdout.write(comparison_text(result, rows))
     return Ending(result.status, result.proved)
 
 
