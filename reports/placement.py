@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from instances.placement.graph import PlacementQuestion
 from instances.units import format_quantity
 from solvers.placement.answer import PlacementResult, RivalPlacement
 from solvers.placement.judge import Load
@@ -23,21 +24,32 @@ def placement_text(result: PlacementResult) -> str:
 
 
 def _headline(result: PlacementResult) -> str:
-    nodes = f"{len(result.placement or {}):,} nodes"
+    nodes = _counted(len(result.placement or {}), "node")
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
         return f"no placement keeps the limits, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no placement found ({result.stopped})"
     ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {result.stopped} after {time}"
-    return f"{nodes} on {len(result.loads)} devices, {ended}"
+    return f"{nodes} on {_counted(len(result.loads), 'device')}, {ended}"
+
+
+def size_text(question: PlacementQuestion) -> str:
+    """How large a question is."""
+    graph = question.graph
+    nodes, edges = _counted(len(graph), "node"), _counted(len(graph.source), "edge")
+    return f"{nodes} with {edges} on {_counted(question.accelerators, 'accelerator')} and {_counted(question.cpus, 'CPU')}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _load(load: Load, value: float) -> str:
     bar = "█" * round(load.total / value * _WIDTH) if value else ""
     parts = f"compute {load.compute:.5g} + transfer {load.transfer:.4g} ms" if load.transfer else f"compute {load.compute:.5g} ms"
     memory = f" · {format_quantity(load.memory, 'bytes')}" if load.memory else ""
-    return f"  {load.device:<16}{load.total:>10.5g} ms  |{bar:<{_WIDTH}}|  {load.nodes:,} nodes · {parts}{memory}"
+    return f"  {load.device:<16}{load.total:>10.5g} ms  |{bar:<{_WIDTH}}|  {_counted(load.nodes, 'node')} · {parts}{memory}"
 
 
 def _rival(rival: RivalPlacement, best: float) -> str:
@@ -49,8 +61,9 @@ def _rival(rival: RivalPlacement, best: float) -> str:
 
 def comparison_text(result: PlacementResult, rows: Sequence[RivalPlacement]) -> str:
     """The answer and each rule beside it, as gaps to the bound."""
-    asked = result.instance["asked"]
-    lines = [f"{result.instance['name']}: busiest device in ms, --contiguous {asked['contiguity']}, {len(result.loads)} devices", ""]
+    asked = result.instance
+    devices = " and ".join(_counted(asked[kind], word) for kind, word in (("accelerators", "accelerator"), ("cpus", "CPU")) if asked[kind])
+    lines = [f"{asked['name']}: busiest device in ms, --contiguous {asked['contiguity']}, {devices}", ""]
     lines.append(f"  {'':<24}{'value':>10}{'above bound':>13}{'seconds':>9}")
     own = RivalPlacement(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1]), result.seconds)
     lines += [_compared(row, result.bound) for row in (own, *rows)]

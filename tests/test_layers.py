@@ -23,7 +23,7 @@ ALSO = {
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
-    "reports/placement.py": {"solvers.placement.answer", "solvers.placement.judge", "instances.units"},
+    "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},

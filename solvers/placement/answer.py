@@ -130,7 +130,8 @@ def placement_status(value: float | None, bound: float | None, proved: bool) -> 
 
 def described(question: PlacementQuestion) -> dict[str, Any]:
     """What a result says of its question: enough to ask it again."""
-    return {"name": question.name, "objective": question.problem, "unit": "ms", **question.document}
+    shape = {"contiguity": question.contiguity, "accelerators": question.accelerators, "cpus": question.cpus}
+    return {"name": question.name, "objective": question.problem, "unit": "ms", **shape, **question.document}
 
 
 def words_of(question: PlacementQuestion, device_of: Index) -> dict[str, str]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from instances.placement.question import Asked, read_placement
 from instances.placement.split import read_split
-from reports.placement import comparison_text, placement_text
+from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
-from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
+from solvers.console import bytes_of, check_target, question_path, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.placement.answer import from_json, text_of
@@ -21,15 +21,13 @@ def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
     from solvers.placement.engines import ENGINES, answered  # noqa: PLC0415 - a check loads no models
 
-    if options.settings:
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = read_placement(options.file, _asked(options))
+    question = read_placement(question_path(options.file), _asked(options))
     with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
     text = text_of(result)
@@ -39,6 +37,13 @@ def solve(options: argparse.Namespace) -> Ending:
     finally:  # a full disk must not cost the answer
         sys.stdout.write(text if options.json or str(options.out) == "-" else placement_text(result))
     return Ending(result.status, result.proved)
+
+
+def validate(options: argparse.Namespace) -> Ending:
+    """Read the question and say how large it is."""
+    question = read_placement(question_path(options.file), Asked(settings=tuple(options.settings)))
+    sys.stdout.write(f"{options.file}: a sound question: {size_text(question)}\n")
+    return Ending("FEASIBLE", proved=False)
 
 
 _PROOF, _SEARCH = 60.0, 5.0
@@ -51,7 +56,7 @@ def compare(options: argparse.Namespace) -> Ending:
     from solvers.placement.engines import answered  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
-    question = read_placement(options.file, _asked(options))
+    question = read_placement(question_path(options.file), _asked(options))
     splits = {path.stem: read_split(path, question) for path in options.split}
     with progress_on(sys.stderr, "ms") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
@@ -66,6 +71,8 @@ def check(path: Path) -> Report:
 
 
 def _asked(options: argparse.Namespace) -> Asked:
+    if options.settings and options.file.suffix == ".json":
+        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     return Asked(
         problem=options.problem,
         contiguity=options.contiguous,
@@ -74,4 +81,5 @@ def _asked(options: argparse.Namespace) -> Asked:
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
         transfer_unit=options.transfer_unit,
+        settings=tuple(options.settings),
     )
