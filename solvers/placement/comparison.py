@@ -8,11 +8,11 @@ from time import monotonic
 import numpy as np
 
 from crossflow.arrays import Index
+from formulation.placement.assignment import machine_of
 from formulation.placement.blocks import Blocks, blocks_of
 from instances.placement.graph import PlacementQuestion
 from solvers.placement.anneal import HEAT, annealed
 from solvers.placement.answer import RivalPlacement
-from solvers.placement.engines import machine_of
 from solvers.placement.judge import judge
 from solvers.placement.listing import by_rank, by_work
 from solvers.placement.mincut import equal_shares
