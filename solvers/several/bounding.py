@@ -23,7 +23,7 @@ from solvers.expert import until
 from solvers.pricing import rows_of, values_of
 from solvers.several.combined import Joint, chips_of, combined, in_place
 
-_FIRST = 64
+_FIRST = 256
 """Plans of a box that are priced at once; then as many again, and so on."""
 _CALL = 1 << 15
 """To begin with a table of prices takes about as long as so many prices."""

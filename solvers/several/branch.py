@@ -20,9 +20,9 @@ from solvers.several.combined import Joint, below, combined, minima_of
 from solvers.several.incumbent import Incumbent, found_from, least_of
 from solvers.watching import Watch
 
-TOGETHER = 32
+TOGETHER = 64
 """Boxes that are looked at together, however many plans wait in them: no more of these are priced than need be."""
-_DOWN = 1024
+_DOWN = 1 << 14
 """Plans of each workload with which the search goes down for a design, those with the least bounds in a box."""
 
 JointSearch = Search[Incumbent, tuple[Rows, ...]]

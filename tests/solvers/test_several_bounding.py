@@ -55,7 +55,7 @@ class Opened:
 OPENED = [Opened(QUESTION, [None, None]), Opened(small(*REGRET[:1], "workloads.1.weight=null"), [0.1, 0.3])]
 
 
-@pytest.mark.parametrize("first", [1, 3, 64])
+@pytest.mark.parametrize("first", [1, 3, 256])
 @pytest.mark.parametrize("opened", OPENED, ids=["sum", "regret"])
 def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_matter(
     opened: Opened, first: int, monkeypatch: pytest.MonkeyPatch
