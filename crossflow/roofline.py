@@ -18,6 +18,8 @@ TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 
 
 _DEPTH_ALIGNMENT = 32.0
 """The inner dimension is padded to this many elements by the matrix engine."""
+_MANY = 32
+"""Devices for which it pays to look for equal memories."""
 _LINE = 64.0
 """Values of 16 bits in a cache line."""
 
@@ -121,7 +123,16 @@ def _places(tiles: Real, hardware: Hardware) -> Real:
 def reloads(product: Product, room: Real) -> Real:
     """Elements that cross into a memory whose resident tile may have `room` elements, for one product of the batch.
 
-    The least over the three choices of the operand that stays resident:
+    Many devices share few sizes of a memory; each size is looked at once.
+    """
+    if not isinstance(room, np.ndarray) or room.size < _MANY:
+        return _reloads(product, room)
+    rooms, place = np.unique(room, return_inverse=True)
+    return np.take(_reloads(product, rooms), place, axis=-1) if 2 * rooms.size < room.size else _reloads(product, room)
+
+
+def _reloads(product: Product, room: Real) -> Real:
+    """The least over the three choices of the operand that stays resident:
         C stays:  A N/n + B M/m + C        B stays:  A N/n + B + C (2K/k - 1)        A stays:  A + B M/m + C (2K/k - 1)
     with real-valued tile sides, m n <= room and likewise for the others. Partial sums are read back as often as they are written, less one.
     """

@@ -157,8 +157,8 @@ def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
         return _found(left, Search(left.root, left.start, stopped="time limit"), bound, first)
-    searched = branch(instance, left.space, left.root, left.plans, left.bounds, left.start, watch, spend)
     offset = monotonic() - began
+    searched = branch(instance, left.space, left.root, left.plans, left.bounds, left.start, watch, spend)
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
     return _found(left, searched, searched.bound, trace)
 

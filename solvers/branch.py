@@ -37,6 +37,8 @@ _CUTS = 32
 """Cuts of one choice that are tried."""
 _ROUNDS = 3
 """How often the ends of all choices are tried before the plans are looked at again."""
+_LEAST_GAIN = 1.0e-6
+"""Share of its bound that a part is taken to gain at the least, so that the other part's gain counts where it gains nothing."""
 _TOGETHER = 16
 """Boxes that are looked at together: pricing a few designs takes as long as pricing thousands of them."""
 _FEW = 512
@@ -155,8 +157,11 @@ def best_first(
     size: Callable[[Waiting], int],
     watch: Watch,
     spend: Spend,
+    together: int = _TOGETHER,
 ) -> None:
-    """Look at the boxes with the least bounds until none is below the best value, or until gap, deadline or an interrupt."""
+    """Look at the boxes with the least bounds until none is below the best value, or until gap, deadline or an interrupt.
+
+    A look may end with a TimeoutError; what it looked at is then neither in the heap nor refuted."""
     began = monotonic()
     try:
         while search.heap and not _closed(search, spend):
@@ -164,18 +169,20 @@ def best_first(
                 search.stopped = "time limit"
                 break
             search.looking = search.heap[0][0]
-            look(_next(search, size))
+            look(_next(search, size, together))
             search.looking = float("inf")
             _tell(search, began, watch)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
+    except TimeoutError:
+        search.stopped = "time limit"
 
 
-def _next(search: Search[Best, Waiting], size: Callable[[Waiting], int]) -> list[tuple[Node, Waiting]]:
+def _next(search: Search[Best, Waiting], size: Callable[[Waiting], int], together: int) -> list[tuple[Node, Waiting]]:
     """Different boxes with the least bounds: one, or more if few plans wait in them."""
     looked: list[tuple[Node, Waiting]] = []
     count = 0
-    while search.heap and len(looked) < _TOGETHER:
+    while search.heap and len(looked) < together:
         bound, _, node, waiting = search.heap[0]
         count += size(waiting)
         if looked and (count > _FEW or not bound < search.best.value or any(node is other for other, _ in looked)):
@@ -264,7 +271,7 @@ def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: fl
     middle of the choice that tells most.
 
     Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
-    price and power; a choice tells the more, the higher the bounds of both parts together.
+    price and power; a choice tells the more, the greater the product of what the bounds of both parts gain (Achterberg 2007).
     """
     left, kept = list(boxes), [Kept()] * len(boxes)
     going = list(range(len(boxes)))
@@ -296,7 +303,8 @@ def _cut(box: Boxes, choices: Index, places: Index, bounds: Array, value: float)
     ends = _forgotten(box, choices, places, lower >= value, upper >= value)
     if ends:
         return ends, True
-    middle = np.where(places == (box.low[0, choices] + box.high[0, choices]) // 2, lower + upper, -np.inf)
+    gains = np.stack([lower, upper]) - bounds.min() * (1.0 - _LEAST_GAIN)
+    middle = np.where(places == (box.low[0, choices] + box.high[0, choices]) // 2, gains.prod(axis=0), -np.inf)
     best = int(np.argmax(middle))
     return ((int(choices[best]), int(box.low[0, choices[best]]), int(places[best])),), False
 

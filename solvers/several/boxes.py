@@ -18,8 +18,10 @@ from solvers.branch import Rows, Search, Spend, Split, root_node
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
 from solvers.pricing import values_of
-from solvers.several.branch import JointSearch, bounded, branch, started
+from solvers.several.bounding import bounded
+from solvers.several.branch import JointSearch, branch
 from solvers.several.combined import Joint, below, chips_of, combined, in_place
+from solvers.several.incumbent import found_from
 from solvers.watching import Watch
 
 
@@ -68,7 +70,8 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     root = root_node(asked.parts[0], space)
     chips = chips_of(asked, space, root.box)
     surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(asked.parts, chips, strict=True)]
-    start = started(asked, space, [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)])
+    pools = [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)]
+    start = found_from(asked, space, root, pools, float("inf"), spend.deadline)
     minima = [float(one.every().min(initial=np.inf)) for one in surveys]
     least = float(combined(asked, [np.float64(value) for value in minima]))
     complete = all(survey.complete for survey in surveys)
@@ -79,8 +82,8 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     plans = [members(part, kept_heads(part, which)) for part, which in zip(asked.parts, kept, strict=True)]
     every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(asked.parts, chips, plans, strict=True)]
     lists = [_sorted(bounds, bounds < np.inf) for bounds in every]
-    searched = branch(asked, space, root, plans, below(asked, lists, start.value), start, watch, spend)
     offset = monotonic() - began
+    searched = branch(asked, space, root, plans, below(asked, lists, start.value), start, watch, spend)
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
     return _found(asked, space, surveys, every, searched, searched.bound, trace)
 
@@ -105,8 +108,8 @@ def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
     def parted(split: Split, left: tuple[Rows, ...]) -> list[tuple[Rows, ...]]:
         if not all(map(len, left)):
             return [left] * len(split.parts)
-        [found] = bounded(asked, space, [split], plans, [left])
-        return [below(asked, lists, bound) for lists in found]
+        [found] = bounded(asked, space, [split], plans, [left], bound)
+        return found
 
     faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted)
     families = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)

@@ -14,13 +14,8 @@ import numpy as np
 from crossflow.arrays import Array, Real
 from instances.boxes import Boxes, Corners, Grid, corners
 from instances.instance import FreeHardware, Instance, Portfolio
-from instances.space import AnyPlans
 from solvers.branch import Rows
 from solvers.objective import NO_FINITE_VALUE, ModelError
-from solvers.pricing import rows_of, values_of
-
-FIRST = 64
-"""Plans of a box that are priced at once; then as many again, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +70,6 @@ def chips_of(asked: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
     return (first, *(corners(part, space, boxes) for part in asked.parts[1:]))
 
 
-def bounded_rows(instance: Instance, chips: Corners, slices: Sequence[slice], plans: AnyPlans, waiting: Sequence[Rows]) -> list[list[Rows]]:
-    """The plans with their bounds on chips, each the best of a part of a box: box by box those that wait in it, on the chips of its slice.
-
-    Plans are priced in the order of their bounds on their box, those of all boxes together, until none of the others can have the least
-    bound on any of the box's chips; these keep the bounds that they have, below which they cannot fall.
-    """
-    found = [np.zeros((0, columns.stop - columns.start)) for columns in slices]
-    while ends := {number: end for number, rows in enumerate(waiting) if (end := _next_end(rows, found[number]))}:
-        rows = {number: waiting[number].rows[len(found[number]) : end] for number, end in ends.items()}
-        every = np.unique(np.concatenate(list(rows.values())))
-        table = values_of(instance, chips, rows_of(plans, every))
-        for number, some in rows.items():
-            found[number] = np.concatenate([found[number], table[np.searchsorted(every, some), slices[number]]])
-    return [
-        [_ascending(rows.rows, np.concatenate([column, rows.bounds[len(priced) :]])) for column in priced.T]
-        for rows, priced in zip(waiting, found, strict=True)
-    ]
-
-
-def _next_end(waiting: Rows, found: Array) -> int:
-    """Up to which of the plans are to be priced next; 0 where no other can have the least bound."""
-    done = len(found)
-    if done == len(waiting) or not (found.min(axis=0, initial=np.inf) > waiting.bounds[done]).any():
-        return 0
-    return min(done + max(FIRST, done), len(waiting))
-
-
 def minima_of(lists: Sequence[Rows]) -> list[float]:
     """The least bound of each workload; infinite where none of its plans is left."""
     return [float(rows.bounds[0]) if len(rows) else float("inf") for rows in lists]
@@ -112,9 +80,3 @@ def below(asked: Joint, lists: Sequence[Rows], value: float) -> tuple[Rows, ...]
     minima = minima_of(lists)
     counts = [int(np.count_nonzero(in_place(asked, minima, place, rows.bounds) < value)) for place, rows in enumerate(lists)]
     return tuple(rows.part(slice(count if all(counts) else 0)) for rows, count in zip(lists, counts, strict=True))
-
-
-def _ascending(rows: np.ndarray, bounds: Array) -> Rows:
-    finite = np.flatnonzero(np.isfinite(bounds))
-    order = finite[np.argsort(bounds[finite], kind="stable")]
-    return Rows(rows[order], bounds[order])

@@ -37,6 +37,16 @@ def _tiles(width: float, height: float, room: float) -> tuple[Array, Array]:
     return widths, np.minimum(height, room / widths)
 
 
+@pytest.mark.parametrize("different", [1, 5, 100, 200])
+def test_memories_of_equal_size_have_the_traffic_of_each(different: int) -> None:
+    rooms = np.random.default_rng(different).choice(np.geomspace(1e2, 1e8, different), 200)
+    products = Product(np.array([[100.0], [3000.0]]), 512.0, np.array([[77.0], [4096.0]]))
+    together = reloads(products, rooms)
+    assert together.shape == (2, 200)  # type: ignore[union-attr]
+    assert np.array_equal(together, np.hstack([reloads(products, rooms[[place]]) for place in range(200)]))
+    assert reloads(Product(100.0, 512.0, 77.0), rooms).tolist() == [reloads(Product(100.0, 512.0, 77.0), float(room)) for room in rooms]  # type: ignore[union-attr]
+
+
 @settings(max_examples=200)
 @given(PRODUCTS, ROOMS)
 def test_traffic_is_the_least_over_all_tiles(product: Product, room: float) -> None:
