@@ -24,6 +24,8 @@ def solve(options: argparse.Namespace) -> Ending:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
+    if len(options.devices or (0,)) > 1:
+        usage("--devices: accelerators of a graph are one number, such as 16")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
@@ -50,7 +52,7 @@ def _asked(options: argparse.Namespace) -> Asked:
         problem=options.problem,
         contiguity=options.contiguous,
         communication=options.communication,
-        accelerators=options.devices,
+        accelerators=options.devices[0] if options.devices else None,
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
         transfer_unit=options.transfer_unit,

@@ -12,6 +12,7 @@ from solvers.objective import RefusedError
     ("name", "text", "family"),
     [
         ("graph.json", "{}", "placement"),
+        ("graph.txt", "", "pipeline"),
         ("question.yaml", "name: q\nkind: placement\n", "placement"),
         ("question.yaml", 'kind: "placement"\n', "placement"),
         ("question.yaml", "name: q\nobjective: step_time\n", None),
