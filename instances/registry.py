@@ -58,6 +58,11 @@ def ladder() -> dict[str, Path]:
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
 
 
+def chains() -> dict[str, Path]:
+    """The chains of layers that come with the package, likewise."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "chains").glob("*.yaml"))}
+
+
 @cache
 def device(name: str) -> DeviceEntry:
     """The device of that name; an UnknownNameError if there is none."""

@@ -26,9 +26,9 @@ def question_path(path: Path) -> Path:
     """The file that is meant: a path, or the name of an instance that comes along."""
     if path.exists() or path.suffix:
         return path
-    from instances.registry import ladder  # noqa: PLC0415
+    from instances.registry import chains, ladder  # noqa: PLC0415
 
-    return ladder().get(str(path), path)
+    return {**chains(), **ladder()}.get(str(path), path)
 
 
 def seconds_of(text: str | None) -> float:

@@ -25,7 +25,7 @@ class Ending(NamedTuple):
     proved: bool
 
 
-FAMILIES = {"placement": "operators of a graph on devices", "pipeline": "stages of a profile"}
+FAMILIES = {"chain": "chains of layers", "pipeline": "stages of a profile", "placement": "operators of a graph on devices"}
 """Their folders under solvers/, and what is asked."""
 _FORMS = {".json": "placement", ".txt": "pipeline"}
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)

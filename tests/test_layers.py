@@ -25,6 +25,11 @@ ALSO = {
     "solvers/placement/command.py": {"reports.placement"},
     "reports/placement.py": {"solvers.placement.answer", "solvers.placement.judge", "instances.units"},
     "solvers/pipeline/command.py": {"reports.pipeline"},
+    "solvers/chain/command.py": {"reports.chain"},
+    "reports/chain.py": {
+        *("instances.pipeline.chain", "instances.units"),
+        *("solvers.chain.answer", "solvers.chain.judge", "solvers.chain.plan"),
+    },
     "reports/pipeline.py": {"solvers.pipeline.answer", "solvers.pipeline.judge", "solvers.pipeline.plan", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
