@@ -21,6 +21,8 @@ def chain_text(question: ChainQuestion, result: ChainResult) -> str:
     slowest = max(load.total for load in result.loads)
     lines += [_stages(list(loads), slowest, question.file.memory) for _, loads in groupby(result.loads, _look)]
     lines += ["", *(_rival(rival, result.value) for rival in result.rivals)]
+    if question.file.profile is not None:
+        lines.append("  note: layers are the nodes of the profile in one order; where it branches, another order may be better")
     if result.bound is None:
         return "\n".join([*lines, "", "  no proof: a plan without a bound."]) + "\n"
     proof = f"no plan is below {result.bound:.7g} s, by {result.proved_by}; judged layer by layer."

@@ -10,6 +10,8 @@ import numpy as np
 
 from crossflow.arrays import Array
 from instances.document import Fault, InstanceError, Node, fault_at, read_file, read_text
+from instances.pipeline.profile import profile_of
+from instances.pipeline.profile import read_text as read_profile_text
 from instances.quantities import Bandwidth, Bytes, Duration, Positive
 from instances.schema import Bounds, Choice, Doc, read_as
 from instances.units import quoted
@@ -59,7 +61,8 @@ class ChainFile:
     memory: Annotated[Bytes, Doc("of one device")]
     bandwidth: Annotated[Bandwidth, Doc("from any device to any other")]
     microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("of a batch")]
-    layers: tuple[LayerSection, ...]
+    layers: tuple[LayerSection, ...] = ()
+    profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
     name: str | None = None
     description: str | None = None
     schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
@@ -99,33 +102,62 @@ class ChainQuestion:
 
 def read_chain(path: Path) -> ChainQuestion:
     """The question in a file; an InstanceError with every fault."""
-    return _question(read_file(path), str(path), path.read_text(encoding="utf-8"))
+    root, source = read_file(path), str(path)
+    file = _file(root, source)
+    profile = None
+    if file.profile is not None:
+        try:
+            profile = read_profile_text(path.parent / file.profile)
+        except OSError as error:
+            words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
+            raise InstanceError(source, [fault_at(root, "profile", words)]) from error
+    return _question(file, root, source, path.read_text(encoding="utf-8"), profile)
 
 
 def chain_again(document: Mapping[str, Any]) -> ChainQuestion:
     """The question inside a saved result."""
-    text, source = document.get("text"), document.get("source")
-    if not isinstance(text, str) or not isinstance(source, str):
+    text, source, profile = document.get("text"), document.get("source"), document.get("profile")
+    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None):
         raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    return _question(read_text(text, source), source, text)
+    root = read_text(text, source)
+    return _question(_file(root, source), root, source, text, profile)
 
 
-def _question(root: Node, source: str, text: str) -> ChainQuestion:
+def _file(root: Node, source: str) -> ChainFile:
     faults = list[Fault]()
     file = read_as(ChainFile, root, faults)
-    if file is not None:
-        faults += [fault_at(root, path, message) for path, message in _faults(file)]
-    if faults or file is None:
+    if file is None:
         raise InstanceError(source, faults)
+    return file
+
+
+def _question(file: ChainFile, root: Node, source: str, text: str, profile: str | None) -> ChainQuestion:
+    faults = _faults(file, profile)
+    if not faults:
+        names, entering, widths = _layers_of(profile, file) if profile is not None else _layers(file)
+        faults = _faults_together(file, names, entering, widths)
+    if faults:
+        raise InstanceError(source, [fault_at(root, path, message) for path, message in faults])
+    document = {"source": source, "text": text} | ({} if profile is None else {"profile": profile})
+    return ChainQuestion(file.name or Path(source).stem, names, entering, widths, file, document)
+
+
+def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+    """Names, bytes that enter, and columns of the layers that a file lists."""
     sections = [section for section in file.layers for _ in range(section.count)]
-    return ChainQuestion(
-        name=file.name or Path(source).stem,
-        layers=tuple(section.name for section in sections),
-        entering=np.array([0.0, *(float(ceil(section.output)) for section in sections[:-1]), 0.0]),
-        widths=tuple(_width(sections, word) for word in sorted(file.layers[0].widths, key=int)),
-        file=file,
-        document={"source": source, "text": text},
-    )
+    entering = np.array([0.0, *(float(ceil(section.output)) for section in sections[:-1]), 0.0])
+    widths = tuple(_width(sections, word) for word in sorted(file.layers[0].widths, key=int))
+    return tuple(section.name for section in sections), entering, widths
+
+
+def _layers_of(text: str, file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+    """The same of a profile; what enters a layer is all that it and those behind it take from those before it."""
+    profile = profile_of(text, str(file.profile))
+    last = np.arange(len(profile))
+    for start, end in profile.edges:
+        last[start] = max(last[start], end)
+    entering = np.array([fsum(profile.activation[:cut][last[:cut] >= cut]) for cut in range(len(profile) + 1)])
+    return profile.ids, entering, (Width(1, profile.forward, profile.backward, profile.parameters, profile.activation),)
 
 
 def _width(sections: list[LayerSection], word: str) -> Width:
@@ -139,23 +171,21 @@ def _width(sections: list[LayerSection], word: str) -> Width:
     )
 
 
-def _faults(file: ChainFile) -> list[tuple[str, str]]:
+def _faults(file: ChainFile, profile: str | None) -> list[tuple[str, str]]:
     """What no single value shows."""
     count = sum(section.count for section in file.layers)
-    if not 1 <= count <= MOST_LAYERS:
+    if (file.profile is None) == (not file.layers) or (file.profile is None) != (profile is None):
+        return [("layers", "layers or a profile are needed, and not both")]
+    if file.profile is None and not 1 <= count <= MOST_LAYERS:
         return [("layers", f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
     found = [fault for place, section in enumerate(file.layers) for fault in _width_faults(file, place, section)]
-    if file.bandwidth == 0.0:
-        found.append(("bandwidth", "zero is no bandwidth (give one above 0)"))
+    if file.bandwidth < 1.0:
+        found.append(("bandwidth", "less than a byte a second is no bandwidth (give more)"))
     if file.schedule == "flush" and file.microbatch != (1,):
         found.append(("microbatch", "microbatches are merged under `schedule: two-versions` only (remove this, or name that schedule)"))
     if file.schedule == "two-versions" and any(file.microbatches % size for size in file.microbatch):
         found.append(("microbatch", f"each must divide the {file.microbatches:,} microbatches of a batch"))
-    if file.fixed is not None and str(file.fixed.width) not in file.layers[0].widths:
-        found.append(("fixed.width", f"the layers have no width {file.fixed.width} (one of {', '.join(file.layers[0].widths)})"))
-    if file.fixed is not None and file.fixed.stages > count:
-        found.append(("fixed.stages", f"{file.fixed.stages:,} stages are more than the {count:,} layers (give fewer)"))
-    return found + (_too_much(file, count) if not found else [])
+    return found
 
 
 def _width_faults(file: ChainFile, place: int, section: LayerSection) -> list[tuple[str, str]]:
@@ -170,16 +200,18 @@ def _width_faults(file: ChainFile, place: int, section: LayerSection) -> list[tu
     return []
 
 
-def _too_much(file: ChainFile, count: int) -> list[tuple[str, str]]:
-    """Figures whose sums are not exact, or of which a time cannot be told."""
-    most = max(file.microbatch)
-    kept = [
-        section.count * (file.copies * width.parameters + count * most * (width.activations + section.output))
-        for section in file.layers
-        for width in section.widths.values()
-    ]
-    found = [("layers", f"{fsum(kept):.3g} bytes in all are more than can be counted")] if fsum(kept) > _MOST_BYTES else []
-    times = [width.forward + width.backward for section in file.layers for width in section.widths.values()]
-    if max(times) + file.overhead > 1e9 or file.bandwidth < 1.0:
-        found.append(("layers", "a layer takes more than 1e9 s, or a byte more than a second (mend the figures)"))
+def _faults_together(file: ChainFile, names: tuple[str, ...], entering: Array, widths: tuple[Width, ...]) -> list[tuple[str, str]]:
+    """What only all layers show: figures whose sums are not exact or of which a time cannot be told, and a plan that they do not have."""
+    count, most, path = len(names), max(file.microbatch), "layers" if file.profile is None else "profile"
+    if count > MOST_LAYERS:
+        return [(path, f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
+    kept = max(file.copies * fsum(width.parameters) + count * most * fsum([*width.activations, *entering]) for width in widths)
+    found = [(path, f"{kept:.3g} bytes in all are more than can be counted")] if kept > _MOST_BYTES else []
+    if max(float((width.forward + width.backward).max()) for width in widths) + file.overhead > 1e9:
+        found.append((path, "a layer takes more than 1e9 s (mend the figures)"))
+    known = [width.devices for width in widths]
+    if file.fixed is not None and file.fixed.width not in known:
+        found.append(("fixed.width", f"the layers have no width {file.fixed.width} (one of {', '.join(map(str, known))})"))
+    if file.fixed is not None and file.fixed.stages > count:
+        found.append(("fixed.stages", f"{file.fixed.stages:,} stages are more than the {count:,} layers (give fewer)"))
     return found

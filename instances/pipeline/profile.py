@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from math import ceil, isfinite
 from pathlib import Path
+from stat import S_ISREG
 
 import numpy as np
 
@@ -36,8 +37,11 @@ class Profile:
 
     ids: tuple[str, ...]
     names: tuple[str, ...]
+    forward: Array
+    """Seconds of one minibatch on one device."""
+    backward: Array
     seconds: Array
-    """Forward and backward, for one minibatch on one device."""
+    """Both."""
     activation: Array
     """Bytes that a node hands on."""
     parameters: Array
@@ -62,6 +66,8 @@ class _Node:
 
 def read_text(path: Path) -> str:
     """The text of a profile; an InstanceError in one sentence where it is none."""
+    if not S_ISREG(path.stat().st_mode):
+        raise InstanceError(str(path), [Fault(1, 1, "", "this is not a regular file (name a profile)")])
     if path.stat().st_size > _LARGEST:
         raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller profile)")])
     try:
@@ -165,6 +171,8 @@ def _profile(nodes: dict[str, _Node], arcs: list[tuple[str, str]], source: str) 
     return Profile(
         ids=tuple(order),
         names=tuple(nodes[name].name for name in order),
+        forward=np.array([nodes[name].forward / 1e3 for name in order]),
+        backward=np.array([nodes[name].backward / 1e3 for name in order]),
         seconds=np.array([(nodes[name].forward + nodes[name].backward) / 1e3 for name in order]),
         activation=np.array([nodes[name].activation for name in order]),
         parameters=np.array([nodes[name].parameters for name in order]),

@@ -28,7 +28,7 @@ def answered(question: PipelineQuestion, limits: Limits, watch: Watch) -> Pipeli
         watch(Progress(f"cuts, {share:.0%} of the highest level", known))
 
     try:
-        ideals = ideals_of(question.profile, question.compatible, tick)
+        ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
         value, stages = best_stages(question, ideals, tick)
         reasons = () if stages else ("every plan has a stage that keeps more than the memory of a device",)
         found = Found(stages, value, f"dynamic programming over {len(ideals):,} cuts", reasons=reasons)

@@ -1,7 +1,6 @@
 """Where a profile can be cut: its ideals, sets of nodes that hold all nodes they take data from; a stage is one ideal less a smaller one.
 
-They stand for the antichains of their last nodes, the states of PipeDream's optimizer. Nodes without any figure that only such nodes feed
-do not matter and are in every ideal.
+They stand for the antichains of their last nodes, the states of PipeDream's optimizer. Nodes without any figure run as soon as they can.
 """
 
 from collections.abc import Callable
@@ -49,8 +48,8 @@ class Ideals:
         return tuple(number * _WORD + bit for number, word in enumerate(left) for bit in range(_WORD) if word >> bit & 1)
 
 
-def ideals_of(profile: Profile, compatible: bool, tick: Tick) -> Ideals:
-    """All ideals in an order in which none comes before one that it holds; a RefusedError in words where there are too many.
+def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> Ideals:
+    """All ideals that matter in an order in which none comes before one that it holds; a RefusedError in words where there are too many.
 
     Compatible: those that the public optimizer sees. It begins at the first node that takes nothing in; others of the kind come only
     with what needs them, and nothing is known of what does not follow from the first. Of an ideal it counts the output of its last nodes,
@@ -60,8 +59,10 @@ def ideals_of(profile: Profile, compatible: bool, tick: Tick) -> Ideals:
     for start, end in profile.edges:
         before[end] |= 1 << start
         after[start] |= 1 << end
-    first = 0 if compatible else _idle(profile, before)
-    found = _followed(before, after, tick) if compatible else _grown(first, before, tick)
+    eager = [] if compatible else _eager(profile, memory)
+    first = _closed(0, eager, before)
+    first = 0 if first == (1 << len(profile)) - 1 else first
+    found = _followed(before, after, tick) if compatible else _grown(first, before, eager, tick)
     if max(found) != (1 << len(profile)) - 1:
         lost = next(name for row, name in enumerate(profile.ids) if not max(found, key=int.bit_count) >> row & 1)
         words = f"node {lost} does not follow from node {profile.ids[0]}, and the public optimizer would not see it"
@@ -78,20 +79,31 @@ def ideals_of(profile: Profile, compatible: bool, tick: Tick) -> Ideals:
     return Ideals(seconds, parameters, activation, crossed, bits)
 
 
-def _idle(profile: Profile, before: list[int]) -> int:
-    """Nodes that cost nothing, hand on nothing, and take data from none but such."""
-    idle = 0
-    for row, seconds in enumerate(profile.seconds.tolist()):
-        if seconds == profile.activation[row] == profile.parameters[row] == 0.0 and not before[row] & ~idle:
-            idle |= 1 << row
-    return idle if idle != (1 << len(profile)) - 1 else 0
+def _eager(profile: Profile, memory: float) -> list[int]:
+    """Nodes that no plan is better for having later than all that feed them: they cost nothing, and hand on nothing or to nobody.
+
+    The earlier such a node runs, the less crosses between stages. The output that nobody takes still counts where memory does.
+    """
+    handing = {start for start, _ in profile.edges}
+    free = (profile.seconds == 0.0) & (profile.parameters == 0.0)
+    light = profile.activation == 0.0
+    return [row for row in np.flatnonzero(free).tolist() if light[row] or (row not in handing and memory == float("inf"))]
 
 
-def _grown(first: int, before: list[int], tick: Tick) -> set[int]:
-    """All ideals that hold the first."""
+def _closed(ideal: int, eager: list[int], before: list[int]) -> int:
+    """The ideal with all eager nodes that it feeds."""
+    for row in eager:
+        if not before[row] & ~ideal:
+            ideal |= 1 << row
+    return ideal
+
+
+def _grown(first: int, before: list[int], eager: list[int], tick: Tick) -> set[int]:
+    """All ideals that hold the first and are closed."""
     found, last = {first}, {first}
     while last:
-        last = {ideal | 1 << row for ideal in last for row, needed in enumerate(before) if not ideal >> row & 1 and not needed & ~ideal}
+        larger = {ideal | 1 << row for ideal in last for row, needed in enumerate(before) if not ideal >> row & 1 and not needed & ~ideal}
+        last = {_closed(ideal, eager, before) for ideal in larger} - found if eager else larger
         found |= last
         _refuse_many(found)
         tick(0.0)
@@ -125,7 +137,7 @@ def _ancestors(before: list[int]) -> list[int]:
 
 
 def _taken(ideal: int, after: list[int]) -> int:
-    """Nodes of an ideal whose output is taken outside; at the first cut, where only idle nodes are, it is of no size."""
+    """Nodes of an ideal whose output is taken outside; at the first cut it is of no size."""
     return sum(1 << row for row in _members(ideal) if after[row] & ~ideal)
 
 

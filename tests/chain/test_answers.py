@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from instances.document import InstanceError
-from instances.pipeline.chain import read_chain
+from instances.pipeline.chain import chain_again, read_chain
 from solvers.certify import Limits
 from solvers.chain.answer import ChainResult, from_json, text_of
 from solvers.chain.check import check
@@ -16,7 +16,8 @@ from solvers.watching import Progress
 from tests.chain.chains import SHAPES, asked_of, random_chain
 from tests.chain.chains import text_of as chain_text
 from tests.chain.test_optimum import HAND
-from tests.paths import INSTANCES
+from tests.paths import INSTANCES, reference
+from tests.pipeline.profiles import CHAIN
 from tests.placement.test_answers import leaves
 from tests.test_start_up import loaded
 
@@ -81,7 +82,7 @@ def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, cap
     [
         ("devices: 4", "devices: 0", "devices: '0' is too small"),
         ("memory: 100 B", "memory: 100", "memory: '100' has no unit"),
-        ("1 kB/s", "0 B/s", "bandwidth: zero is no bandwidth"),
+        ("1 kB/s", "0 B/s", "bandwidth: less than a byte a second is no bandwidth"),
         ("bandwidth", "bandwith", "bandwith: unknown key (did you mean 'bandwidth'?)"),
         ("widths: {1: ", "widths: {0: ", "layers[0].widths: '0' is no width"),
         ("widths: {1: ", "widths: {x: ", "layers[0].widths: 'x' is no width"),
@@ -127,6 +128,51 @@ def test_the_command_answers_and_refuses_in_words(
     captured = capsys.readouterr()
     assert ended == code
     assert said in captured.out + captured.err
+
+
+PROFILED = """\
+kind: chain
+schedule: two-versions
+profile: graph.txt
+devices: 4
+memory: 32 MB
+bandwidth: 1 GB/s
+microbatches: 8
+microbatch: [1, 2]
+"""
+
+
+def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Path) -> None:
+    """Its first node is an input; the second hands 1.5 MB to the third and, behind it, to the fourth."""
+    path, graph = tmp_path / "asked.yaml", tmp_path / "graph.txt"
+    path.write_text(PROFILED, encoding="utf-8")
+    graph.write_text(CHAIN + "\tnode2 -- node4\n", encoding="utf-8")
+    question = read_chain(path)
+    assert question.layers == ("node2", "node3", "node4")
+    assert question.entering.tolist() == [0.0, 1.5e6, 2.5e6, 0.0]
+    assert question.widths[0].forward.tolist() == [1e-3, 0.5e-3, 2e-3]
+    saved = text_of(answered(question, Limits(), silent))
+    graph.unlink()
+    assert check(from_json(json.loads(saved))).accepted
+    with pytest.raises(InstanceError, match="profile: the profile cannot be read: no such file"):
+        read_chain(path)
+    path.write_text(PROFILED + "layers: []\n", encoding="utf-8")
+    graph.write_text("nonsense\n", encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"graph\.txt:1:1: 'nonsense' is neither a node nor an edge"):
+        read_chain(path)
+
+
+@pytest.mark.parametrize("name", ["vgg16", "resnet50", "gnmt"])
+def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
+    text = (
+        PROFILED.replace("32 MB", "24 GiB").replace("1 GB/s", "10 GB/s").replace("devices: 4", "devices: 8").replace("ches: 8", "ches: 16")
+    )
+    profile = reference(f"placement/pipedream/{name}/graph.txt").read_text(encoding="utf-8")
+    found = answered(chain_again({"source": "q.yaml", "text": text, "profile": profile}), Limits(), silent)
+    assert found.status == "OPTIMAL"
+    assert check(found).accepted
+    rivals = {rival.name: rival.value for rival in found.rivals}
+    assert (rivals["equal split"] or float("inf")) >= (found.value or 0.0) * (1.13 if name == "gnmt" else 1.0)
 
 
 def test_no_memory_is_enough_is_proved_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,8 @@ def silent(progress: Progress) -> None:
 
 def least(question: PipelineQuestion) -> float:
     """The search's value, which the judge must have for its plan."""
-    value, stages = best_stages(question, ideals_of(question.profile, question.compatible, lambda share: None), lambda share: None)
+    ideals = ideals_of(question.profile, question.memory, question.compatible, lambda share: None)
+    value, stages = best_stages(question, ideals, lambda share: None)
     if stages:
         verdict = judge(question, stages)
         assert verdict.violations == ()
@@ -146,6 +147,14 @@ def test_broken_rules_are_told() -> None:
         assert words in told
     few = judge(asked_of(CHAIN, Asked(compatible=True)), (Stage(("node2", "node3", "node4"), (), (1,)),))
     assert few.violations == ("level 1: 1 of 4 members are used (--compatible uses all)",)
+
+
+def test_nodes_that_cost_nothing_are_no_places_to_cut() -> None:
+    """Each item of a tuple is a node of its own in profiles; twenty of them would make a million cuts."""
+    idle = "node{} -- item -- forward_compute_time=0, backward_compute_time=0, activation_size=0, parameter_size=0\n\tnode2 -- node{}\n"
+    with_items = asked_of(CHAIN + "".join(idle.format(row, row) for row in range(100, 120)), Asked(devices=(3,), bandwidth=(5e8,)))
+    assert len(ideals_of(with_items.profile, float("inf"), compatible=False, tick=lambda share: None)) == 4
+    assert least(with_items) == least(asked_of(CHAIN, Asked(devices=(3,), bandwidth=(5e8,))))
 
 
 def test_a_profile_that_branches_too_much_is_refused_in_words() -> None:
