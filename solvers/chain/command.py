@@ -10,7 +10,7 @@ from solvers.certify import Limits
 from solvers.chain.answer import from_json, text_of
 from solvers.chain.check import check as report_of
 from solvers.check import Report
-from solvers.console import check_target, question_path, seconds_of, spare_question, usage
+from solvers.console import check_target, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.progress import logged, progress_on
@@ -21,6 +21,7 @@ def solve(options: argparse.Namespace) -> Ending:
     from solvers.chain.engine import answered  # noqa: PLC0415 - a check loads no search
 
     _refuse_settings(options)
+    refuse_options(options, (), "a chain, whose file says all")
     if options.engine not in {"auto", "cuts"}:
         usage(f"the engine {options.engine!r} answers no chain (auto or cuts)")
     check_target(options.log, "--log")

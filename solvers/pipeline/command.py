@@ -9,7 +9,7 @@ from instances.units import parse_quantity
 from reports.pipeline import pipeline_text
 from solvers.certify import Limits
 from solvers.check import Report
-from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
+from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.pipeline.answer import from_json, text_of
@@ -25,6 +25,7 @@ def solve(options: argparse.Namespace) -> Ending:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a profile takes --devices, --bandwidth, --memory)")
     if options.engine not in {"auto", "cuts"}:
         usage(f"the engine {options.engine!r} pipelines no profile (auto or cuts)")
+    refuse_options(options, ("bandwidth", "compatible", "compression", "devices", "memory", "straight"), "a profile")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)

@@ -74,13 +74,12 @@ def _filled(search: Search, level: int, share: int) -> Tables:
         after = search.ideals.after(row)
         if row or not charges.top:
             left[row] = _joined(search, tables, level, share, row, after, first=False)
-        if not row or not charges.top:
+        if not charges.top:
+            whole[row] = _started(search, tables, level, share, row, after)
+        elif not row:
             started = _joined(search, tables, level, share, row, after, first=True)
             whole[row] = (started[:, :, members] if charges.compatible else started.min(axis=2)).min(axis=1)
-        if charges.top:
-            search.tick(1.0 - (row / count) ** 2)
-        else:
-            search.tick(0.0)
+        search.tick(1.0 - (row / count) ** 2 if charges.top else 0.0)
     return tables
 
 
@@ -92,19 +91,45 @@ def _stage_counts(search: Search, members: int) -> int:
 
 def _joined(search: Search, tables: Tables, level: int, share: int, row: int, after: Index, first: bool) -> Array:
     """The slowest stage from a cut to every end, by stages and members."""
-    charges, left = tables.charges, tables.left[after]
-    best: Array = np.full(tables.left.shape[1:], np.inf)
-    ends = {int(end): place for place, end in enumerate(tables.ends)}
-    closing = np.array([place for place, end in enumerate(after.tolist()) if end in ends], np.int64)
-    columns = np.array([ends[int(after[place])] for place in closing], np.int64)
+    charges = tables.charges
+    closing, columns = _ends(charges, after)
+    left = tables.left[np.ix_(after, columns)]
+    part: Array = np.full(left.shape[1:], np.inf)
     for replicas in range(1, (1 if search.question.straight else charges.level.members) + 1):
         work = _work(search, level, share, row, after, replicas)
         on = charges.load(row, after, work, replicas, first, last=False)
         at_end = charges.load(row, after[closing], work[closing], replicas, first, last=True)
-        fits = _fitting(search, charges, row, after, replicas, best.shape[1])
-        best[:, :, replicas:] = np.minimum(best[:, :, replicas:], _continued(left, on, fits, replicas))
+        fits = _fitting(search, charges, row, after, replicas, part.shape[1])
+        part[:, :, replicas:] = np.minimum(part[:, :, replicas:], _continued(left, on, fits, replicas))
         closed = at_end if fits is None else np.where(fits[closing, 0, 0], at_end, np.inf)
-        best[columns, 0, replicas] = np.minimum(best[columns, 0, replicas], closed)
+        part[:, 0, replicas] = np.minimum(part[:, 0, replicas], closed)
+    best = np.full(tables.left.shape[1:], np.inf)
+    best[columns] = part
+    return best
+
+
+def _ends(charges: Charges, after: Index) -> tuple[Index, Index]:
+    """Which of the cuts behind one are ends, and their columns in the tables: all, or at the highest level the last."""
+    return (np.array([len(after) - 1]), np.array([0])) if charges.top else (np.arange(len(after)), after)
+
+
+def _started(search: Search, tables: Tables, level: int, share: int, row: int, after: Index) -> Array:
+    """The least from a cut to every end with all members of a level below the highest, or, where some may idle, on any number."""
+    charges, members = tables.charges, tables.charges.level.members
+    left = tables.left[np.ix_(after, after)][:, :, 0]
+    reach = left if charges.compatible else np.minimum.accumulate(left, axis=2)
+    part: Array = np.full(len(after), np.inf)
+    for replicas in range(1, (1 if search.question.straight else members) + 1):
+        work = _work(search, level, share, row, after, replicas)
+        on = charges.load(row, after, work, replicas, first=True, last=False)
+        at_end = charges.load(row, after, work, replicas, first=True, last=True)
+        fits = _fitting(search, charges, row, after, replicas, 1)
+        on = on if fits is None else np.where(fits[:, 0, -1], on, np.inf)
+        part = np.minimum(part, np.maximum(reach[:, :, members - replicas], on[:, None]).min(axis=0))
+        if not charges.compatible or replicas == members:
+            part = np.minimum(part, at_end if fits is None else np.where(fits[:, 0, 0], at_end, np.inf))
+    best = np.full(len(tables.ends), np.inf)
+    best[after] = part
     return best
 
 

@@ -8,7 +8,7 @@ from instances.placement.question import Asked, read_placement
 from reports.placement import placement_text
 from solvers.certify import Limits
 from solvers.check import Report
-from solvers.console import bytes_of, check_target, seconds_of, spare_question, usage
+from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.placement.answer import from_json, text_of
@@ -24,6 +24,7 @@ def solve(options: argparse.Namespace) -> Ending:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
+    refuse_options(options, ("communication", "contiguous", "cpus", "devices", "memory", "transfer_unit"), "a graph")
     if len(options.devices or (0,)) > 1:
         usage("--devices: accelerators of a graph are one number, such as 16")
     check_target(options.log, "--log")

@@ -110,6 +110,7 @@ def test_a_wrong_chain_names_the_place_and_the_remedy(old: str, new: str, said: 
     [
         (["solve"], 0, "certificate: no plan is below"),
         (["solve", "--json"], 0, '"kind": "chain"'),
+        (["solve", "--devices", "2"], 2, "--devices: this says nothing of a chain, whose file says all"),
         (["solve", "--engine", "boxes"], 2, "answers no chain"),
         (["solve", "--set", "devices=8"], 2, "settings are for joint designs"),
         (["validate"], 0, "a sound question: 2 layers of 1 width on 4 devices"),

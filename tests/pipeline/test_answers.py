@@ -89,6 +89,7 @@ def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFix
         (["--bandwidth", "fast"], 2, "--bandwidth: 'fast' is no list of bandwidths"),
         (["--compression", "-1"], 3, "a compression of '-1.0' is none"),
         (["--memory", "much"], 2, "'much' is no size"),
+        (["--cpus", "2"], 2, "--cpus: this says nothing of a profile (leave it out)"),
         (["--engine", "milp"], 2, "pipelines no profile"),
         (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
     ],

@@ -95,6 +95,18 @@ def test_no_plan_of_a_small_profile_is_better_and_one_is_as_good(asked: Asked, c
         assert least(question) == pytest.approx(true, rel=1e-12)
 
 
+def test_compatible_levels_count_the_memory_of_each() -> None:
+    found = set()
+    for seed in range(8):
+        question = asked_of(random_profile(seed, 5, 1), Asked(devices=(2, 2), bandwidth=(4e9, 5e8), memory=4e7, compatible=True))
+        verdicts = (judge(question, stages) for stages in every_plan(question))
+        true = min((verdict.value for verdict in verdicts if not verdict.violations), default=float("inf"))
+        assert least(question) == pytest.approx(true, rel=1e-12)
+        free = least(asked_of(random_profile(seed, 5, 1), Asked(devices=(2, 2), bandwidth=(4e9, 5e8), compatible=True)))
+        found.add("none" if true == float("inf") else "binds" if true > free * 1.001 else "fits")
+    assert len(found) > 1
+
+
 def test_small_memories_leave_some_of_these_without_a_plan_and_some_with() -> None:
     values = {least(asked_of(random_profile(seed, 6), Asked(devices=(3,), memory=6e7))) for seed in range(12)}
     assert float("inf") in values
