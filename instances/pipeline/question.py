@@ -13,6 +13,7 @@ from instances.units import quoted
 DEVICES, BANDWIDTH = (4,), 1e9
 """What is asked where nothing is said; the bandwidth is that of the public optimizer."""
 MOST_DEVICES, MOST_LEVELS = 1024, 3
+_GREATEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def pipeline_again(document: Mapping[str, Any]) -> PipelineQuestion:
         raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
     try:
         return _question(text, source, _asked(asked))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
 
 
@@ -84,9 +85,13 @@ def _asked(words: Mapping[str, Any]) -> Asked:
         raise ValueError("straight and compatible are true or false")
     if not isinstance(asked.devices, tuple) or any(type(count) is not int for count in asked.devices):
         raise ValueError("devices are whole numbers")
+    if not isinstance(asked.bandwidth, tuple):
+        raise TypeError("bandwidths are a list")
     figures = (*asked.bandwidth, *(figure for figure in (asked.compression, asked.memory) if figure is not None))
     if any(type(figure) not in (int, float) for figure in figures):
         raise ValueError("bandwidth, compression and memory are numbers")
+    if any(abs(figure) > _GREATEST for figure in figures):
+        raise ValueError("bandwidth, compression or memory is beyond any use")
     return asked
 
 

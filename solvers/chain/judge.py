@@ -6,7 +6,7 @@ It shares nothing with the search but the formulas, which `solvers.chain.cuts` s
 from dataclasses import dataclass
 from math import ceil, fsum
 
-from instances.pipeline.chain import ChainQuestion, Width
+from instances.pipeline.chain import MOST_MICROBATCHES, ChainQuestion, Width
 from solvers.chain.plan import ChainPlan
 
 
@@ -40,6 +40,8 @@ def judge(question: ChainQuestion, plan: ChainPlan) -> Verdict:
         raise ValueError(f"the layers have no width {plan.width}")
     if min(plan.stages, default=0) < 1 or sum(plan.stages) != len(question.layers) or min(plan.data, plan.microbatch) < 1:
         raise ValueError(f"the stages of a plan have {len(question.layers)} layers together, and each has one at least")
+    if max(plan.data, plan.microbatch) > MOST_MICROBATCHES:
+        raise ValueError(f"more than {MOST_MICROBATCHES:,} replicas or microbatches are none that can be")
     firsts = [sum(plan.stages[:number]) for number in range(len(plan.stages))]
     loads = tuple(_load(question, width, plan, number, first) for number, first in enumerate(firsts))
     weights = [fsum(width.parameters[first : first + size]) for first, size in zip(firsts, plan.stages, strict=True)]

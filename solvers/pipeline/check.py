@@ -13,6 +13,7 @@ from solvers.check import Report
 from solvers.pipeline.answer import KIND, LEAST_GAP, PipelineResult, described, pipeline_status
 from solvers.pipeline.every import least_of_all
 from solvers.pipeline.judge import judge
+from solvers.pipeline.rivals import rivals_of
 
 _STOPPED = ("complete", "time limit", "interrupted")
 
@@ -28,6 +29,8 @@ def check(result: PipelineResult) -> Report:
     if result.value is not None or result.stages:
         refused += _plan_faults(result, question)
         checked.append("the plan was judged anew: times, transfers, memory, devices, order of the data")
+    if result.rivals != rivals_of(question):
+        refused.append("rivals: the rules give other values")
     told = result.bound is not None or (result.proved and result.value is None)
     least = least_of_all(question) if told and not refused else None
     if least is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import fsum, prod
 
-from instances.pipeline.question import PipelineQuestion
+from instances.pipeline.question import MOST_DEVICES, PipelineQuestion
 from solvers.pipeline.plan import Stage
 
 
@@ -68,15 +68,20 @@ def _rows(question: PipelineQuestion, stages: Sequence[Stage]) -> list[list[int]
     depth = len(question.levels)
     if not stages or any(not stage.nodes for stage in stages):
         raise ValueError("a plan has stages, and each has nodes")
-    if any(len(stage.replicas) != depth or len(stage.group) != depth - 1 or min(stage.replicas) < 1 for stage in stages):
+    if any(len(stage.replicas) != depth or len(stage.group) != depth - 1 or not _counted(stage) for stage in stages):
         raise ValueError(f"a stage says how often it is replicated at each of {depth} levels, and in which group it is")
     given = [name for stage in stages for name in stage.nodes]
-    if wrong := next((name for name in given if name not in number), None):
-        raise ValueError(f"node {wrong} is none of the profile that costs anything")
+    if wrong := [name for name in given if name not in number]:
+        raise ValueError(f"node {wrong[0]} is none of the profile that costs anything")
     if len(given) != len(number) or len(set(given)) != len(given):
         missing = next((name for name in number if name not in given), None)
         raise ValueError(f"node {missing} is in no stage" if missing else "a node is in two stages")
     return [[number[name] for name in stage.nodes] for stage in stages]
+
+
+def _counted(stage: Stage) -> bool:
+    """Whether its replicas are numbers that can be."""
+    return min(stage.replicas) >= 1 and max(stage.replicas) <= MOST_DEVICES
 
 
 def _ranges(stages: Sequence[Stage], level: int, depth: int) -> list[_Range]:
