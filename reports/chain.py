@@ -37,7 +37,8 @@ def _headline(question: ChainQuestion, result: ChainResult) -> str:
         return f"no plan found ({result.stopped})"
     used = result.plan.width * result.plan.data * len(result.plan.stages)
     ended = f"proved in {time}" if result.proved else f"not proved: {result.stopped} after {time}"
-    return f"{len(question.layers):,} layers on {used:,} of {question.file.devices:,} devices, {ended}"
+    count = len(question.layers)
+    return f"{count:,} layer{'s' * (count != 1)} on {used:,} of {question.file.devices:,} devices, {ended}"
 
 
 def _words(plan: ChainPlan) -> str:
