@@ -22,6 +22,8 @@ _FUSED_SOFTMAX = 4.0
 """Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
 _UNFUSED_KERNELS, _UNFUSED_PASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
+_PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
+"""Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
 _VOCABULARY_ALIGNMENT = 128.0
 """The vocabulary is padded to this many words a tensor-parallel rank."""
 
@@ -118,7 +120,7 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     work = NOTHING
     for product in projections(model, ranks):
         work = work + product_cost(product, model.value_bytes, hardware)
-    work = work + _element_wise(model, ranks, hardware, norm_passes=2.0, activation_passes=3.0 if model.gated else 2.0)
+    work = work + element_wise(model, ranks, hardware, backward=False).total()
     return _with_exchanges(work, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
 
 
@@ -127,7 +129,7 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     work = NOTHING
     for product in projections(model, ranks):
         work = work + backward_cost(product, model.value_bytes, hardware)
-    work = work + _element_wise(model, ranks, hardware, norm_passes=3.0, activation_passes=5.0 if model.gated else 3.0)
+    work = work + element_wise(model, ranks, hardware, backward=True).total()
     return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
 
 
@@ -142,10 +144,10 @@ def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
     """Products with weights: queries-keys-values, output, and the feed-forward part of the rank's experts."""
     tokens, split, width = ranks.tokens(model), ranks.tensor, float(model.head_width)
     attention = (
-        Product(tokens, float(model.hidden), width * (model.heads / split + 2.0 * _local_groups(model, ranks))),
+        Product(tokens, float(model.hidden), width * (model.heads / split + 2.0 * local_groups(model, ranks))),
         Product(tokens, width * model.heads / split, float(model.hidden)),
     )
-    routed, local = _routed_tokens(model, ranks), model.experts / ranks.expert
+    routed, local = routed_tokens(model, ranks), model.experts / ranks.expert
     feed_forward = (
         Product(routed / local, float(model.hidden), (model.projections - 1) * model.ffn / split, local),
         Product(routed / local, model.ffn / split, float(model.hidden), local),
@@ -182,7 +184,7 @@ def _core_flops(model: Transformer, ranks: Ranks) -> Real:
 
 def _operand_bytes(model: Transformer, ranks: Ranks) -> Real:
     """Queries and results of the rank's tokens, keys and values."""
-    heads = 2.0 * model.heads / ranks.tensor + 2.0 * _local_groups(model, ranks)
+    heads = 2.0 * model.heads / ranks.tensor + 2.0 * local_groups(model, ranks)
     return ranks.tokens(model) * heads * model.head_width * model.activation_bytes
 
 
@@ -213,26 +215,40 @@ def _softmax_bytes(model: Transformer, passes: float) -> float:
     return model.activation_bytes * (passes + 2.0) + 1.0 if model.dropout else model.activation_bytes * passes
 
 
-def _element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, norm_passes: float, activation_passes: float) -> Cost:
+@dataclass(frozen=True, slots=True)
+class ElementWise:
+    """What a layer does beside its products: the two norms, the two residual additions, the activation, and the routing of tokens."""
+
+    norms: Cost
+    residuals: Cost
+    activation: Cost
+    routing: Cost
+
+    def total(self) -> Cost:
+        return self.norms + self.residuals + self.activation + self.routing
+
+
+def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
     """Two norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
+    norm_passes, activation_passes = _PASSES[backward][0], _PASSES[backward][1 + model.gated]
     size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    norms = stream_cost(2.0 * norm_passes * size * elements, 16.0 * elements, hardware, 2.0)
-    residuals = stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0)
-    inner = _routed_tokens(model, ranks) * model.ffn / ranks.tensor
-    cost = norms + residuals + stream_cost(activation_passes * size * inner, 8.0 * inner, hardware)
-    if model.experts == 1:
-        return cost
-    moved = _routed_tokens(model, ranks) * model.hidden
-    return cost + stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0)
+    inner = routed_tokens(model, ranks) * model.ffn / ranks.tensor
+    moved = routed_tokens(model, ranks) * model.hidden
+    return ElementWise(
+        norms=stream_cost(2.0 * norm_passes * size * elements, 16.0 * elements, hardware, 2.0),
+        residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
+        activation=stream_cost(activation_passes * size * inner, 8.0 * inner, hardware),
+        routing=NOTHING if model.experts == 1 else stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0),
+    )
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
     links, size = hardware.links, model.activation_bytes
     tensor_bytes = ranks.tokens(model) * model.hidden * size
-    block = ranks.tokens(model) * 2.0 * _local_groups(model, ranks) * model.head_width * size
+    block = ranks.tokens(model) * 2.0 * local_groups(model, ranks) * model.head_width * size
     ring = send(block, ranks.context_members)
-    routed = all_to_all(_routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
+    routed = all_to_all(routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
     sent = 2.0 * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
     sent = sent + ring_passes * (ranks.context - 1.0) * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
     return Pass(
@@ -272,11 +288,11 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     return cost + Cost(sums + inputs, 0.0, 0.0)
 
 
-def _routed_tokens(model: Transformer, ranks: Ranks) -> Real:
+def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
     """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace."""
     return ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
 
 
-def _local_groups(model: Transformer, ranks: Ranks) -> Real:
+def local_groups(model: Transformer, ranks: Ranks) -> Real:
     """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
     return np.maximum(model.attention_groups / ranks.tensor, 1.0)

@@ -54,13 +54,14 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 
 def ladder() -> dict[str, Path]:
-    """The instances that come with the package: their paths by name, sorted."""
+    """The joint designs that come with the package: their paths by name, sorted."""
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
 
 
-def chains() -> dict[str, Path]:
-    """The chains of layers that come with the package, likewise."""
-    return {path.stem: path for path in sorted((Path(__file__).parent / "chains").glob("*.yaml"))}
+def shipped() -> dict[str, Path]:
+    """All questions that come with the package: joint designs, and those of each other family in its own folder."""
+    others = (path for path in sorted(Path(__file__).parent.glob("*/*.yaml")) if path.parent != _FOLDER)
+    return ladder() | {path.stem: path for path in others}
 
 
 @cache
@@ -108,7 +109,7 @@ def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str
 
 def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
     """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
-    known = ladder() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
+    known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
     if name not in known:
         raise _unknown(kind, name, sorted(known))
     return known[name].read_text(encoding="utf-8")
@@ -124,7 +125,7 @@ def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ..
         case "workloads":
             return tuple((name, _model_line(name, model(name))) for name in names(kind))
         case "instances":
-            return tuple((name, _instance_line(path)) for name, path in ladder().items())
+            return tuple((name, _instance_line(path)) for name, path in shipped().items())
 
 
 def build_technology(

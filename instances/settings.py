@@ -11,8 +11,10 @@ _SHOWN = 100
 _WRITTEN = "a setting is written KEY=VALUE (for example tensor=8)"
 
 
-def laid_over(root: Node, setting: str, source: str) -> Node:
+def laid_over(root: Node, setting: str, source: str, bare: str | None = "choices") -> Node:
     """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one.
+
+    A single key that is none of the top of a joint design is one of the section `bare`, or else of the top itself.
 
     An item of a list has its number, counted from 0, as in `workloads.1.weight=2`.
     """
@@ -22,25 +24,25 @@ def laid_over(root: Node, setting: str, source: str) -> Node:
     if not isinstance(root.value, dict):
         raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
     if value.strip() in {"~", "null"}:
-        return _without(root, _path_of(setting))
-    return _replaced(root, _path_of(setting), read_text(value, f"--set {setting}"), setting)
+        return _without(root, _path_of(setting, bare))
+    return _replaced(root, _path_of(setting, bare), read_text(value, f"--set {setting}"), setting)
 
 
-def with_setting(fault: Fault, settings: Sequence[str]) -> Fault:
+def with_setting(fault: Fault, settings: Sequence[str], bare: str | None = "choices") -> Fault:
     """The fault, with the setting that brought the value in, which no line of the file shows."""
     for setting in reversed(settings):
         path = ""
-        for step in _path_of(setting):
+        for step in _path_of(setting, bare):
             path = f"{path}[{step}]" if step.isdecimal() else f"{path}.{step}".strip(".")
         if fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")):
             return replace(fault, message=f"{fault.message} [from --set {setting if len(setting) <= _SHOWN else path}]")
     return fault
 
 
-def _path_of(setting: str) -> list[str]:
+def _path_of(setting: str, bare: str | None) -> list[str]:
     """The keys that lead to the value that a setting replaces."""
     path = setting.partition("=")[0].strip().split(".")
-    return path if len(path) > 1 or path[0] in _top_keys() else ["choices", path[0]]
+    return path if bare is None or len(path) > 1 or path[0] in _top_keys() else [bare, path[0]]
 
 
 def _top_keys() -> set[str]:

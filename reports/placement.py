@@ -1,7 +1,10 @@
 """A placement as text: how busy every device is, how far the rules are, and the proof in one sentence."""
 
+from collections.abc import Sequence
+
+from instances.placement.graph import PlacementQuestion
 from instances.units import format_quantity
-from solvers.placement.answer import PlacementResult
+from solvers.placement.answer import PlacementResult, RivalPlacement
 from solvers.placement.judge import Load
 
 _WIDTH = 24
@@ -16,32 +19,62 @@ def placement_text(result: PlacementResult) -> str:
     bound = "" if result.bound is None else f"      bound {result.bound:.7g} ms, gap {result.gap:.2%}"
     lines += [f"  busiest device      {result.value:.7g} ms{bound}", ""]
     lines += [_load(load, result.value) for load in result.loads]
-    lines += ["", *(_rival(rival.name, rival.value, rival.note, result.value) for rival in result.rivals), *_notes(result), ""]
+    lines += ["", *(_rival(rival, result.value) for rival in result.rivals), *_notes(result), ""]
     return "\n".join([*lines, _certificate(result)]) + "\n"
 
 
 def _headline(result: PlacementResult) -> str:
-    nodes = f"{len(result.placement or {}):,} nodes"
+    nodes = _counted(len(result.placement or {}), "node")
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
         return f"no placement keeps the limits, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no placement found ({result.stopped})"
     ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {result.stopped} after {time}"
-    return f"{nodes} on {len(result.loads)} devices, {ended}"
+    return f"{nodes} on {_counted(len(result.loads), 'device')}, {ended}"
+
+
+def size_text(question: PlacementQuestion) -> str:
+    """How large a question is."""
+    graph = question.graph
+    nodes, edges = _counted(len(graph), "node"), _counted(len(graph.source), "edge")
+    return f"{nodes} with {edges} on {_counted(question.accelerators, 'accelerator')} and {_counted(question.cpus, 'CPU')}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _load(load: Load, value: float) -> str:
     bar = "█" * round(load.total / value * _WIDTH) if value else ""
     parts = f"compute {load.compute:.5g} + transfer {load.transfer:.4g} ms" if load.transfer else f"compute {load.compute:.5g} ms"
     memory = f" · {format_quantity(load.memory, 'bytes')}" if load.memory else ""
-    return f"  {load.device:<16}{load.total:>10.5g} ms  |{bar:<{_WIDTH}}|  {load.nodes:,} nodes · {parts}{memory}"
+    return f"  {load.device:<16}{load.total:>10.5g} ms  |{bar:<{_WIDTH}}|  {_counted(load.nodes, 'node')} · {parts}{memory}"
 
 
-def _rival(name: str, value: float | None, note: str, best: float) -> str:
-    if value is None:
-        return f"  {name:<20}none: {note}"
-    return f"  {name:<20}{value:.5g} ms, {value / best - 1.0:.1%} above the best" if best else f"  {name:<20}{value:.5g} ms"
+def _rival(rival: RivalPlacement, best: float) -> str:
+    if rival.value is None:
+        return f"  {rival.name:<20}none: {rival.note}"
+    above = f", {rival.value / best - 1.0:.1%} above the best" if best and not rival.note else ""
+    return f"  {rival.name:<20}{rival.value:.5g} ms{above}{rival.note and f', but {rival.note}'}"
+
+
+def comparison_text(result: PlacementResult, rows: Sequence[RivalPlacement]) -> str:
+    """The answer and each rule beside it, as gaps to the bound."""
+    asked = result.instance
+    devices = " and ".join(_counted(asked[kind], word) for kind, word in (("accelerators", "accelerator"), ("cpus", "CPU")) if asked[kind])
+    lines = [f"{asked['name']}: busiest device in ms, --contiguous {asked['contiguity']}, {devices}", ""]
+    lines.append(f"  {'':<24}{'value':>10}{'above bound':>13}{'seconds':>9}")
+    own = RivalPlacement(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1]), result.seconds)
+    lines += [_compared(row, result.bound) for row in (own, *rows)]
+    lines += ["", *_notes(result), _certificate(result)]
+    return "\n".join(lines) + "\n"
+
+
+def _compared(row: RivalPlacement, bound: float | None) -> str:
+    value = "none" if row.value is None else f"{row.value:.5g}"
+    above = "" if row.value is None or not bound or row.value < bound else f"{row.value / bound - 1.0:.2%}"
+    return f"  {row.name:<24}{value:>10}{above:>13}{row.seconds:>9.2f}{row.note and f'  {row.note}'}"
 
 
 def _notes(result: PlacementResult) -> list[str]:

@@ -68,24 +68,24 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
-    _add_placement(parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file"))
+    _add_placement(
+        parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
+    )
     _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
     parser.set_defaults(command="solve")
 
 
 def _add_placement(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--problem", choices=("throughput",), default="throughput", metavar="WHAT", help="throughput: the busiest device")
+    group.add_argument("--problem", choices=("throughput",), metavar="WHAT", help="throughput: the busiest device")
     contiguity = "stages that all data follow (default), convex: devices that no data leave and come back to, or no: anything anywhere"
-    group.add_argument("--contiguous", choices=("stages", "convex", "no"), default="stages", metavar="HOW", help=contiguity)
+    group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
     transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"
-    group.add_argument("--transfers", dest="communication", choices=("calls", "overlapped"), default="calls", metavar="HOW", help=transfers)
+    group.add_argument("--transfers", dest="communication", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
     devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
     group.add_argument("--devices", type=_levels, metavar="N", help=devices)
     group.add_argument("--cpus", type=_whole, metavar="N", help="CPUs (default: as the file says)")
     group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
-    group.add_argument(
-        "--edge-unit", dest="transfer_unit", choices=("ms", "s"), default="ms", metavar="UNIT", help="of edges' costs: ms or s"
-    )
+    group.add_argument("--edge-unit", dest="transfer_unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
 
 
 def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
@@ -126,13 +126,16 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", default=_COMPARED, metavar="NAMES", help=f"in the order of the rows (default: {_COMPARED})")
     parser.add_argument(
         "--time-limit",
-        default="5s",
         metavar="TIME",
-        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s; other engines have no limit",
+        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s, others have none; "
+        "for a graph: of the proof, default 60s",
     )
     parser.add_argument(
         "--seeds", type=_positive, default=1, metavar="N", help="run searchers with seeds 0 to N-1; print the median and the range"
     )
+    group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
+    _add_placement(group)
+    group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
     parser.set_defaults(command="compare")
 
 
@@ -152,7 +155,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="calibrate")
 
 
-STACKS, MODELS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat")
+STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -160,9 +163,10 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS),
+        choices=(*STACKS, *MODELS, *PLACEMENTS),
         default="megatron",
-        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers",
+        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
+        "as the device of each node, or as a split that the programs of its inputs judge",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
     parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from solvers.arguments import MODELS, parser_of_commands
+from solvers.arguments import MODELS, PLACEMENTS, parser_of_commands
 from solvers.console import USAGE, check_target, question_path, seconds_of, spare_data, spare_question, usage
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     names = [name.strip() for name in options.engines.split(",") if name.strip()]
     _check_engines(names, tuple(ENGINES))
-    seconds = seconds_of(options.time_limit)
+    seconds = seconds_of(options.time_limit or "5s")
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         results = compare(instance, names, seconds, options.seeds, watch)
@@ -298,6 +298,11 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    if options.stack in PLACEMENTS:
+        from solvers.placement.export import export_placement  # noqa: PLC0415
+
+        sys.stdout.write(export_placement(options.file, options.stack))
+        return ANSWERED
     if options.stack in MODELS:
         from solvers.exporting import export_model  # noqa: PLC0415
 

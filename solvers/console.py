@@ -28,9 +28,9 @@ def question_path(path: Path) -> Path:
     """The file that is meant: a path, or the name of an instance that comes along."""
     if path.exists() or path.suffix:
         return path
-    from instances.registry import chains, ladder  # noqa: PLC0415
+    from instances.registry import shipped  # noqa: PLC0415
 
-    return {**chains(), **ladder()}.get(str(path), path)
+    return shipped().get(str(path), path)
 
 
 FLAGS = {

@@ -23,7 +23,7 @@ ALSO = {
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
-    "reports/placement.py": {"solvers.placement.answer", "solvers.placement.judge", "instances.units"},
+    "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
     "solvers/pipeline/command.py": {"reports.pipeline"},
     "solvers/chain/command.py": {"reports.chain"},
     "reports/chain.py": {

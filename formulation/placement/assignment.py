@@ -19,6 +19,7 @@ from formulation.model import ExactlyOne, Linear, Model, Values, Variable
 from formulation.placement.blocks import Blocks
 from formulation.placement.rows import Figures, figures_of
 from formulation.rounding import floored
+from instances.placement.graph import PlacementQuestion
 
 STEPS = 1 << 20
 """Quanta of the busiest time: few enough for a solver in floating point to tell them apart."""
@@ -50,6 +51,12 @@ class Machine:
     memory: float
     overlapped: bool
     convex: bool
+
+
+def machine_of(question: PlacementQuestion) -> Machine:
+    """What blocks are put on, as the model takes it."""
+    overlapped, convex = question.communication == "overlapped", question.contiguity == "convex"
+    return Machine(question.accelerators, question.cpus, question.memory, overlapped, convex)
 
 
 def assignment_model(blocks: Blocks, machine: Machine, greatest: float) -> Assignment:

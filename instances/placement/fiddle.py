@@ -20,7 +20,7 @@ from instances.units import quoted
 
 _LARGEST = 64 << 20
 _MOST_NODES = 100_000
-_GREATEST = 1e18
+GREATEST = 1e18
 """Figures beyond it are no times and no sizes; sums of them stay finite."""
 _SAME = 1e-6
 """Costs of the edges of one node differ by no more, in relation to the largest."""
@@ -161,7 +161,7 @@ def _figure(node: Mapping[str, Any], key: str, at: str, faults: _Faults, whole: 
     kinds: Any = int if whole else (int, float)
     if value is None:
         faults.add(path, f"{key} is missing")
-    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= _GREATEST:
+    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= GREATEST:
         faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
     elif value < 0:
         faults.add(path, f"{value} is below 0 (give 0 or more)")
@@ -227,4 +227,4 @@ def _notes(edges: list[Any]) -> tuple[str, ...]:
 
 def _has_rate(edge: Any) -> bool:  # noqa: ANN401
     figures = [edge.get(key) for key in ("size", "cost")]
-    return all(isinstance(figure, int | float) and not isinstance(figure, bool) and 0 < figure <= _GREATEST for figure in figures)
+    return all(isinstance(figure, int | float) and not isinstance(figure, bool) and 0 < figure <= GREATEST for figure in figures)

@@ -1,4 +1,4 @@
-"""From a file and settings to a `PlacementQuestion`, and the same again from a saved result."""
+"""From a file and what is asked of it to a `PlacementQuestion`, and the same again from a saved result."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from instances.document import Fault, InstanceError
+from instances.document import Fault, InstanceError, Node, read_file, read_text
 from instances.placement.fiddle import graph_of, read_json
 from instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion, Problem
+from instances.placement.section import PlacementFile
+from instances.placement.written import written
+from instances.settings import laid_over, with_setting
 
 TransferUnit = Literal["ms", "s"]
 MOST_DEVICES = 1024
@@ -20,70 +23,115 @@ _SURELY = 1.0 - 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a graph; None leaves it to the file."""
+    """What is asked of a graph on the command line; None leaves it to the file, and then to what is usual."""
 
-    problem: Problem = "throughput"
-    contiguity: Contiguity = "stages"
-    communication: Communication = "calls"
+    problem: Problem | None = None
+    contiguity: Contiguity | None = None
+    communication: Communication | None = None
     accelerators: int | None = None
     cpus: int | None = None
     memory: float | None = None
-    pieces: int = 1
-    transfer_unit: TransferUnit = "ms"
+    pieces: int | None = None
+    transfer_unit: TransferUnit | None = None
+    settings: tuple[str, ...] = ()
+    """Values laid over a question in YAML; a graph in JSON takes none."""
+
+
+_WORDS = {"problem": Problem, "contiguity": Contiguity, "communication": Communication, "transfer_unit": TransferUnit}
 
 
 def read_placement(path: Path, asked: Asked) -> PlacementQuestion:
-    """The question about the graph in a file; an InstanceError with every fault."""
-    text, document = read_json(path)
-    return _question(document, str(path), asked, text)
+    """The question in a file, a graph in JSON or a question in YAML; an InstanceError with every fault."""
+    if path.suffix == ".json":
+        text, document = read_json(path)
+        return _question(_of_json(document, str(path)), str(path), asked, text)
+    root = read_file(path)
+    return _question(_of_yaml(root, str(path), asked, None), str(path), asked, path.read_text(encoding="utf-8"))
 
 
 def placement_again(document: Mapping[str, Any]) -> PlacementQuestion:
     """The question inside a saved result."""
-    text, source, asked = document.get("text"), document.get("source"), document.get("asked")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(asked, dict):
+    text, source, words, graph = (document.get(key) for key in ("text", "source", "asked", "graph"))
+    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(words, dict) or not isinstance(graph, str | None):
         raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
     try:
-        return _question(json.loads(text), source, _asked(asked), text)
+        asked = _asked(words)
+        json_form = Path(source).suffix == ".json"
+        said = _of_json(json.loads(text), source) if json_form else _of_yaml(read_text(text, source), source, asked, graph)
+        return _question(said, source, asked, text)
     except (TypeError, ValueError) as error:
         raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
 
 
 def _asked(words: Mapping[str, Any]) -> Asked:
     asked = Asked(**words)
-    known = ((asked.problem, Problem), (asked.contiguity, Contiguity), (asked.communication, Communication))
-    for word, words_known in (*known, (asked.transfer_unit, TransferUnit)):
-        if word not in get_args(words_known):
-            raise ValueError(f"{word!r} is none of {', '.join(get_args(words_known))}")
-    counts = (asked.accelerators, asked.cpus, asked.pieces)
-    if type(asked.pieces) is not int or any(type(count) is not int or count < 0 for count in counts if count is not None):
-        raise ValueError("devices and pieces are whole numbers, 0 or more")
-    if asked.memory is not None and (type(asked.memory) not in (int, float) or asked.memory < 0):
+    for name, known in _WORDS.items():
+        word = getattr(asked, name)
+        if word is not None and word not in get_args(known):
+            raise ValueError(f"{word!r} is none of {', '.join(get_args(known))}")
+    counts = [count for count in (asked.accelerators, asked.cpus, asked.pieces) if count is not None]
+    if any(type(count) is not int or count < 0 for count in counts) or asked.pieces == 0:
+        raise ValueError("devices are whole numbers, 0 or more, and there is a piece at least")
+    if asked.memory is not None and (type(asked.memory) not in (int, float) or not asked.memory >= 0):
         raise ValueError("a memory is a number of bytes, 0 or more")
-    return asked
+    settings: Any = asked.settings
+    if not isinstance(settings, list | tuple) or not all(isinstance(setting, str) for setting in settings):
+        raise ValueError("settings are a list of texts")
+    return replace(asked, settings=tuple(settings))
 
 
-def _question(document: Any, source: str, asked: Asked, text: str) -> PlacementQuestion:  # noqa: ANN401
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the file says."""
+
+    graph: Graph
+    accelerators: int
+    cpus: int
+    memory: float
+    notes: tuple[str, ...]
+    file: PlacementFile | None = None
+    graph_text: str | None = None
+
+
+def _of_json(document: Any, source: str) -> _Said:  # noqa: ANN401
     graph, limits, notes = graph_of(document, source)
-    accelerators = limits.accelerators if asked.accelerators is None else asked.accelerators
-    cpus = limits.cpus if asked.cpus is None else asked.cpus
+    return _Said(graph, limits.accelerators, limits.cpus, limits.memory, notes)
+
+
+def _of_yaml(root: Node, source: str, asked: Asked, graph_text: str | None) -> _Said:
+    for setting in asked.settings:
+        root = laid_over(root, setting, source, bare=None)
+    try:
+        found = written(root, source, graph_text)
+    except InstanceError as error:
+        raise InstanceError(error.source, [with_setting(fault, asked.settings, bare=None) for fault in error.faults]) from error
+    if found.accelerators is None and asked.accelerators is None:
+        raise InstanceError(source, [Fault(1, 1, "devices", "this key is missing, the number of accelerators is needed (or --devices)")])
+    memory = float("inf") if found.memory is None else found.memory
+    return _Said(found.graph, found.accelerators or 0, found.cpus or 0, memory, found.notes, found.file, found.text)
+
+
+def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQuestion:
+    accelerators = said.accelerators if asked.accelerators is None else asked.accelerators
+    cpus = said.cpus if asked.cpus is None else asked.cpus
     if not 1 <= accelerators + cpus <= MOST_DEVICES:
         words = f"{accelerators} accelerators and {cpus} CPUs are given, 1 to {MOST_DEVICES} devices are needed"
-        raise InstanceError(source, [Fault(1, 1, "maxFPGAs", f"{words} (--devices, --cpus)")])
+        raise InstanceError(source, [Fault(1, 1, "maxFPGAs" if said.file is None else "devices", f"{words} (--devices, --cpus)")])
+    graph, notes, file = said.graph, said.notes, said.file
     if asked.transfer_unit == "s":
         graph, notes = replace(graph, transfer=graph.transfer * 1e3), ()
     return PlacementQuestion(
-        name=Path(source).stem,
+        name=(file and file.name) or Path(source).stem,
         graph=graph,
         accelerators=accelerators,
         cpus=cpus,
-        memory=limits.memory if asked.memory is None else asked.memory,
-        problem=asked.problem,
-        contiguity=asked.contiguity,
-        communication=asked.communication,
-        pieces=asked.pieces,
+        memory=said.memory if asked.memory is None else asked.memory,
+        problem=asked.problem or (file and file.problem) or "throughput",
+        contiguity=asked.contiguity or (file and file.contiguous) or "stages",
+        communication=asked.communication or (file and file.transfers) or "calls",
+        pieces=asked.pieces or (file and file.pieces) or 1,
         notes=notes,
-        document={"source": source, "asked": asdict(asked), "text": text},
+        document={"source": source, "asked": {**asdict(asked), "settings": list(asked.settings)}, "text": text, "graph": said.graph_text},
     )
 
 

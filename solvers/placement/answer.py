@@ -42,12 +42,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class RivalPlacement:
-    """What a rule without proof would have done."""
+    """What a rule without proof does."""
 
     name: str
     value: float | None
-    """None where it keeps no limit."""
+    """None where it finds no placement."""
     note: str = ""
+    """Which rule of the question its placement breaks, or why there is none."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def placement_status(value: float | None, bound: float | None, proved: bool) -> 
 
 def described(question: PlacementQuestion) -> dict[str, Any]:
     """What a result says of its question: enough to ask it again."""
-    return {"name": question.name, "objective": question.problem, "unit": "ms", **question.document}
+    shape = {"contiguity": question.contiguity, "accelerators": question.accelerators, "cpus": question.cpus}
+    return {"name": question.name, "objective": question.problem, "unit": "ms", **shape, **question.document}
 
 
 def words_of(question: PlacementQuestion, device_of: Index) -> dict[str, str]:

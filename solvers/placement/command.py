@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 from instances.placement.question import Asked, read_placement
-from reports.placement import placement_text
+from instances.placement.split import read_split
+from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
-from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
+from solvers.console import bytes_of, check_target, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.placement.answer import from_json, text_of
@@ -20,18 +21,14 @@ def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
     from solvers.placement.engines import ENGINES, answered  # noqa: PLC0415 - a check loads no models
 
-    if options.settings:
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
     refuse_options(options, ("communication", "contiguous", "cpus", "devices", "memory", "transfer_unit"), "a graph")
-    if len(options.devices or (0,)) > 1:
-        usage("--devices: accelerators of a graph are one number, such as 16")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = read_placement(options.file, _asked(options))
+    question = read_placement(question_path(options.file), _asked(options))
     with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
     text = text_of(result)
@@ -43,12 +40,42 @@ def solve(options: argparse.Namespace) -> Ending:
     return Ending(result.status, result.proved)
 
 
+def validate(options: argparse.Namespace) -> Ending:
+    """Read the question and say how large it is."""
+    question = read_placement(question_path(options.file), Asked(settings=tuple(options.settings)))
+    sys.stdout.write(f"{options.file}: a sound question: {size_text(question)}\n")
+    return Ending("FEASIBLE", proved=False)
+
+
+_PROOF, _SEARCH = 60.0, 5.0
+"""Seconds for the proof, if no limit is given, and for each run of a search."""
+
+
+def compare(options: argparse.Namespace) -> Ending:
+    """The answer beside what lists, partitioners, searches and the splits that are given do."""
+    from solvers.placement.comparison import compared  # noqa: PLC0415
+    from solvers.placement.engines import answered  # noqa: PLC0415
+
+    seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
+    question = read_placement(question_path(options.file), _asked(options))
+    splits = {path.stem: read_split(path, question) for path in options.split}
+    with progress_on(sys.stderr, "ms") as watch:
+        result = answered(question, "auto", Limits(seconds), watch)
+    rows = tuple(compared(question, min(seconds, _SEARCH), options.seeds, splits))
+    sys.stdout.write(comparison_text(result, rows))
+    return Ending(result.status, result.proved)
+
+
 def check(path: Path) -> Report:
     """What can be said of a saved placement from the graph alone."""
     return report_of(read_as(path, from_json))
 
 
 def _asked(options: argparse.Namespace) -> Asked:
+    if options.settings and options.file.suffix == ".json":
+        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
+    if len(options.devices or (0,)) > 1:
+        usage("--devices: accelerators of a graph are one number, such as 16")
     return Asked(
         problem=options.problem,
         contiguity=options.contiguous,
@@ -57,4 +84,5 @@ def _asked(options: argparse.Namespace) -> Asked:
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
         transfer_unit=options.transfer_unit,
+        settings=tuple(options.settings),
     )

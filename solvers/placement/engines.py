@@ -8,7 +8,7 @@ import numpy as np
 
 from crossflow.arrays import Index
 from formulation.model import violations
-from formulation.placement.assignment import Machine, assignment_model, device_of_blocks, values_at
+from formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from formulation.placement.blocks import Blocks, blocks_of
 from formulation.placement.reductions import contracted
 from formulation.placement.stages import Stages, stage_of, stages_model
@@ -20,19 +20,18 @@ from solvers.backends import backend
 from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.certify import Limits
 from solvers.objective import RefusedError
-from solvers.placement.anneal import annealed
 from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
 from solvers.placement.judge import judge
 from solvers.placement.portfolio import Known, solved_together
+from solvers.placement.restarts import improved
 from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 2
-_ANNEALING = 0.15
+_ANNEALING = 0.2
 """Share of the time limit after which annealing ends."""
-_MOVES, _MOVES_A_BLOCK = 200_000, 2_000
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
@@ -140,7 +139,9 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Plac
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
-    known = _annealed(question, blocks, machine, limits, began)
+    known = _staged_devices(question)
+    if known is not None and not convex:
+        known = improved(question, known, limits.seed, began + _ANNEALING * limits.seconds)
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
         blocks = contracted(blocks, machine, value)
@@ -177,29 +178,11 @@ def _better(question: PlacementQuestion, one: Index | None, other: Index | None)
     return other if verdict.accepted and verdict.value <= judge(question, one).value else one
 
 
-def _annealed(question: PlacementQuestion, blocks: Blocks, machine: Machine, limits: Limits, began: float) -> Index | None:
-    """The best stages, and from there what annealing makes of them where devices need not be convex."""
-    known = _staged_devices(question)
-    if known is None or machine.convex:
-        return known
-    device = np.zeros(len(blocks), np.int64)
-    device[blocks.block_of] = known
-    deadline = began + _ANNEALING * limits.seconds
-    better = annealed(blocks, machine, device.tolist(), min(_MOVES, _MOVES_A_BLOCK * len(blocks)), limits.seed, deadline)
-    return _better(question, known, np.array(better, np.int64)[blocks.block_of])
-
-
 def _staged_devices(question: PlacementQuestion) -> Index | None:
     """The best stages along some orders: they are convex, and a placement without contiguity too."""
     blocks = blocks_of(question.graph, staged=True)
     start = staged_start(question, blocks)
     return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
-
-
-def machine_of(question: PlacementQuestion) -> Machine:
-    """What blocks are put on, as the model takes it."""
-    overlapped, convex = question.communication == "overlapped", question.contiguity == "convex"
-    return Machine(question.accelerators, question.cpus, question.memory, overlapped, convex)
 
 
 ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages}

@@ -1,6 +1,7 @@
 """What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders."""
 
 from collections.abc import Callable
+from math import isfinite
 
 import numpy as np
 
@@ -47,11 +48,12 @@ RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages
 def rivals_of(question: PlacementQuestion) -> tuple[RivalPlacement, ...]:
     """Every rule's value, or why it has none."""
     blocks = blocks_of(question.graph, staged=True)
-    return tuple(_rival(question, name, rule(question, blocks)) for name, rule in RULES.items())
+    return tuple(judged(question, name, rule(question, blocks), 0.0) for name, rule in RULES.items())
 
 
-def _rival(question: PlacementQuestion, name: str, device_of: Index | None) -> RivalPlacement:
+def judged(question: PlacementQuestion, name: str, device_of: Index | None, seconds: float) -> RivalPlacement:
+    """What the judge says of a rule's placement."""
     if device_of is None:
-        return RivalPlacement(name, None, "finds no placement")
+        return RivalPlacement(name, None, "finds no placement", seconds)
     verdict = judge(question, device_of)
-    return RivalPlacement(name, None if verdict.violations else verdict.value, verdict.violations[0] if verdict.violations else "")
+    return RivalPlacement(name, verdict.value if isfinite(verdict.value) else None, "; ".join(verdict.violations[:1]), seconds)

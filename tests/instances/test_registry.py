@@ -26,6 +26,7 @@ from instances.registry import (
     links_of,
     model,
     names,
+    shipped,
     technology,
     technology_named,
     usual_split,
@@ -73,8 +74,9 @@ def test_descriptions_say_what_an_entry_is() -> None:
 
 
 def test_the_ladder_lists_the_instances_beside_the_package() -> None:
-    assert all(path.is_file() and path.stem == name for name, path in ladder().items())
-    assert [name for name, _ in descriptions("instances")] == list(ladder())
+    assert all(path.is_file() and path.stem == name for name, path in shipped().items())
+    assert [name for name, _ in descriptions("instances")] == list(shipped())
+    assert set(ladder()) < set(shipped())
 
 
 @pytest.mark.parametrize(

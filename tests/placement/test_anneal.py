@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from formulation.placement.assignment import machine_of
 from formulation.placement.blocks import blocks_of
 from solvers.placement.anneal import annealed
-from solvers.placement.engines import machine_of
 from solvers.placement.judge import judge
 from tests.placement.graphs import question, random_graph
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from formulation.model import violations
-from formulation.placement.assignment import assignment_model, device_of_blocks, values_at
+from formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from formulation.placement.blocks import blocks_of
 from formulation.placement.reductions import contracted
 from instances.placement.graph import PlacementQuestion
 from solvers.certify import Limits
 from solvers.objective import RefusedError
 from solvers.placement.answer import COARSE_GAP
-from solvers.placement.engines import answered, machine_of, most
+from solvers.placement.engines import answered, most
 from solvers.watching import Progress
 from tests.placement.graphs import question, random_graph
 from tests.placement.test_stages import brute_force

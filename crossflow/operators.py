@@ -1,0 +1,174 @@
+"""A transformer as a graph of operators on one device each, with the full model's own price of each operator.
+
+A layer is norm -> queries, keys, values -> attention -> projection -> addition -> norm -> (router ->) inner product -> activation -> outer
+product -> addition; each addition also takes what came into its norm. Before the layers comes the embedding, after them the head with the
+loss. The operators of a layer take together as long as `crossflow.layer` says of a layer that is not split, without the launching of
+kernels and the exchanges of tensor, context and expert parallelism.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossflow.hardware import Hardware
+from crossflow.layer import (
+    ElementWise,
+    Ranks,
+    attention_core,
+    attention_core_backward,
+    backward_cost,
+    element_wise,
+    embedding,
+    head,
+    projections,
+)
+from crossflow.parameters import (
+    attention_parameters,
+    embedding_parameters,
+    expert_parameters,
+    norm_parameters,
+    router_parameters,
+)
+from crossflow.roofline import Cost, product_cost
+from crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One node of the graph, for one microbatch."""
+
+    name: str
+    forward: float
+    """Seconds."""
+    backward: float
+    weights: float
+    """How many."""
+    output: float
+    """Bytes of activations that it hands on."""
+    after: tuple[str, ...]
+    """Operators whose outputs it takes."""
+
+
+def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[Operator, ...]:
+    """All operators of the network, each after those that it waits for."""
+    alone = _alone(microbatch, len(hardware.links))
+    width = alone.tokens(model) * model.hidden * model.activation_bytes
+    first = embedding(model, alone, hardware)
+    nodes = [Operator("embedding", *_halves(first, 2.0 / 5.0), float(embedding_parameters(model)), _number(width), ())]
+    for number in range(1, model.layers + 1):
+        nodes += _layer(model, alone, hardware, f"layer {number}", nodes[-1].name)
+    last = head(model, alone, hardware)
+    weights = model.vocabulary * model.hidden + norm_parameters(model) / 2  # a tied head may be elsewhere and has a copy of its own
+    nodes.append(Operator("head", *_halves(last, 1.0 / 3.0), float(weights), 0.0, (nodes[-1].name,)))
+    return tuple(nodes)
+
+
+def blocks(nodes: tuple[Operator, ...]) -> tuple[Operator, ...]:
+    """The same with one node for each layer."""
+    groups: dict[str, list[Operator]] = {}
+    for node in nodes:
+        groups.setdefault(_layer_of(node.name), []).append(node)
+    return tuple(
+        Operator(
+            name=name,
+            forward=sum(node.forward for node in group),
+            backward=sum(node.backward for node in group),
+            weights=sum(node.weights for node in group),
+            output=group[-1].output,
+            after=tuple(dict.fromkeys(_layer_of(one) for node in group for one in node.after if _layer_of(one) != name)),
+        )
+        for name, group in groups.items()
+    )
+
+
+def _layer_of(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, source: str) -> Iterator[Operator]:
+    """The operators of one layer that follows an operator."""
+    sides = tuple(element_wise(model, alone, hardware, backward) for backward in (False, True))
+    products = [
+        (product_cost(product, model.value_bytes, hardware), backward_cost(product, model.value_bytes, hardware))
+        for product in projections(model, alone)
+    ]
+    norms, residuals, activation, routing = (
+        [_of(side, part) for side in sides] for part in ("norms", "residuals", "activation", "routing")
+    )
+    core = [attention_core(model, alone, hardware), attention_core_backward(model, alone, hardware)]
+    half_norms, half_residuals = ([cost.times(0.5) for cost in pair] for pair in (norms, residuals))
+    routed = [("router", [one + other for one, other in zip(products[2], routing, strict=True)])] if model.experts > 1 else []
+    steps = [
+        ("norm 1", half_norms),
+        ("queries, keys, values", products[0]),
+        ("attention", core),
+        ("projection", products[1]),
+        ("addition 1", half_residuals),
+        ("norm 2", half_norms),
+        *routed,
+        ("inner product", products[-2]),
+        ("activation", activation),
+        ("outer product", products[-1]),
+        ("addition 2", half_residuals),
+    ]
+    weights, outputs = _weights(model), _outputs(model, alone)
+    before = source
+    taken = {"addition 1": source, "addition 2": f"{name}: addition 1"}
+    for step, costs in steps:
+        also = (taken[step],) if step in taken else ()
+        forward, backward = (_number(cost.time) for cost in costs)
+        yield Operator(f"{name}: {step}", forward, backward, weights.get(step, 0.0), outputs[step], (before, *also))
+        before = f"{name}: {step}"
+
+
+def _of(side: ElementWise, part: str) -> Cost:
+    found: Cost = getattr(side, part)
+    return found
+
+
+def _weights(model: Transformer) -> dict[str, float]:
+    """Those of a layer, by operator."""
+    width = model.heads * model.head_width
+    whole, output = attention_parameters(model), model.hidden * width + (model.hidden if model.biases else 0)
+    inner = (model.projections - 1) * model.hidden * model.ffn + ((model.projections - 1) * model.ffn if model.biases else 0)
+    return {
+        "norm 1": norm_parameters(model) / 2,
+        "norm 2": norm_parameters(model) / 2,
+        "queries, keys, values": float(whole - output),
+        "projection": float(output),
+        "router": float(router_parameters(model)),
+        "inner product": float(model.experts * inner),
+        "outer product": float(model.experts * (expert_parameters(model) - inner)),
+    }
+
+
+def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
+    """Bytes that each operator of a layer hands on."""
+    tokens, size = _number(alone.tokens(model)), model.activation_bytes
+    routed = tokens * model.experts_per_token * model.capacity_factor
+    heads = model.heads * model.head_width
+    wide = {
+        "queries, keys, values": tokens * (heads + 2 * model.attention_groups * model.head_width) * size,
+        "attention": tokens * heads * size,
+        "router": routed * model.hidden * size,
+        "inner product": routed * (model.projections - 1) * model.ffn * size,
+        "activation": routed * model.ffn * size,
+    }
+    narrow = ("norm 1", "projection", "addition 1", "norm 2", "outer product", "addition 2")
+    return {**wide, **dict.fromkeys(narrow, tokens * model.hidden * size)}
+
+
+def _halves(cost: Cost, forward: float) -> tuple[float, float]:
+    """Seconds forward and backward: two of the embedding's five passes and one of the head's three products are forward."""
+    return _number(cost.time) * forward, _number(cost.time) * (1.0 - forward)
+
+
+def _alone(microbatch: int, levels: int) -> Ranks:
+    """Ranks of a device that shares its layer with no other."""
+    one, members = np.float64(1.0), (np.float64(1.0),) * levels
+    return Ranks(one, one, one, np.float64(microbatch), np.float64(0.0), members, members, members)
+
+
+def _number(value: object) -> float:
+    return float(np.asarray(value).item())

@@ -1,0 +1,54 @@
+"""The question about a placement as the user writes it in YAML: a graph, the devices, and what is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from instances.codesign import WorkloadSection
+from instances.placement.graph import Communication, Contiguity, Problem
+from instances.quantities import Bandwidth, Bytes, Duration, Positive
+from instances.schema import Bounds, Doc
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSection:
+    """One operator."""
+
+    time: Annotated[Duration | None, Doc("on an accelerator, for one sample; left out where no accelerator runs it")] = None
+    cpu_time: Annotated[Duration | None, Doc("on a CPU; ten times the accelerator's where nothing is said")] = None
+    size: Annotated[Bytes, Doc("on an accelerator")] = 0.0
+    transfer: Annotated[Duration, Doc("to move its output between an accelerator and the host's memory")] = 0.0
+    after: Annotated[tuple[str, ...], Doc("the operators whose outputs it takes")] = ()
+    colour: Annotated[str | None, Doc("operators of equal colour run on one device")] = None
+    backward: Annotated[bool, Doc("part of the backward pass")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSection:
+    """The operators: one of `file`, `nodes`, and `workload` with `hardware`."""
+
+    file: Annotated[str | None, Doc("a graph in JSON, relative to this file")] = None
+    nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name")] = None
+    workload: Annotated[WorkloadSection | None, Doc("a transformer, whose operators the cost model prices")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
+    granularity: Annotated[Literal["operator", "layer"], Doc("what is one node of a generated graph")] = "operator"
+    training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
+    microbatch: Annotated[Positive, Doc("samples that go through together")] = 1
+    bandwidth: Annotated[Bandwidth | None, Doc("between an accelerator and the host; the device's own link where nothing is said")] = None
+    cpu_slowdown: Annotated[float, Bounds(1.0), Doc("how many times longer an operator takes on a CPU")] = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFile:
+    """On which device does each operator of a network run?"""
+
+    graph: GraphSection
+    kind: Literal["placement"] = "placement"
+    name: str | None = None
+    description: str | None = None
+    devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
+    cpus: Annotated[int | None, Bounds(0)] = None
+    memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None
+    problem: Problem | None = None
+    contiguous: Contiguity | None = None
+    transfers: Communication | None = None
+    pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs after each other, for latency")] = None
