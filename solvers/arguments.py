@@ -71,6 +71,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_placement(
         parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     )
+    _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
     parser.set_defaults(command="solve")
 
 
@@ -80,10 +81,19 @@ def _add_placement(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
     transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"
     group.add_argument("--transfers", dest="communication", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
-    group.add_argument("--devices", type=_whole, metavar="N", help="accelerators (default: as the file says)")
+    devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
+    group.add_argument("--devices", type=_levels, metavar="N", help=devices)
     group.add_argument("--cpus", type=_whole, metavar="N", help="CPUs (default: as the file says)")
     group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
     group.add_argument("--edge-unit", dest="transfer_unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
+
+
+def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
+    bandwidth = "of one member of each level, innermost first, such as 1GB/s or 6e9,1e9 (default: 1e9)"
+    group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
+    group.add_argument("--straight", action="store_true", help="replicate no stage")
+    group.add_argument("--compression", type=float, metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
+    group.add_argument("--compatible", action="store_true", help="charge what the public optimizer of PipeDream charges")
 
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:
@@ -181,6 +191,10 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
     return int(text)
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    return tuple(_whole(part) for part in text.split("x"))
 
 
 def _positive(text: str) -> int:

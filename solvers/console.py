@@ -1,7 +1,9 @@
 """What commands do with their arguments before the work begins: places that can be written, files that are meant, times."""
 
+import argparse
 import os
 import sys
+from collections.abc import Container
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,6 +31,31 @@ def question_path(path: Path) -> Path:
     from instances.registry import shipped  # noqa: PLC0415
 
     return shipped().get(str(path), path)
+
+
+FLAGS = {
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in ("bandwidth", "compatible", "compression", "cpus", "devices", "form", "memory", "pareto")
+    },
+    "communication": "--transfers",
+    "contiguous": "--contiguous",
+    "straight": "--straight",
+    "transfer_unit": "--edge-unit",
+    "workers": "--workers",
+    "workload": "--workload",
+}
+"""Options of `solve` that mean something for some questions only, by their names in the code."""
+
+
+def refuse_options(options: argparse.Namespace, used: Container[str], question: str) -> None:
+    """Refuse options that say nothing of a question instead of passing over them."""
+    from solvers.arguments import parser_of_commands  # noqa: PLC0415
+
+    plain = parser_of_commands().parse_args(["solve", "-"])
+    for name, flag in FLAGS.items():
+        if name not in used and getattr(options, name, getattr(plain, name)) != getattr(plain, name):
+            usage(f"{flag}: this says nothing of {question} (leave it out)")
 
 
 def seconds_of(text: str | None) -> float:

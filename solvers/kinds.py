@@ -25,16 +25,17 @@ class Ending(NamedTuple):
     proved: bool
 
 
-FAMILIES = {"placement": "operators of a graph on devices"}
+FAMILIES = {"chain": "chains of layers", "pipeline": "stages of a profile", "placement": "operators of a graph on devices"}
 """Their folders under solvers/, and what is asked."""
+_FORMS = {".json": "placement", ".txt": "pipeline"}
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 
 
 def family_of(path: Path) -> str | None:
     """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
-    if path.suffix == ".json":
-        return "placement"
+    if path.suffix in _FORMS:
+        return _FORMS[path.suffix]
     try:
         with path.open("rb") as file:
             text = file.read(_LOOKED_AT).decode("utf-8", "replace") if path.is_file() else ""

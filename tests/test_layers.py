@@ -24,6 +24,13 @@ ALSO = {
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
     "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
+    "solvers/pipeline/command.py": {"reports.pipeline"},
+    "solvers/chain/command.py": {"reports.chain"},
+    "reports/chain.py": {
+        *("instances.pipeline.chain", "instances.units"),
+        *("solvers.chain.answer", "solvers.chain.judge", "solvers.chain.plan"),
+    },
+    "reports/pipeline.py": {"solvers.pipeline.answer", "solvers.pipeline.judge", "solvers.pipeline.plan", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},

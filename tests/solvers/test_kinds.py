@@ -12,8 +12,10 @@ from solvers.objective import RefusedError
     ("name", "text", "family"),
     [
         ("graph.json", "{}", "placement"),
+        ("graph.txt", "", "pipeline"),
         ("question.yaml", "name: q\nkind: placement\n", "placement"),
         ("question.yaml", 'kind: "placement"\n', "placement"),
+        ("question.yaml", "# a chain\nkind: chain\n", "chain"),
         ("question.yaml", "name: q\nobjective: step_time\n", None),
         ("question.yaml", "workload:\n  kind: placement\n", None),
         ("question.yaml", "kind: another\n", None),

@@ -1,0 +1,1 @@
+"""Profiles and chains of layers, and the questions how they are pipelined."""

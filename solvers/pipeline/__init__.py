@@ -1,0 +1,1 @@
+"""Pipelines: which layers form a stage, and how often each stage is replicated."""

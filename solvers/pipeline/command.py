@@ -1,0 +1,75 @@
+"""The command line of pipelines: `solve graph.txt`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from instances.pipeline.question import BANDWIDTH, DEVICES, Asked, read_pipeline
+from instances.units import parse_quantity
+from reports.pipeline import pipeline_text
+from solvers.certify import Limits
+from solvers.check import Report
+from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
+from solvers.files import read_as, write_whole
+from solvers.kinds import Ending
+from solvers.pipeline.answer import from_json, text_of
+from solvers.pipeline.check import check as report_of
+from solvers.progress import logged, progress_on
+
+
+def solve(options: argparse.Namespace) -> Ending:
+    """Answer, print and write."""
+    from solvers.pipeline.engine import answered  # noqa: PLC0415 - a check loads no search
+
+    if options.settings:
+        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a profile takes --devices, --bandwidth, --memory)")
+    if options.engine not in {"auto", "cuts"}:
+        usage(f"the engine {options.engine!r} pipelines no profile (auto or cuts)")
+    refuse_options(options, ("bandwidth", "compatible", "compression", "devices", "memory", "straight"), "a profile")
+    check_target(options.log, "--log")
+    check_target(options.out)
+    spare_question(options.out, options.file)
+    limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
+    question = read_pipeline(options.file, _asked(options))
+    with progress_on(sys.stderr, "s") as shown, logged(shown, options.log) as watch:
+        result = answered(question, limits, watch)
+    text = text_of(result)
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if options.json or str(options.out) == "-" else pipeline_text(result))
+    return Ending(result.status, result.proved)
+
+
+def check(path: Path) -> Report:
+    """What can be said of a saved pipeline from the profile alone."""
+    return report_of(read_as(path, from_json))
+
+
+def _asked(options: argparse.Namespace) -> Asked:
+    return Asked(
+        devices=options.devices or DEVICES,
+        bandwidth=_bandwidths(options.bandwidth),
+        straight=options.straight,
+        compression=options.compression,
+        memory=bytes_of(options.memory, "--memory"),
+        compatible=options.compatible,
+    )
+
+
+def _bandwidths(text: str | None) -> tuple[float, ...]:
+    """Bytes a second of each level; numbers without a unit are those already."""
+    if text is None:
+        return (BANDWIDTH,)
+    try:
+        return tuple(_bandwidth(part.strip()) for part in text.split(","))
+    except ValueError:
+        usage(f"--bandwidth: {text!r} is no list of bandwidths (write for example 1GB/s, or 6e9,1e9 for two levels)")
+
+
+def _bandwidth(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return parse_quantity(text, "bandwidth")

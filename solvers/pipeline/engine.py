@@ -1,0 +1,39 @@
+"""The engine for pipelines: rules first, then every way to cut the profile, until the time is over."""
+
+from time import monotonic
+
+from instances.pipeline.question import PipelineQuestion
+from solvers.certify import Limits
+from solvers.pipeline.answer import Found, PipelineResult, certified
+from solvers.pipeline.ideals import ideals_of
+from solvers.pipeline.judge import judge
+from solvers.pipeline.optimum import best_stages
+from solvers.pipeline.rivals import best_rule, rivals_of
+from solvers.watching import Progress, Watch
+
+
+class _OverError(Exception):
+    """The time is over."""
+
+
+def answered(question: PipelineQuestion, limits: Limits, watch: Watch) -> PipelineResult:
+    """The optimum with its proof; the best rule where the time ends before."""
+    began = monotonic()
+    rule = best_rule(question)
+    known = judge(question, rule).value if rule else None
+
+    def tick(share: float) -> None:
+        if monotonic() - began > limits.seconds:
+            raise _OverError
+        watch(Progress(f"cuts, {share:.0%} of the highest level", known))
+
+    try:
+        ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
+        value, stages = best_stages(question, ideals, tick)
+        reasons = () if stages else ("every plan has a stage that keeps more than the memory of a device",)
+        found = Found(stages, value, f"dynamic programming over {len(ideals):,} cuts", reasons=reasons)
+    except _OverError:
+        found = Found(rule, None, stopped="time limit")
+    except KeyboardInterrupt:
+        found = Found(rule, None, stopped="interrupted")
+    return certified(question, found, limits.gap, lambda: monotonic() - began, rivals_of(question))

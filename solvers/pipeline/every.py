@@ -1,0 +1,75 @@
+"""Every plan of a small profile, one after the other: the slow path beside the search, which shares no code with it."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from instances.pipeline.question import PipelineQuestion
+from solvers.pipeline.judge import judge
+from solvers.pipeline.plan import Stage
+
+MOST_NODES, MOST_PLANS = 10, 3_000
+_Nodes = frozenset[int]
+
+
+def least_of_all(question: PipelineQuestion) -> float | None:
+    """The least value of any plan, infinite where none keeps the limits; None where there are too many, or the nodes are not told apart."""
+    if len(question.profile) > MOST_NODES or question.compatible:
+        return None
+    least = float("inf")
+    for number, stages in enumerate(every_plan(question)):
+        if number == MOST_PLANS:
+            return None
+        verdict = judge(question, stages)
+        least = least if verdict.violations else min(least, verdict.value)
+    return least
+
+
+def every_plan(question: PipelineQuestion) -> Iterator[tuple[Stage, ...]]:
+    """All plans whose stages follow the data on the devices there are."""
+    everything = frozenset(range(len(question.profile)))
+    yield from _inside(question, len(question.levels) - 1, frozenset(), everything, (), ())
+
+
+def _inside(
+    question: PipelineQuestion, level: int, start: _Nodes, stop: _Nodes, group: tuple[int, ...], replicas: tuple[int, ...]
+) -> Iterator[tuple[Stage, ...]]:
+    """All plans of some nodes on the members of one level."""
+    for parts in _parts(question, start, stop, question.levels[level].members):
+        if not level:
+            yield tuple(
+                Stage(tuple(question.profile.ids[row] for row in sorted(nodes - before)), group, (count, *replicas))
+                for before, nodes, count in parts
+            )
+            continue
+        inner = [
+            list(_inside(question, level - 1, before, nodes, (*group, number), (count, *replicas)))
+            for number, (before, nodes, count) in enumerate(parts)
+        ]
+        for chosen in product(*inner):
+            yield tuple(stage for plan in chosen for stage in plan)
+
+
+def _parts(question: PipelineQuestion, start: _Nodes, stop: _Nodes, members: int) -> Iterator[tuple[tuple[_Nodes, _Nodes, int], ...]]:
+    """All ways to cut some nodes, with the replicas of each part."""
+    if start == stop:
+        yield ()
+        return
+    for end in _further(question, start, stop):
+        for count in range(1, (1 if question.straight else members) + 1):
+            if count <= members:
+                for rest in _parts(question, end, stop, members - count):
+                    yield ((start, end, count), *rest)
+
+
+def _further(question: PipelineQuestion, start: _Nodes, stop: _Nodes) -> set[_Nodes]:
+    """The sets between the two that hold all that their nodes need, without the smaller one."""
+    found, last = set[_Nodes](), {start}
+    while last:
+        last = {
+            nodes | {row}
+            for nodes in last
+            for row in stop - nodes
+            if all(before in nodes for before, after in question.profile.edges if after == row)
+        }
+        found |= last
+    return found
