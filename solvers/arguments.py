@@ -69,6 +69,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
     _add_placement(parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file"))
+    _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
     parser.set_defaults(command="solve")
 
 
@@ -84,6 +85,13 @@ def _add_placement(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--edge-unit", dest="transfer_unit", choices=("ms", "s"), default="ms", metavar="UNIT", help="of edges' costs: ms or s"
     )
+
+
+def _add_stages(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--bandwidth", metavar="SPEED", help="of a device to others, such as 25GiB/s (default: as the file says)")
+    group.add_argument("--microbatches", type=_whole, metavar="N", help="in a batch (default: as the file says)")
+    group.add_argument("--without", metavar="PARTS", help="do without some of data, tensor and recompute, with commas between")
+    group.add_argument("--time-unit", choices=("s", "ms"), default="s", metavar="UNIT", help="of the times in the file: s (default) or ms")
 
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:

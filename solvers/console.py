@@ -54,6 +54,18 @@ def bytes_of(text: str | None, option: str) -> float | None:
         usage(f"{option}: {text!r} is no size (write for example 16GiB)")
 
 
+def bandwidth_of(text: str | None, option: str) -> float | None:
+    """Bytes a second, where they are given."""
+    if text is None:
+        return None
+    from instances.units import parse_quantity  # noqa: PLC0415
+
+    try:
+        return parse_quantity(text, "bandwidth")
+    except ValueError:
+        usage(f"{option}: {text!r} is no bandwidth (write for example 25GiB/s)")
+
+
 def check_target(path: Path | None, option: str = "--out") -> None:
     """Refuse a place that cannot be written before hours of work are lost on it."""
     if path is None or str(path) == "-":

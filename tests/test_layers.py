@@ -24,6 +24,8 @@ ALSO = {
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
     "reports/placement.py": {"solvers.placement.answer", "solvers.placement.judge", "instances.units"},
+    "solvers/piper/command.py": {"reports.piper"},
+    "reports/piper.py": {"solvers.piper.answer", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},

@@ -1,0 +1,80 @@
+"""Where a network can be cut into stages: its ideals, sets of layers that hold every predecessor of theirs, as masks of bits."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+MOST_IDEALS = 2_500
+MOST_PAIRS = 250_000
+_ORDERS = 6
+_MOST_PREFIXES = 250
+"""Of one order, where not all cuts are taken."""
+
+
+def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], bool]:
+    """Ideals by size, the empty one first, and whether these are all.
+
+    Where there are too many, those along some orders in which all data flow forward: stages between them are stages of the network.
+    """
+    before = [0] * count
+    for start, end in arcs:
+        before[end] |= 1 << start
+    every = _every(count, before)
+    if every is not None:
+        return every, True
+    kept = {int(place) for place in np.linspace(1, count, min(count, _MOST_PREFIXES)).round()}
+    found = {0}
+    for seed in range(_ORDERS):
+        mask, prefixes = 0, set[int]()
+        for size, place in enumerate(_order(before, seed), 1):
+            mask |= 1 << place
+            prefixes |= {mask} if size in kept else set()
+        more = _by_size(found | prefixes)
+        if seed and _pairs_at_most(more) > MOST_PAIRS // 4:
+            break
+        found |= prefixes
+    return _by_size(found), False
+
+
+def _by_size(masks: set[int]) -> list[int]:
+    return sorted(masks, key=lambda mask: (mask.bit_count(), mask))
+
+
+def _every(count: int, before: list[int]) -> list[int] | None:
+    """All ideals; None where they or the pairs of them are too many."""
+    found = layer = [0]
+    for _ in range(count):
+        following = set()
+        for mask in layer:
+            following |= {mask | 1 << place for place in range(count) if not mask >> place & 1 and before[place] & ~mask == 0}
+            if len(found) + len(following) > MOST_IDEALS:
+                return None
+        layer = sorted(following)
+        found = [*found, *layer]
+    return found if _pairs_at_most(found) <= MOST_PAIRS else None
+
+
+def _pairs_at_most(masks: Sequence[int]) -> int:
+    """Pairs of which one is within the other."""
+    return sum(sum(inner & ~outer == 0 for inner in masks[:place]) for place, outer in enumerate(masks))
+
+
+def _order(before: list[int], seed: int) -> list[int]:
+    """As the layers are numbered (seed 0), the newest that is ready first (1), the oldest (2), then by chance."""
+    if seed == 0:
+        return list(range(len(before)))
+    after: list[list[int]] = [[] for _ in before]
+    waiting = [mask.bit_count() for mask in before]
+    for place, mask in enumerate(before):
+        for start in range(mask.bit_length()):
+            if mask >> start & 1:
+                after[start].append(place)
+    random, order = np.random.default_rng(seed), list[int]()
+    ready = [place for place, count in enumerate(waiting) if not count]
+    while ready:
+        place = ready.pop({1: -1, 2: 0}.get(seed, int(random.integers(len(ready)))))
+        order.append(place)
+        for other in after[place]:
+            waiting[other] -= 1
+            ready += [] if waiting[other] else [other]
+    return order
