@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from platform import python_version
-from time import monotonic
 from typing import Any
 
 from instances.piper.graph import PiperQuestion
@@ -32,6 +31,7 @@ class Found:
     reasons: tuple[str, ...] = ()
     """Why there are no stages."""
     trace: Trace = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,12 @@ class PiperResult:
     rivals: tuple[RivalStages, ...] = ()
     trace: Trace = ()
     seconds: float = 0.0
+    """Until the answer was there; rivals are asked after it."""
     seed: int = 0
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def certified(question: PiperQuestion, limits: Limits, began: float, found: Found, rivals: tuple[RivalStages, ...]) -> PiperResult:
+def certified(question: PiperQuestion, limits: Limits, found: Found, rivals: tuple[RivalStages, ...]) -> PiperResult:
     """The result of a search: the judge's value of its stages, and how far the bound is below it."""
     verdict = None if found.stages is None else judge(question, found.stages)
     if verdict and verdict.violations:
@@ -110,7 +111,7 @@ def certified(question: PiperQuestion, limits: Limits, began: float, found: Foun
         notes=question.notes,
         rivals=rivals,
         trace=found.trace,
-        seconds=monotonic() - began,
+        seconds=found.seconds,
         seed=limits.seed,
         versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
     )

@@ -13,6 +13,7 @@ from solvers.certify import gap_between
 from solvers.check import Report
 from solvers.piper.answer import ENGINE, KIND, PiperResult, described, is_proved, named, stages_in, status_after
 from solvers.piper.bounds import load_bound, too_large
+from solvers.piper.fronts import Bundling
 from solvers.piper.ideals import ideals_of
 from solvers.piper.judge import judge
 from solvers.piper.network import network_of
@@ -52,7 +53,7 @@ def proved_again(question: PiperQuestion, bound: float | None) -> bool:
     cuts, every = ideals_of(len(network), network.arcs)
     if not every:
         return False
-    tables = tables_of(options_of(question, network), cuts, relaxed=True, clock=_unlimited)
+    tables = tables_of(options_of(question, network), cuts, Bundling(relaxed=True), _unlimited)
     return within(tables, float("inf") if bound is None else bound * _SURE, _unlimited) is None
 
 

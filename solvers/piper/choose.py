@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossflow.arrays import Array
-from solvers.piper.fronts import Front, joined, nothing
+from solvers.piper.fronts import Bundling, Front, joined, nothing
 from solvers.piper.judge import Stage, judge
 from solvers.piper.network import with_free
 from solvers.piper.options import Options, dear, front_of
 from solvers.piper.search import Price, Span
 from solvers.piper.tables import places_in
 
-_MOST_POINTS = 50_000
+_BUNDLING = Bundling(most=2_048)
 
 
 def stages_of(options: Options, cuts: Sequence[int], spans: Sequence[Span]) -> tuple[Stage, ...] | None:
@@ -45,7 +45,7 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None
     steps, front = list[tuple[Front, Front]](), nothing()
     for layer in layers:
         flat = _flat(layer, exchange, span.under_way)
-        front = joined(front, flat, question.memory, relaxed=False, most=_MOST_POINTS)
+        front = joined(front, flat, question.memory, _BUNDLING)
         steps.append((front, flat))
     if not len(front):
         return None

@@ -9,7 +9,7 @@ from solvers.certify import Limits
 from solvers.piper.answer import LEAST_GAP, Found, PiperResult, RivalStages, certified
 from solvers.piper.bounds import load_bound, too_large
 from solvers.piper.choose import price_of
-from solvers.piper.fronts import Late
+from solvers.piper.fronts import Bundling, Late
 from solvers.piper.ideals import ideals_of
 from solvers.piper.network import network_of
 from solvers.piper.options import Options, options_of
@@ -18,8 +18,12 @@ from solvers.piper.search import Known, search, seconds_of
 from solvers.piper.tables import Tables, tables_of
 from solvers.watching import Progress, Watch
 
-_FEW_CUTS = 60
-"""Cuts between which a first answer is found where there are more."""
+_FIRST = ((20, 16), (60, 128))
+"""Cuts between which first answers are found where there are more, and the points of their fronts."""
+_SOME_POINTS = 256
+"""Of fronts between some of too many cuts, which bound nothing."""
+_EVERY = 0.5
+"""Seconds after which progress is shown again without news."""
 _NEAR = 1e-3
 """How near to its bound a first answer is."""
 
@@ -34,15 +38,23 @@ class _Clock:
     known: Known
     words: str = "stages"
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    shown: float = 0.0
 
     def tick(self) -> None:
         now = monotonic() - self.began
+        self.note(now)
         if now > self.limits.seconds:
             raise Late
+
+    def note(self, now: float) -> None:
+        """Keep and show what is known, where it is news."""
         best = None if self.known.stages is None else self.known.value
         bound = self.known.bound if self.known.bound < float("inf") else None
-        if not self.trace or self.trace[-1][1:] != (best, bound):
+        news = not self.trace or self.trace[-1][1:] != (best, bound)
+        if news:
             self.trace.append((now, best, bound))
+        if news or now - self.shown > _EVERY:
+            self.shown = now
             self.watch(Progress(self.words, best, bound))
 
 
@@ -61,7 +73,8 @@ def answered(question: PiperQuestion, limits: Limits, watch: Watch) -> PiperResu
     began = monotonic()
     reasons = too_large(question)
     if reasons:
-        return certified(question, limits, began, Found(None, float("inf"), "counting", reasons=reasons), ())
+        found = Found(None, float("inf"), "counting", reasons=reasons, seconds=monotonic() - began)
+        return certified(question, limits, found, ())
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
     work = _Work(options_of(question, network_of(question.graph)))
     stopped, rivals = "complete", list[RivalStages]()
@@ -71,28 +84,31 @@ def answered(question: PiperQuestion, limits: Limits, watch: Watch) -> PiperResu
         stopped = "time limit"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    trace = tuple(clock.trace)
+    clock.note(monotonic() - began)
+    found = replace(_found(work, clock.known), stopped=stopped, trace=tuple(clock.trace), seconds=monotonic() - began)
+    clock.words = "rules to compare with"
     with suppress(Late, KeyboardInterrupt):
         if stopped == "complete" and clock.known.stages is not None and work.tables is not None:
-            rivals.extend(rivals_of(work.options, work.tables, clock.tick))
-    return certified(question, limits, began, replace(_found(work, clock.known), stopped=stopped, trace=trace), tuple(rivals))
+            rivals.extend(rivals_of(work.options, work.tables, clock.tick))  # what came before a stop stays
+    return certified(question, limits, found, tuple(rivals))
 
 
 def _search_all(work: _Work, clock: _Clock) -> None:
     """A first answer between some cuts, then the best one between all, and the bound of it."""
     options, known = work.options, clock.known
     cuts, work.every = ideals_of(len(options.network), options.network.arcs)
-    if len(cuts) > _FEW_CUTS:
-        few = tables_of(options, _chain(cuts), relaxed=False, clock=clock.tick)
-        _search_some(known, few, max(clock.limits.gap, _NEAR), options, clock)
-    work.tables = tables = tables_of(options, cuts, relaxed=False, clock=clock.tick)
+    for count, points in _FIRST:
+        if len(cuts) > count:
+            few = tables_of(options, _chain(cuts, count), Bundling(most=points), clock.tick)
+            _search_some(known, few, max(clock.limits.gap, _NEAR), options, clock)
+    work.tables = tables = tables_of(options, cuts, Bundling(most=None if work.every else _SOME_POINTS), clock.tick)
     if work.every and not tables.bundled:
         search(known, tables, clock.limits.gap, price_of(options, tables.cuts), clock.tick)
         return
     _search_some(known, tables, clock.limits.gap, options, clock)
     if work.every:
         hoped = Known(bound=known.bound)
-        relaxed = tables_of(options, cuts, relaxed=True, clock=clock.tick)
+        relaxed = tables_of(options, cuts, Bundling(relaxed=True), clock.tick)
         search(hoped, relaxed, LEAST_GAP, lambda spans: (seconds_of(relaxed, spans), ()), clock.tick)
         known.bound = hoped.bound if known.stages is None else max(known.bound, min(hoped.bound, known.value))
 
@@ -106,13 +122,13 @@ def _search_some(known: Known, tables: Tables, gap: float, options: Options, clo
         known.value, known.stages = own.value, own.stages
 
 
-def _chain(cuts: list[int]) -> list[int]:
+def _chain(cuts: list[int], count: int) -> list[int]:
     """Some cuts of which each holds the one before, from no layers to all."""
     chain = cuts[:1]
     for cut in cuts:
         if chain[-1] & ~cut == 0 and cut != chain[-1]:
             chain.append(cut)
-    return [*chain[: -1 : -(-len(chain) // _FEW_CUTS)], chain[-1]]
+    return [*chain[: -1 : -(-len(chain) // count)], chain[-1]]
 
 
 def _found(work: _Work, known: Known) -> Found:

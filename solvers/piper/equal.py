@@ -4,8 +4,8 @@ The layers that repeat are those with the most common name; of stages with unequ
 them joins the first stage or is one of its own, what comes after them the last; of all combinations the quickest that fits counts.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
 import numpy as np
@@ -13,18 +13,19 @@ import numpy as np
 from crossflow.arrays import Array, Index
 from instances.piper.graph import Configuration, PiperQuestion
 from solvers.piper.judge import Stage
+from solvers.piper.network import ordered
 
 _Stages = tuple[tuple[int, ...], ...]
 
 
-def equal_stages(question: PiperQuestion) -> dict[str, tuple[Stage, ...] | None]:
+def equal_stages(question: PiperQuestion, clock: Callable[[], None]) -> dict[str, tuple[Stage, ...] | None]:
     """The best equal stages, and the best on one device a replica; nothing for a network without layers that repeat."""
     parts = _parts(question)
     if parts is None:
         return {}
     tensors = sorted({tensor for offer in question.graph.offers for tensor in offer})
-    found = {"equal stages": _best(question, parts, tensors)}
-    return {**found, "equal, no tensor": _best(question, parts, [1])} if len(tensors) > 1 else found
+    found = {"equal stages": _best(question, parts, tensors, clock)}
+    return {**found, "equal, no tensor": _best(question, parts, [1], clock)} if len(tensors) > 1 else found
 
 
 def _parts(question: PiperQuestion) -> tuple[list[int], list[int], list[int]] | None:
@@ -34,17 +35,16 @@ def _parts(question: PiperQuestion) -> tuple[list[int], list[int], list[int]] | 
     names = Counter(graph.names[row] for row in busy).most_common(1)
     if not names or names[0][1] < 2:
         return None
-    depth = [0] * count
-    for _ in range(count):  # the longest way to each row, so that edges lead to greater depths
-        for start, end in graph.edges:
-            depth[end] = max(depth[end], depth[start] + 1)
-    order = sorted(range(count), key=lambda row: (depth[row], row))
+    order, before = ordered(graph), defaultdict[int, list[int]](list)
+    for start, end in graph.edges:
+        before[end].append(start)
     layers = [row for row in order if graph.names[row] == names[0][0]]
     after = set(layers)
     for row in order:
-        if any(start in after for start, end in graph.edges if end == row):
+        if not after.isdisjoint(before[row]):
             after.add(row)
-    return [row for row in order if row not in after], layers, [row for row in order if row in after and row not in layers]
+    later = after - set(layers)
+    return [row for row in order if row not in after], layers, [row for row in order if row in later]
 
 
 def _split(parts: tuple[list[int], list[int], list[int]], most: int) -> Iterator[_Stages]:
@@ -62,10 +62,13 @@ def _split(parts: tuple[list[int], list[int], list[int]], most: int) -> Iterator
             yield tuple(found)
 
 
-def _best(question: PiperQuestion, parts: tuple[list[int], list[int], list[int]], tensors: Sequence[int]) -> tuple[Stage, ...] | None:
+def _best(
+    question: PiperQuestion, parts: tuple[list[int], list[int], list[int]], tensors: Sequence[int], clock: Callable[[], None]
+) -> tuple[Stage, ...] | None:
     degrees = np.array(question.degrees)
     best, value = None, float("inf")
     for rows in _split(parts, min(question.devices, question.microbatches)):
+        clock()
         for tensor, recompute in product(tensors, (False, True)):
             chosen = _configurations(question, rows, tensor, recompute)
             fits = (degrees * (len(rows) * tensor) <= question.devices) & (degrees * len(rows) <= question.microbatches)

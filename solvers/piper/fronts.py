@@ -37,13 +37,23 @@ class Front:
         return len(self.work)
 
 
+@dataclass(frozen=True, slots=True)
+class Bundling:
+    """What is done with a front of too many points."""
+
+    relaxed: bool = False
+    """Whether a bundle is as good as its members together, or is one of them."""
+    most: int | None = None
+    """Points that stay as they are; None for MOST_POINTS."""
+
+
 def nothing() -> Front:
     """The front of no layers."""
     zero, none = np.zeros(1), np.zeros(1, np.int64)
     return Front(zero, zero, none, none, none, none)
 
 
-def joined(front: Front, options: Front, memory: int, relaxed: bool, most: int | None = None) -> Front:
+def joined(front: Front, options: Front, memory: int, bundling: Bundling) -> Front:
     """The front with one more layer, without what does not fit the memory even with one microbatch under way."""
     size = len(options)
     work = (front.work[:, None] + options.work).ravel()
@@ -55,8 +65,8 @@ def joined(front: Front, options: Front, memory: int, relaxed: bool, most: int |
         kept = _undominated(work, parameters, least, stashed, kept) if size > 1 else kept
         work, parameters, least, stashed = work[kept], parameters[kept], least[kept], stashed[kept]
     found = Front(work, parameters, least, stashed, kept // size, kept % size, front.bundled)
-    most = MOST_POINTS if most is None else most
-    return _bundled(found, relaxed, most) if len(found) > most else found
+    most = MOST_POINTS if bundling.most is None else bundling.most
+    return _bundled(found, bundling.relaxed, most) if len(found) > most else found
 
 
 def _undominated(work: Array, parameters: Array, memory: Index, stashed: Index, kept: Index) -> Index:

@@ -16,17 +16,14 @@ def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], b
 
     Where there are too many, those along some orders in which all data flow forward: stages between them are stages of the network.
     """
-    before = [0] * count
-    for start, end in arcs:
-        before[end] |= 1 << start
-    every = _every(count, before)
+    every = _every(count, arcs)
     if every is not None:
         return every, True
     kept = {int(place) for place in np.linspace(1, count, min(count, _MOST_PREFIXES)).round()}
     found = {0}
     for seed in range(_ORDERS):
         mask, prefixes = 0, set[int]()
-        for size, place in enumerate(_order(before, seed), 1):
+        for size, place in enumerate(_order(count, arcs, seed), 1):
             mask |= 1 << place
             prefixes |= {mask} if size in kept else set()
         more = _by_size(found | prefixes)
@@ -40,8 +37,13 @@ def _by_size(masks: set[int]) -> list[int]:
     return sorted(masks, key=lambda mask: (mask.bit_count(), mask))
 
 
-def _every(count: int, before: list[int]) -> list[int] | None:
+def _every(count: int, arcs: Sequence[tuple[int, int]]) -> list[int] | None:
     """All ideals; None where they or the pairs of them are too many."""
+    if count * (count + 1) // 2 > MOST_PAIRS:
+        return None
+    before = [0] * count
+    for start, end in arcs:
+        before[end] |= 1 << start
     found = layer = [0]
     for _ in range(count):
         following = set()
@@ -59,22 +61,19 @@ def _pairs_at_most(masks: Sequence[int]) -> int:
     return sum(sum(inner & ~outer == 0 for inner in masks[:place]) for place, outer in enumerate(masks))
 
 
-def _order(before: list[int], seed: int) -> list[int]:
+def _order(count: int, arcs: Sequence[tuple[int, int]], seed: int) -> list[int]:
     """As the layers are numbered (seed 0), the newest that is ready first (1), the oldest (2), then by chance."""
-    if seed == 0:
-        return list(range(len(before)))
-    after: list[list[int]] = [[] for _ in before]
-    waiting = [mask.bit_count() for mask in before]
-    for place, mask in enumerate(before):
-        for start in range(mask.bit_length()):
-            if mask >> start & 1:
-                after[start].append(place)
+    after: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for start, end in arcs:
+        after[start].append(end)
+        waiting[end] += 1
     random, order = np.random.default_rng(seed), list[int]()
-    ready = [place for place, count in enumerate(waiting) if not count]
-    while ready:
+    ready = [place for place in range(count) if not waiting[place]]
+    while ready and seed:
         place = ready.pop({1: -1, 2: 0}.get(seed, int(random.integers(len(ready)))))
         order.append(place)
         for other in after[place]:
             waiting[other] -= 1
             ready += [] if waiting[other] else [other]
-    return order
+    return order if seed else list(range(count))

@@ -34,7 +34,7 @@ def network_of(graph: PiperGraph) -> Network:
     for start, end in graph.edges:
         before[end].add(start)
         after[start].add(end)
-    order = _ordered(before, after)
+    order = ordered(graph)
     every = {tensor for offer in graph.offers for tensor in offer}
     moved = _moved(graph)
     free = {row for row in order if row not in moved and set(graph.offers[row]) == every and all(map(_idle, _configurations(graph, row)))}
@@ -56,8 +56,12 @@ def with_free(network: Network, stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages with the layers that were left out: each in the last stage that holds one of its predecessors, else in the first."""
     graph = network.graph
     place = {row: number for number, stage in enumerate(stages) for row in stage.rows}
-    for row in network.free:
-        place[row] = max((place[start] for start, end in graph.edges if end == row), default=0)
+    free = {row: list[int]() for row in network.free}
+    for start, end in graph.edges:
+        if end in free:
+            free[end].append(start)
+    for row, before in free.items():
+        place[row] = max((place[start] for start in before), default=0)
     return tuple(
         Stage(
             rows=(*stage.rows, *(added := tuple(row for row in network.free if place[row] == number))),
@@ -88,9 +92,13 @@ def _moved(graph: PiperGraph) -> set[int]:
     return found
 
 
-def _ordered(before: list[set[int]], after: list[set[int]]) -> list[int]:
+def ordered(graph: PiperGraph) -> list[int]:
     """Rows in an order in which all data flow forward, as the file has them where that is one."""
-    waiting = [len(rows) for rows in before]
+    after: list[list[int]] = [[] for _ in range(len(graph))]
+    waiting = [0] * len(graph)
+    for start, end in graph.edges:
+        after[start].append(end)
+        waiting[end] += 1
     ready = [row for row, count in enumerate(waiting) if not count]
     order = []
     while ready:

@@ -7,7 +7,7 @@ import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
 from instances.piper.graph import PiperQuestion
-from solvers.piper.fronts import Front, joined, nothing
+from solvers.piper.fronts import Bundling, Front, joined, nothing
 from solvers.piper.network import Network
 
 
@@ -87,7 +87,7 @@ def _front(question: PiperQuestion, network: Network, place: int, tensor: int, e
     none = np.zeros(len(configurations), np.int64)
     parameters = np.array([one.parameters for one in configurations])
     every = Front(time if extra is None else time + extra, parameters, memory, stashed, none, none)
-    return joined(nothing(), every, question.memory, relaxed=False)
+    return joined(nothing(), every, question.memory, Bundling())
 
 
 def _sync(network: Network, tensor: int, row: int, other: int, leaving: bool) -> Array:

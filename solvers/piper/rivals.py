@@ -1,7 +1,7 @@
 """What is done without the whole search: without one kind of parallelism or recomputation (each exact where the search is), with the
 greedy choice of configurations of the published program, and with equal stages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from instances.piper.graph import narrowed
 from solvers.piper.answer import RivalStages
 from solvers.piper.choose import price_of
 from solvers.piper.equal import equal_stages
-from solvers.piper.fronts import Front
+from solvers.piper.fronts import Bundling, Front
 from solvers.piper.judge import judge
 from solvers.piper.options import Options, options_of
 from solvers.piper.search import Known, Price, search, seconds_of
@@ -21,30 +21,29 @@ _MOST_STAGES = 20_000
 """Stages up to which other choices of configurations are tried, as they need tables of their own."""
 
 
-def rivals_of(options: Options, tables: Tables, clock: Callable[[], None]) -> list[RivalStages]:
+def rivals_of(options: Options, tables: Tables, clock: Callable[[], None]) -> Iterator[RivalStages]:
     """Every rule's value, or why it has none; a rule that is what was asked is left out."""
-    question, found = options.question, list[RivalStages]()
+    question = options.question
     if "data" not in question.without:
         alone = replace(tables, degrees=np.ones(1, np.int64))
-        found.append(_searched("no data parallelism", options, alone, clock))
+        yield _searched("no data parallelism", options, alone, clock)
     if "tensor" not in question.without and int(tables.tensor.max(initial=1)) > 1:
-        found.append(_searched("no tensor degrees", options, only(tables, tables.tensor == 1), clock))
+        yield _searched("no tensor degrees", options, only(tables, tables.tensor == 1), clock)
     small = len(tables.start) <= _MOST_STAGES
     if "recompute" not in question.without and small:
         fewer = narrowed(question, ("recompute",))
-        if all(fewer.graph.offers):
+        if not all(fewer.graph.offers):
+            yield RivalStages("no recomputation", None, "a layer is offered with recomputation only")
+        elif fewer.graph.offers != question.graph.offers:
             own = options_of(fewer, replace(options.network, graph=fewer.graph))
-            found.append(_searched("no recomputation", own, tables_of(own, tables.cuts, relaxed=False, clock=clock), clock))
-        else:
-            found.append(RivalStages("no recomputation", None, "a layer is offered with recomputation only"))
+            yield _searched("no recomputation", own, tables_of(own, tables.cuts, Bundling(), clock), clock)
     if small:
-        greedy = tables_of(options, tables.cuts, relaxed=False, clock=clock, rule=greedy_front)
-        found.append(_value("greedy choice", greedy, lambda spans: (seconds_of(greedy, spans), ()), clock))
-    for name, stages in equal_stages(question).items():
+        greedy = tables_of(options, tables.cuts, Bundling(), clock, rule=greedy_front)
+        yield _value("greedy choice", greedy, lambda spans: (seconds_of(greedy, spans), ()), clock)
+    for name, stages in equal_stages(question, clock).items():
         verdict = None if stages is None else judge(question, stages)
         value = None if verdict is None or verdict.violations else verdict.value
-        found.append(RivalStages(name, value, "" if value is not None else verdict.violations[0] if verdict else _NOTHING))
-    return found
+        yield RivalStages(name, value, "" if value is not None else verdict.violations[0] if verdict else _NOTHING)
 
 
 def _searched(name: str, options: Options, tables: Tables, clock: Callable[[], None]) -> RivalStages:

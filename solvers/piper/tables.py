@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
-from solvers.piper.fronts import Front, joined, nothing, taken_from
+from solvers.piper.fronts import Bundling, Front, joined, nothing, taken_from
 from solvers.piper.options import Options, dear, front_of, moved
 
 
@@ -62,7 +62,7 @@ Rule = Callable[[Sequence[Front], int, int], Front]
 """From the configurations of each layer of a stage, the memory and the most microbatches under way to what the stage can be."""
 
 
-def tables_of(options: Options, cuts: Sequence[int], relaxed: bool, clock: Callable[[], None], rule: Rule | None = None) -> Tables:
+def tables_of(options: Options, cuts: Sequence[int], bundling: Bundling, clock: Callable[[], None], rule: Rule | None = None) -> Tables:
     """The tables of all stages between two cuts; `clock` is asked now and then. A rule chooses in place of all that can be chosen."""
     question = options.question
     most = min(question.microbatches, question.devices)
@@ -75,30 +75,30 @@ def tables_of(options: Options, cuts: Sequence[int], relaxed: bool, clock: Calla
             if inner & ~outer:
                 continue
             clock()
-            fronts = _extended(options, known, inner, outer, relaxed)
+            fronts = _extended(options, known, inner, outer, bundling)
             known[outer] = fronts
             for tensor, front in fronts.items():
-                found = _chosen(options, tensor, (inner, outer), front, relaxed, rule)
+                found = _chosen(options, tensor, (inner, outer), front, bundling, rule)
                 seconds = moved(options, tensor, members[lower], members[upper])
                 if len(found):
                     stages.append((lower, upper, tensor, _limited(found, question.memory, most, seconds)))
     return _tables(options, tuple(cuts), stages, most)
 
 
-def _extended(options: Options, known: dict[int, dict[int, Front]], inner: int, outer: int, relaxed: bool) -> dict[int, Front]:
+def _extended(options: Options, known: dict[int, dict[int, Front]], inner: int, outer: int, bundling: Bundling) -> dict[int, Front]:
     """Fronts of a stage by tensor degree, from those of the largest stage within it."""
     nearest = next(cut for cut in reversed(known) if cut & ~outer == 0)
     fronts = known[nearest]
     for place in places_in(outer & ~nearest):
         offered = {tensor: options.plain[tensor][place] for tensor in fronts}
         steps = {
-            tensor: joined(fronts[tensor], new, options.question.memory, relaxed) for tensor, new in offered.items() if new is not None
+            tensor: joined(fronts[tensor], new, options.question.memory, bundling) for tensor, new in offered.items() if new is not None
         }
         fronts = {tensor: front for tensor, front in steps.items() if len(front)}
     return fronts
 
 
-def _chosen(options: Options, tensor: int, cut: tuple[int, int], front: Front, relaxed: bool, rule: Rule | None) -> Front:
+def _chosen(options: Options, tensor: int, cut: tuple[int, int], front: Front, bundling: Bundling, rule: Rule | None) -> Front:
     """The front of a stage where traffic depends on configurations, or where a rule chooses; else as it is."""
     extra = dear(options, tensor, *cut)
     if not extra and rule is None:
@@ -109,7 +109,7 @@ def _chosen(options: Options, tensor: int, cut: tuple[int, int], front: Front, r
         return rule(layers, question.memory, min(question.microbatches, question.devices))
     found = nothing()
     for layer in layers:
-        found = joined(found, layer, options.question.memory, relaxed)
+        found = joined(found, layer, options.question.memory, bundling)
     return found
 
 

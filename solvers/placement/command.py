@@ -22,6 +22,9 @@ def solve(options: argparse.Namespace) -> Ending:
 
     if options.settings:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
+    for name in ("bandwidth", "microbatches", "without"):
+        if getattr(options, name) is not None:
+            usage(f"--{name}: a graph of operators knows no such choice (it is for graphs whose layers have configurations, TMPCs)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
     check_target(options.log, "--log")

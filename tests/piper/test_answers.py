@@ -15,6 +15,7 @@ from solvers.piper.check import check, proved_again
 from solvers.piper.engine import answered
 from solvers.piper.judge import Stage, judge
 from tests.piper.graphs import document, node, written
+from tests.test_start_up import SLOW, loaded
 
 PLAIN, AGAIN = "vanilla", "activation recomp"
 
@@ -172,3 +173,9 @@ def test_a_network_without_any_work_is_answered(tmp_path: Path) -> None:
     found = answered(read_piper(written(tmp_path, document(nodes=nodes, edges=[])), Asked()), Limits(), lambda progress: None)
     assert (found.status, found.value) == ("OPTIMAL", 0.0)
     assert check(found).accepted
+
+
+def test_checking_stages_loads_neither_models_nor_solvers(tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    assert main(["solve", str(written(tmp_path, document())), "--out", str(target)]) == 0
+    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})

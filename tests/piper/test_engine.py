@@ -27,7 +27,7 @@ def solved(question: PiperQuestion, limits: Limits | None = None) -> PiperResult
     return answered(question, limits or Limits(), silent)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(44))
 def test_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Path) -> None:
     question = random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)
     best, result = best_by_trying(question), solved(question)
@@ -40,12 +40,12 @@ def test_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Path
 
 
 def test_enough_of_the_random_questions_have_an_answer_and_some_have_none(tmp_path: Path) -> None:
-    best = [best_by_trying(random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)) for seed in range(0, 60, 2)]
+    best = [best_by_trying(random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)) for seed in range(0, 44, 2)]
     endless = sum(value == float("inf") for value in best)
     assert 2 <= endless <= 15
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_judge_alone_finds_the_same_optimum(seed: int, tmp_path: Path) -> None:
     """Every order of every partition of three layers, every degree, every configuration, priced by the judge and by nothing else."""
     question = random_question(tmp_path, 100 + seed, 3, 3)
@@ -110,7 +110,8 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
     assert equal is not None and result.value < equal <= told.get("equi(2BW-like)", equal) * (1.0 + 1e-6)
 
 
-@pytest.mark.parametrize("devices", [2, *(pytest.param(devices, marks=pytest.mark.slow) for devices in (8, 64))])
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [2, 8, 64])
 def test_gnmt_is_proved(devices: int) -> None:
     path = reference("placement/piper/gnmt.json")
     result = solved(read_piper(path, Asked(devices=devices, memory=2.5 * 2**30, bandwidth=25.0 * 2**30, time_unit="ms")))
