@@ -3,6 +3,7 @@
 The bound is that of the work of all layers, or the dynamic program runs again and finds no stages below it.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -25,8 +26,12 @@ _STOPPED = ("complete", "time limit", "interrupted")
 _SURE = 1.0 - 1e-12
 
 
-def check(result: PiperResult) -> Report:
-    """Everything the result says, said again from the graph alone."""
+def _unwatched() -> None:
+    """Nobody is told how far a proof is."""
+
+
+def check(result: PiperResult, clock: Callable[[], None] = _unwatched) -> Report:
+    """Everything the result says, said again from the graph alone; `clock` is called now and then."""
     try:
         question = piper_again(result.instance)
     except InstanceError as error:
@@ -37,13 +42,13 @@ def check(result: PiperResult) -> Report:
         refused += _stage_faults(result, question)
         checked.append("the stages were judged anew: order of the data, degrees, devices, memory with the microbatches under way, time")
     if result.bound is not None or result.proved:
-        holds = not refused and proved_again(question, result.bound)
+        holds = not refused and proved_again(question, result.bound, clock)
         checked += ["the bound was proved anew"] if holds else []
         refused += [] if holds or refused else ["the bound: it was not proved anew"]
     return Report(tuple(checked), tuple(refused))
 
 
-def proved_again(question: PiperQuestion, bound: float | None) -> bool:
+def proved_again(question: PiperQuestion, bound: float | None, clock: Callable[[], None] = _unwatched) -> bool:
     """Whether no stages are quicker than the bound; None asks whether there are none at all."""
     if bound is None and too_large(question):
         return True
@@ -53,12 +58,8 @@ def proved_again(question: PiperQuestion, bound: float | None) -> bool:
     cuts, every = ideals_of(len(network), network.arcs)
     if not every:
         return False
-    tables = tables_of(options_of(question, network), cuts, Bundling(relaxed=True), _unlimited)
-    return within(tables, float("inf") if bound is None else bound * _SURE, _unlimited) is None
-
-
-def _unlimited() -> None:
-    """No deadline."""
+    tables = tables_of(options_of(question, network), cuts, Bundling(relaxed=True), clock)
+    return within(tables, float("inf") if bound is None else bound * _SURE, clock) is None
 
 
 def _stage_faults(result: PiperResult, question: PiperQuestion) -> list[str]:

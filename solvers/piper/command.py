@@ -13,7 +13,7 @@ from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.piper.answer import ENGINE, from_json, text_of
 from solvers.piper.check import check as report_of
-from solvers.progress import logged, progress_on
+from solvers.progress import logged, notes_on, progress_on
 
 
 def solve(options: argparse.Namespace) -> Ending:
@@ -48,7 +48,8 @@ def validate(options: argparse.Namespace) -> Ending:
 
 def check(path: Path) -> Report:
     """What can be said of saved stages from the graph alone."""
-    return report_of(read_as(path, from_json))
+    with notes_on(sys.stderr) as note:
+        return report_of(read_as(path, from_json), lambda: note("proving the bound anew"))
 
 
 def _refuse_foreign(options: argparse.Namespace) -> None:

@@ -117,9 +117,10 @@ def _order(question: PiperQuestion, place: dict[int, int]) -> tuple[str, ...]:
 
 def _shares(question: PiperQuestion, stages: Sequence[Stage]) -> tuple[str, ...]:
     """Numbers of replicas that do not divide the batch or are not allowed, and devices that are not there."""
-    degrees, devices = set(question.degrees), sum(stage.data * stage.tensor for stage in stages)
+    degrees, devices = question.degrees, sum(stage.data * stage.tensor for stage in stages)
+    shown = f"{', '.join(map(str, degrees[:8]))}{', ...' if len(degrees) > 8 else ''}"
     broken = [
-        f"stage {number + 1} has {stage.data} replicas, one of {', '.join(map(str, question.degrees[:8]))}, ... is needed"
+        f"stage {number + 1} has {stage.data} replicas, and it takes one of {shown}"
         for number, stage in enumerate(stages)
         if stage.data not in degrees
     ]

@@ -143,3 +143,16 @@ def test_a_gap_that_is_asked_ends_the_search(tmp_path: Path) -> None:
     assert near.proved
     assert near.gap is not None and near.gap <= 0.5
     assert check(near).accepted
+
+
+def test_a_layer_without_work_stays_where_its_edges_carry_what_configurations_add(tmp_path: Path) -> None:
+    """Layer 2 does nothing, but layer 3 takes in 50 bytes from it if they are apart; between 1 and 2 the cut is free."""
+    idle, last = node(2, time=0.0), node(3)
+    idle["TMPCs"]["1"] = [{**idle["TMPCs"]["1"][0], "parameterSize": 0.0, "memoryUsageA": 0.0, "memoryUsageB": 0.0}]
+    for one in last["TMPCs"]["1"]:
+        one["syncTimeFw"] = {"2": 50.0}
+    edges = [{"sourceId": name, "destId": name + 1, "communicationCost": 0.0} for name in (1, 2)]
+    question = read_piper(written(tmp_path, document(nodes=[node(1), idle, last], edges=edges, maxDevices=2)), Asked())
+    result = solved(question)
+    assert result.value == best_by_trying(question) == 1.0
+    assert [stage.nodes for stage in result.stages] == [("1",), ("2", "3")]
