@@ -10,7 +10,7 @@ from solvers.piper.answer import LEAST_GAP, Found, PiperResult, RivalStages, cer
 from solvers.piper.bounds import load_bound, too_large
 from solvers.piper.choose import price_of
 from solvers.piper.fronts import Bundling, Late
-from solvers.piper.ideals import ideals_of
+from solvers.piper.ideals import cuts_near, ideals_of
 from solvers.piper.network import network_of
 from solvers.piper.options import Options, options_of
 from solvers.piper.rivals import rivals_of
@@ -20,6 +20,8 @@ from solvers.watching import Progress, Watch
 
 _FIRST = ((20, 16), (60, 128))
 """Cuts between which first answers are found where there are more, and the points of their fronts."""
+_ROUNDS = 12
+"""Orders without a better answer after which no more are tried."""
 _SOME_POINTS = 256
 """Of fronts between some of too many cuts, which bound nothing."""
 _EVERY = 0.5
@@ -106,7 +108,9 @@ def _search_all(work: _Work, clock: _Clock) -> None:
         search(known, tables, clock.limits.gap, price_of(options, tables.cuts), clock.tick)
         return
     _search_some(known, tables, clock.limits.gap, options, clock)
-    if work.every:
+    if not work.every:
+        _improve(known, options, clock)
+    else:
         hoped = Known(bound=known.bound)
         relaxed = tables_of(options, cuts, Bundling(relaxed=True), clock.tick)
         search(hoped, relaxed, LEAST_GAP, lambda spans: (seconds_of(relaxed, spans), ()), clock.tick)
@@ -120,6 +124,22 @@ def _search_some(known: Known, tables: Tables, gap: float, options: Options, clo
         search(own, tables, gap, price_of(options, tables.cuts), clock.tick)
     finally:
         known.value, known.stages = own.value, own.stages
+
+
+def _improve(known: Known, options: Options, clock: _Clock) -> None:
+    """Better stages along orders near those that are known, until some orders in a row give none."""
+    place = {row: number for number, row in enumerate(options.network.rows)}
+    failed = seed = 0
+    while known.stages is not None and failed < _ROUNDS:
+        stage_of = [0] * len(place)
+        for number, stage in enumerate(known.stages):
+            for row in stage.rows:
+                if row in place:
+                    stage_of[place[row]] = number
+        value, seed = known.value, seed + 1
+        cuts = cuts_near(options.network.arcs, stage_of, clock.limits.seed + seed)
+        _search_some(known, tables_of(options, cuts, Bundling(most=_SOME_POINTS), clock.tick), clock.limits.gap, options, clock)
+        failed = 0 if known.value < value * (1.0 - _NEAR) else failed + 1
 
 
 def _chain(cuts: list[int], count: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Where a network can be cut into stages: its ideals, sets of layers that hold every predecessor of theirs, as masks of bits."""
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -9,6 +10,8 @@ MOST_PAIRS = 250_000
 _ORDERS = 6
 _MOST_PREFIXES = 250
 """Of one order, where not all cuts are taken."""
+_MOST_NEAR = 100
+"""The same of an order near known stages."""
 
 
 def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], bool]:
@@ -31,6 +34,33 @@ def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], b
             break
         found |= prefixes
     return _by_size(found), False
+
+
+def cuts_near(arcs: Sequence[tuple[int, int]], stage_of: Sequence[int], seed: int) -> list[int]:
+    """Cuts along an order that stays near known stages, and the cuts of these: layers may change with those of stages nearby."""
+    count = len(stage_of)
+    after: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for start, end in arcs:
+        after[start].append(end)
+        waiting[end] += 1
+    random = np.random.default_rng(seed)
+    when = np.array(stage_of) + random.random(count) * float(random.choice([1.0, 2.0, 4.0]))
+    ready = [(float(when[place]), place) for place in range(count) if not waiting[place]]
+    heapify(ready)
+    kept = {int(place) for place in np.linspace(1, count, min(count, _MOST_NEAR)).round()}
+    found, mask = {0}, 0
+    for size in range(1, count + 1):
+        place = heappop(ready)[1]
+        mask |= 1 << place
+        found |= {mask} if size in kept else set()
+        for other in after[place]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (float(when[other]), other))
+    for stage in range(max(stage_of)):
+        found.add(sum(1 << place for place, number in enumerate(stage_of) if number <= stage))
+    return _by_size(found)
 
 
 def _by_size(masks: set[int]) -> list[int]:
