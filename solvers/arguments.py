@@ -72,6 +72,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
         parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     )
     _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
+    _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
     parser.set_defaults(command="solve")
 
 
@@ -89,11 +90,17 @@ def _add_placement(group: "argparse._ArgumentGroup") -> None:
 
 
 def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
-    bandwidth = "of one member of each level, innermost first, such as 1GB/s or 6e9,1e9 (default: 1e9)"
+    bandwidth = "of a device to others, such as 25GiB/s; of a profile of each level, innermost first, such as 6e9,1e9"
     group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
     group.add_argument("--straight", action="store_true", help="replicate no stage")
     group.add_argument("--compression", type=float, metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
     group.add_argument("--compatible", action="store_true", help="charge what the public optimizer of PipeDream charges")
+
+
+def _add_stages(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--microbatches", type=_whole, metavar="N", help="in a batch (default: as the file says)")
+    group.add_argument("--without", metavar="PARTS", help="do without some of data, tensor and recompute, with commas between")
+    group.add_argument("--time-unit", choices=("s", "ms"), metavar="UNIT", help="of the times in the file: s (default) or ms")
 
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:

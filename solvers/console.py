@@ -33,17 +33,15 @@ def question_path(path: Path) -> Path:
     return shipped().get(str(path), path)
 
 
+_PLAIN = (
+    *("bandwidth", "compatible", "compression", "cpus", "devices", "form", "memory", "microbatches", "pareto", "pieces", "problem"),
+    *("straight", "time_unit", "without", "workers", "workload"),
+)
 FLAGS = {
-    **{
-        name: f"--{name.replace('_', '-')}"
-        for name in ("bandwidth", "compatible", "compression", "cpus", "devices", "form", "memory", "pareto")
-    },
+    **{name: f"--{name.replace('_', '-')}" for name in _PLAIN},
     "communication": "--transfers",
     "contiguous": "--contiguous",
-    "straight": "--straight",
     "transfer_unit": "--edge-unit",
-    "workers": "--workers",
-    "workload": "--workload",
 }
 """Options of `solve` that mean something for some questions only, by their names in the code."""
 
@@ -54,7 +52,7 @@ def refuse_options(options: argparse.Namespace, used: Container[str], question: 
 
     plain = parser_of_commands().parse_args(["solve", "-"])
     for name, flag in FLAGS.items():
-        if name not in used and getattr(options, name, getattr(plain, name)) != getattr(plain, name):
+        if name not in used and getattr(options, name, None) != getattr(plain, name, None):
             usage(f"{flag}: this says nothing of {question} (leave it out)")
 
 
@@ -69,6 +67,13 @@ def seconds_of(text: str | None) -> float:
         usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
 
 
+def count_of(devices: tuple[int, ...] | None) -> int | None:
+    """The number of devices, where they are no groups of groups."""
+    if devices is not None and len(devices) > 1:
+        usage("--devices: here devices are one number, such as 16")
+    return devices[0] if devices else None
+
+
 def bytes_of(text: str | None, option: str) -> float | None:
     """A size in bytes, where one is given."""
     if text is None:
@@ -79,6 +84,18 @@ def bytes_of(text: str | None, option: str) -> float | None:
         return parse_quantity(text, "bytes")
     except ValueError:
         usage(f"{option}: {text!r} is no size (write for example 16GiB)")
+
+
+def bandwidth_of(text: str | None, option: str) -> float | None:
+    """Bytes a second, where they are given."""
+    if text is None:
+        return None
+    from instances.units import parse_quantity  # noqa: PLC0415
+
+    try:
+        return parse_quantity(text, "bandwidth")
+    except ValueError:
+        usage(f"{option}: {text!r} is no bandwidth (write for example 25GiB/s)")
 
 
 def check_target(path: Path | None, option: str = "--out") -> None:

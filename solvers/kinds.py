@@ -25,17 +25,26 @@ class Ending(NamedTuple):
     proved: bool
 
 
-FAMILIES = {"chain": "chains of layers", "pipeline": "stages of a profile", "placement": "operators of a graph on devices"}
+FAMILIES = {
+    "chain": "chains of layers",
+    "piper": "stages with replicas and splits",
+    "pipeline": "stages of a profile",
+    "placement": "operators of a graph on devices",
+}
 """Their folders under solvers/, and what is asked."""
-_FORMS = {".json": "placement", ".txt": "pipeline"}
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
+_CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
+_LARGEST = 64 << 20
+"""Bytes of a graph; larger ones are refused by every reader."""
 
 
 def family_of(path: Path) -> str | None:
     """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
-    if path.suffix in _FORMS:
-        return _FORMS[path.suffix]
+    if path.suffix == ".txt":
+        return "pipeline"
+    if path.suffix == ".json":
+        return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
     try:
         with path.open("rb") as file:
             text = file.read(_LOOKED_AT).decode("utf-8", "replace") if path.is_file() else ""
@@ -43,6 +52,13 @@ def family_of(path: Path) -> str | None:
         return None
     found = _KIND.search(text)
     return found[1] if found and found[1] in FAMILIES else None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST else b""
+    except OSError:
+        return b""
 
 
 def command_of(family: str, name: str) -> Callable[[Namespace], Ending]:

@@ -31,6 +31,8 @@ ALSO = {
         *("solvers.chain.answer", "solvers.chain.judge", "solvers.chain.plan"),
     },
     "reports/pipeline.py": {"solvers.pipeline.answer", "solvers.pipeline.judge", "solvers.pipeline.plan", "instances.units"},
+    "solvers/piper/command.py": {"reports.piper"},
+    "reports/piper.py": {"solvers.piper.answer", "instances.units"},
     "reports/launch.py": {"crossflow.memory", "crossflow.plan", "crossflow.workload"},
     "reports/pareto.py": {"solvers.pareto"},
     "reports/several.py": {"reports.text", "solvers.result", "solvers.several.result"},

@@ -9,7 +9,7 @@ from instances.placement.split import read_split
 from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
-from solvers.console import bytes_of, check_target, question_path, refuse_options, seconds_of, spare_question, usage
+from solvers.console import bytes_of, check_target, count_of, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
 from solvers.placement.answer import from_json, text_of
@@ -23,7 +23,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
-    refuse_options(options, ("communication", "contiguous", "cpus", "devices", "memory", "transfer_unit"), "a graph")
+    refuse_options(options, ("communication", "contiguous", "cpus", "devices", "memory", "problem", "transfer_unit"), "a graph")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
@@ -74,13 +74,11 @@ def check(path: Path) -> Report:
 def _asked(options: argparse.Namespace) -> Asked:
     if options.settings and options.file.suffix == ".json":
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
-    if len(options.devices or (0,)) > 1:
-        usage("--devices: accelerators of a graph are one number, such as 16")
     return Asked(
         problem=options.problem,
         contiguity=options.contiguous,
         communication=options.communication,
-        accelerators=options.devices[0] if options.devices else None,
+        accelerators=count_of(options.devices),
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
         transfer_unit=options.transfer_unit,
