@@ -56,8 +56,8 @@ def _asked(words: Mapping[str, Any]) -> Asked:
         if word not in get_args(words_known):
             raise ValueError(f"{word!r} is none of {', '.join(get_args(words_known))}")
     counts = (asked.accelerators, asked.cpus, asked.pieces)
-    if type(asked.pieces) is not int or any(type(count) is not int or count < 0 for count in counts if count is not None):
-        raise ValueError("devices and pieces are whole numbers, 0 or more")
+    if not asked.pieces or any(type(count) is not int or count < 0 for count in (0 if count is None else count for count in counts)):
+        raise ValueError("devices and pieces are whole numbers, and there is a piece at least")
     if asked.memory is not None and (type(asked.memory) not in (int, float) or asked.memory < 0):
         raise ValueError("a memory is a number of bytes, 0 or more")
     return asked
@@ -66,7 +66,7 @@ def _asked(words: Mapping[str, Any]) -> Asked:
 def _question(document: Any, source: str, asked: Asked, text: str) -> PlacementQuestion:  # noqa: ANN401
     graph, limits, notes = graph_of(document, source)
     accelerators = limits.accelerators if asked.accelerators is None else asked.accelerators
-    cpus = limits.cpus if asked.cpus is None else asked.cpus
+    cpus = 1 if asked.problem == "latency" else limits.cpus if asked.cpus is None else asked.cpus
     if not 1 <= accelerators + cpus <= MOST_DEVICES:
         words = f"{accelerators} accelerators and {cpus} CPUs are given, 1 to {MOST_DEVICES} devices are needed"
         raise InstanceError(source, [Fault(1, 1, "maxFPGAs", f"{words} (--devices, --cpus)")])

@@ -24,6 +24,7 @@ def solve(options: argparse.Namespace) -> Ending:
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
+    _refuse_strangers(options)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
@@ -53,5 +54,21 @@ def _asked(options: argparse.Namespace) -> Asked:
         accelerators=options.devices,
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
+        pieces=1 if options.pieces is None else options.pieces,
         transfer_unit=options.transfer_unit,
     )
+
+
+def _refuse_strangers(options: argparse.Namespace) -> None:
+    """Options that say nothing about the problem that is asked, all at once."""
+    latency = options.problem == "latency"
+    given = (
+        ("--pieces", not latency and options.pieces is not None, "a pipeline runs all of a device at a time"),
+        ("--contiguous", latency and options.contiguous != "stages", "no piece waits for itself, which is all that is asked of its shape"),
+        ("--transfers", latency and options.communication != "calls", "a piece takes in, computes and hands out, one after another"),
+        ("--cpus", latency and options.cpus is not None, "cores are not counted for one sample"),
+    )
+    strange = [(option, why) for option, meant, why in given if meant]
+    if strange:
+        words = "; ".join(f"{option} says nothing about {options.problem}: {why} (leave it out)" for option, why in strange)
+        usage(words)
