@@ -30,7 +30,8 @@ def _headline(result: PlacementResult) -> str:
         return f"no placement keeps the limits, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no placement found ({result.stopped})"
-    ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {result.stopped} after {time}"
+    stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
+    ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
     return f"{nodes} on {len(result.loads)} devices, {ended}"
 
 

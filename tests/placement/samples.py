@@ -20,7 +20,7 @@ def sample_at_random(seed: int, nodes: int, places: int) -> PlacementQuestion:
     graph = random_graph(seed, int(random.integers(2, nodes + 1)))
     if seed % 4 == 0:
         graph.accelerator_time[int(random.integers(len(graph)))] = np.inf
-    pieces = int(random.integers(1, 3))
+    pieces = int(random.integers(1, min(places, 2) + 1))
     memory = float(random.choice([np.inf, 0.7, 0.5, 0.35]))
     return latency_question(graph, int(random.integers(1, places // pieces + 1)), pieces, memory * max(float(graph.size.sum()), 1.0))
 

@@ -1,5 +1,6 @@
 """A graph made ready for searches: blocks that stay together, who takes whose output, and how soon a sample is through in floats."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +23,9 @@ class Flow:
     """Of each block."""
     after: list[list[int]]
     """Who takes the output of each row."""
-    accelerator: list[float]
-    cpu: list[float]
-    transfer: list[float]
+    accelerator: Sequence[float]
+    cpu: Sequence[float]
+    transfer: Sequence[float]
     accelerators: int
     pieces: int
     """That one accelerator runs at most."""
@@ -107,19 +108,23 @@ def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
 
 def placed(flow: Flow, slot_of: list[int]) -> tuple[Index, Index]:
     """The device and the piece of every row, from the slot of every block."""
-    slot = np.array(slot_of, np.int64)[flow.blocks.block_of]
+    return rows_placed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])
+
+
+def rows_placed(flow: Flow, slots: list[int]) -> tuple[Index, Index]:
+    """The same from the slot of every row."""
+    slot = np.array(slots, np.int64)
     device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)
     return device, np.where(slot == CPU, 0, slot % flow.pieces)
 
 
-def tidied(flow: Flow, slot_of: list[int]) -> list[int]:
-    """The same placement: accelerators numbered as they start, the pieces of each from its first slot on."""
-    ends = timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[1]
-    done = {slot_of[block]: end for block, end in zip(flow.blocks.block_of.tolist(), ends, strict=True) if slot_of[block] != CPU}
+def tidied(flow: Flow, slots: list[int]) -> list[int]:
+    """The same slots of the rows, accelerators numbered as their first pieces end, the pieces of each from its first slot on."""
+    done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
     accelerators: dict[int, int] = {}
     pieces: dict[int, list[int]] = {}
     for slot in sorted(done, key=lambda one: (done[one], one)):
         accelerator = accelerators.setdefault(slot // flow.pieces, len(accelerators))
         pieces.setdefault(accelerator, []).append(slot)
-    names = {slot: one * flow.pieces + place for one, slots in pieces.items() for place, slot in enumerate(sorted(slots))}
-    return [CPU if slot == CPU else names[slot] for slot in slot_of]
+    names = {slot: one * flow.pieces + place for one, places in pieces.items() for place, slot in enumerate(sorted(places))}
+    return [CPU if slot == CPU else names[slot] for slot in slots]

@@ -95,6 +95,12 @@ def _along(before: list[list[int]], after: list[list[int]]) -> list[int]:
     return order
 
 
+def weighed(whole: Whole) -> list[list[int]]:
+    """Paths that say the most: the longest in CPU times, in transfers and in sizes."""
+    found = [longest(whole, weights) for weights in (whole.cpu, whole.size, whole.transfer)]
+    return [path for place, path in enumerate(found) if path not in found[:place]]
+
+
 def longest(whole: Whole, weights: list[float]) -> list[int]:
     """The path of the largest sum of weights."""
     sums, origin = [0.0] * len(weights), [-1] * len(weights)
@@ -108,13 +114,8 @@ def longest(whole: Whole, weights: list[float]) -> list[int]:
     return path[::-1]
 
 
-def bound_of(whole: Whole, path: list[int]) -> float:
-    """No placement is through sooner than this, in milliseconds, as far as this path says."""
-    return real(int(least_time(whole, path, least_pieces(whole, path))), whole.quantum)
-
-
 def least_time(whole: Whole, path: list[int], pieces: Array) -> float:
-    """Quanta that the nodes of a path take at least, where `pieces[i, j]` is what a piece with its nodes i to j takes."""
+    """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` quanta at least."""
     slots = min(whole.slots, len(path))
     least = np.full((slots + 1, len(path) + 1), np.inf)
     least[0, 0] = 0.0
@@ -123,7 +124,7 @@ def least_time(whole: Whole, path: list[int], pieces: Array) -> float:
         if slots:
             ended = (least[:-1, : j + 1] + pieces[: j + 1, j]).min(axis=1)
             least[1:, j + 1] = np.minimum(least[1:, j + 1], ended)
-    return float(least[:, -1].min())
+    return real(int(least[:, -1].min()), whole.quantum)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +148,9 @@ def between(whole: Whole, path: list[int]) -> Between:
     return Between(low, high)
 
 
-def least_pieces(whole: Whole, path: list[int]) -> Array:
-    """What a piece with the nodes i to j of the path takes at least; infinite where it does not fit or is none."""
-    count, beside = len(path), between(whole, path)
+def least_pieces(whole: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
+    """What a piece with the nodes i to j of the path takes at least, infinite where it does not fit or is none; and the size it has."""
+    count = len(path)
     work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
     for row, (low, high) in enumerate(zip(beside.low, beside.high, strict=True)):
         if low >= 0 and high < count:
@@ -161,7 +162,7 @@ def least_pieces(whole: Whole, path: list[int]) -> Array:
             _add_transfer(work, whole, beside, row, count)
     work, size, barred = (corners.cumsum(axis=0).cumsum(axis=1)[:count, :count] for corners in (work, size, barred))
     none = np.tri(count, k=-1, dtype=bool)
-    return np.where(none | (size > whole.memory) | (barred > 0.0), np.inf, work)
+    return np.where(none | (size > whole.memory) | (barred > 0.0), np.inf, work), size
 
 
 def _add(corners: Array, rows: tuple[int, int], columns: tuple[int, int], figure: float) -> None:

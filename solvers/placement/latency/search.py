@@ -22,8 +22,8 @@ from solvers.placement.latency.serial import Serial, best_pieces
 from solvers.placement.search import orders
 
 _ORDERS = 24
-_LARGE = 3000
-"""Blocks from which tables over all intervals take too long for more than one order."""
+_LARGE, LARGEST = 1500, 4000
+"""Blocks from which tables over all intervals take too long for more than one order, and too much memory for any."""
 _STEPS = (0.5, 2.0, 8.0, 32.0)
 """Places by which a block moves in an order, as the spread of a normal distribution."""
 _HOT, _COLD = 0.02, 1e-4
@@ -35,6 +35,8 @@ Late = Callable[[], bool]
 def along(flow: Flow, order: Index) -> tuple[float, list[int]]:
     """The best of pieces along an order that the accelerators can run, by its replay."""
     found = (float("inf"), [CPU] * len(flow.blocks))
+    if len(order) > LARGEST:
+        return found
     shares = {(flow.slots, 1.0), (flow.slots, 1.0 / max(flow.pieces, 1)), (flow.accelerators, 1.0)}
     for pieces, share in sorted(shares, reverse=True):
         slot_of = packed(flow, best_pieces(flow.blocks, order, min(pieces, len(flow.blocks)), flow.memory * share))
@@ -74,7 +76,7 @@ def near_orders(flow: Flow, slot_of: list[int], rounds: int, seed: int, late: La
     """The best pieces along orders near that of these."""
     random = np.random.default_rng(seed)
     best = (replayed(flow, slot_of), slot_of)
-    for number in range(rounds if flow.slots else 0):
+    for number in range(rounds if flow.slots and len(slot_of) <= LARGEST else 0):
         if late():
             break
         keys = np.empty(len(slot_of))

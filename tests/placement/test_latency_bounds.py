@@ -1,0 +1,72 @@
+"""Bounds on latency: below the best of all placements, and no weaker for looking beside the path."""
+
+import numpy as np
+import pytest
+
+from instances.placement.graph import PlacementQuestion
+from instances.placement.question import Asked, read_placement
+from solvers.certify import Limits
+from solvers.placement.engines import answered
+from solvers.placement.latency.beside import sharper
+from solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
+from tests.paths import reference
+from tests.placement.graphs import graph
+from tests.placement.samples import latency_question, sample_at_random, tried
+from tests.placement.test_answers import silent
+
+
+def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]]:
+    """Of so many paths, plain and with what pieces take beside it."""
+    whole, found = whole_of(asked), []
+    for path in [*weighed(whole), [0]][:paths]:
+        beside = between(whole, path)
+        pieces, size = least_pieces(whole, path, beside)
+        sharp = sharper(whole, beside, pieces, size, lambda: False)
+        found.append((least_time(whole, path, pieces), least_time(whole, path, sharp)))
+    return found
+
+
+def test_a_chain_under_memory_is_bounded_by_its_optimum() -> None:
+    """Two of three nodes fit an accelerator: 7 ms of work, and one output of 0.5 ms moved out and in."""
+    asked = latency_question(graph([1, 2, 4], [(0, 1), (1, 2)], [0.5, 0.5, 0.5], np.array([8.0] * 3)), 2, memory=16.0)
+    assert bounds(asked)[0] == (8.0, 8.0)
+    assert tried(asked) == 8.0
+    assert bounds(latency_question(asked.graph, 1, memory=16.0))[0] == (6.5 + 10.0, 16.5)
+
+
+def test_a_branch_beside_the_path_is_cut_or_held() -> None:
+    """a -> (b, c) -> d: along a, b, d a piece that ends after b holds c, or hands out a's output for it."""
+    diamond = graph([1, 5, 1, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [2.0, 0.25, 8.0, 1.0], np.array([8.0] * 4))
+    asked = latency_question(diamond, 2, memory=24.0)
+    plain, sharp = bounds(asked)[0]
+    assert (plain, sharp) == (7.0 + 0.5, tried(asked))
+    assert sharp > plain
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_are_below_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(100 + seed, nodes=6 - seed % 3, places=1 + seed % 3)
+    true = tried(asked)
+    for plain, sharp in bounds(asked):
+        assert plain <= sharp <= true
+
+
+def test_bounds_are_often_the_best_of_all_placements_and_looking_beside_helps() -> None:
+    asked = [sample_at_random(100 + seed, nodes=6 - seed % 3, places=1 + seed % 3) for seed in range(60)]
+    both = [(max(plain for plain, _ in pairs), max(sharp for _, sharp in pairs)) for pairs in map(bounds, asked)]
+    assert sum(sharp > plain for plain, sharp in both) >= 6
+    assert sum(sharp >= tried(one) * (1.0 - 1e-9) for one, (_, sharp) in zip(asked, both, strict=True)) >= 20
+
+
+@pytest.mark.parametrize(("name", "value"), [("gnmt", 225.647890625), ("resnet50", 1156.88128125)])
+def test_published_graphs_are_proved(name: str, value: float) -> None:
+    asked = read_placement(reference(f"placement/latency/layer/{name}_inference.json"), Asked(problem="latency"))
+    found = answered(asked, "auto", Limits(seconds=20.0), silent)
+    assert (found.status, found.value) == ("OPTIMAL", value)
+
+
+@pytest.mark.parametrize(("name", "least"), [("layer/inceptionv3", 1152.0), ("operator/bert_l-3", 404.0)])
+def test_published_graphs_are_bounded_far_above_their_critical_path(name: str, least: float) -> None:
+    """The critical path says 195 and 48 ms."""
+    asked = read_placement(reference(f"placement/latency/{name}_inference.json"), Asked(problem="latency"))
+    assert max(sharp for _, sharp in bounds(asked, paths=1)) >= least
