@@ -22,7 +22,7 @@ def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]
         beside = between(whole, path)
         pieces, size = least_pieces(whole, path, beside)
         sharp = sharper(whole, beside, pieces, size, lambda: False)
-        found.append((least_time(whole, path, pieces), least_time(whole, path, sharp)))
+        found.append((least_time(whole, path, pieces, size), least_time(whole, path, sharp, size)))
     return found
 
 
@@ -41,6 +41,14 @@ def test_a_branch_beside_the_path_is_cut_or_held() -> None:
     plain, sharp = bounds(asked)[0]
     assert (plain, sharp) == (7.0 + 0.5, tried(asked))
     assert sharp > plain
+
+
+def test_several_pieces_of_an_accelerator_fill_one_memory() -> None:
+    """Four nodes of 8 bytes in a chain, and room for two: the pieces could be four, but 8 ms or more are left to CPUs."""
+    work = graph([0.5, 0.5, 0.5, 0.5], [(0, 1), (1, 2), (2, 3)], [0.125] * 4, np.array([8.0] * 4))
+    asked = latency_question(work, 1, 4, memory=16.0)
+    plain, _ = bounds(asked)[0]
+    assert 8.0 < plain <= tried(asked) == 11.125
 
 
 @pytest.mark.parametrize("seed", range(60))

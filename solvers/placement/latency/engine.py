@@ -24,6 +24,8 @@ NAME = "latency"
 _PROOF = "a dynamic program along a path of the data"
 _BOUNDING, _SEARCHING = 0.4, 0.6
 """Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
+_ENDING = 0.95
+"""Share of the time limit when the solver is asked to end, which it takes some time to do."""
 _ROUNDS, _ORDERS, _MOVES = 12, 50, 2_000
 """Rounds of searching before the integer model is tried, and what one of them tries."""
 
@@ -108,12 +110,13 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
             continue
         beside = between(whole, path)
         tables.append((path, beside, *least_pieces(whole, path, beside)))
-        course.see(bound=least_time(whole, path, tables[-1][2]))
+        course.see(bound=least_time(whole, path, *tables[-1][2:]))
         yield
     course.see(first_pieces(flow, course.late))
     yield
     for path, beside, pieces, size in tables:
-        course.see(bound=least_time(whole, path, sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))))
+        sharp = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
+        course.see(bound=least_time(whole, path, sharp, size))
         yield
     product = len(question.graph) * flow.slots
     solving = 0 < product <= LARGEST_MODEL and (1.0 - _SEARCHING) * course.limits.seconds >= _WRITING * product
@@ -139,7 +142,7 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
 
     gap = max(course.limits.gap - LEAST_GAP, 0.0)
     rows = _rows(flow, course.best[1])
-    answer = exactly(question, flow, rows, course.bound, course.began + course.limits.seconds, gap, course.limits.seed, show)
+    answer = exactly(question, flow, rows, course.bound, course.began + _ENDING * course.limits.seconds, gap, course.limits.seed, show)
     if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None

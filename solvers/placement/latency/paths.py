@@ -20,6 +20,7 @@ hold whole numbers up to 2^53 exactly: the bound is no more than any placement's
 """
 
 from dataclasses import dataclass
+from math import floor, log2
 
 import numpy as np
 
@@ -41,6 +42,9 @@ class Whole:
     transfer: list[float]
     size: list[float]
     memory: float
+    memories: float
+    """Of all accelerators together."""
+    accelerators: int
     slots: int
     """Pieces of all accelerators."""
     before: list[list[int]]
@@ -68,6 +72,8 @@ def whole_of(question: PlacementQuestion) -> Whole:
         transfer=floored(graph.transfer, quantum).astype(float).tolist(),
         size=floored(graph.size, grain).astype(float).tolist(),
         memory=float(ceiled([min(question.memory, bytes_in_all)], grain)[0]),
+        memories=float(ceiled([min(question.memory * question.accelerators, bytes_in_all)], grain)[0]) + 1.0,
+        accelerators=question.accelerators,
         slots=min(question.accelerators * question.pieces, len(graph)),
         before=before,
         after=after,
@@ -114,8 +120,35 @@ def longest(whole: Whole, weights: list[float]) -> list[int]:
     return path[::-1]
 
 
-def least_time(whole: Whole, path: list[int], pieces: Array) -> float:
-    """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` quanta at least."""
+def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> float:
+    """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` and has `size[i, j]`.
+
+    Where accelerators run several pieces, these fill one memory: all sizes together are no more than the memories. For any price of a byte
+
+        time >= min (time + price * sizes) - price * memories
+
+    which is concave in the price, so that prices are doubled, and then refined, for as long as that helps.
+    """
+    least = _quanta(whole, path, pieces)
+    if whole.slots > whole.accelerators and whole.memories < float(np.max(size, initial=0.0)):
+        whole_size = np.where(np.isfinite(pieces), size, 0.0)
+        least = max(least, _priced(whole, path, pieces, whole_size, least))
+    return real(int(least), whole.quantum)
+
+
+def _priced(whole: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
+    """The best over some prices. A price is few bits times a power of two: its products with sizes are exact, and so are their floors."""
+
+    def at(price: float) -> float:
+        return _quanta(whole, path, pieces + np.floor(price * size)) - float(np.ceil(price * whole.memories))
+
+    middle = floor(log2(max(least, 1.0) / whole.memories)) if whole.memories else 0
+    prices = [2.0**power for power in range(middle - 6, middle + 7)]
+    best = max(prices, key=at)
+    return max(at(best * share) for share in (0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 1.75))
+
+
+def _quanta(whole: Whole, path: list[int], pieces: Array) -> float:
     slots = min(whole.slots, len(path))
     least = np.full((slots + 1, len(path) + 1), np.inf)
     least[0, 0] = 0.0
@@ -124,7 +157,7 @@ def least_time(whole: Whole, path: list[int], pieces: Array) -> float:
         if slots:
             ended = (least[:-1, : j + 1] + pieces[: j + 1, j]).min(axis=1)
             least[1:, j + 1] = np.minimum(least[1:, j + 1], ended)
-    return real(int(least[:, -1].min()), whole.quantum)
+    return float(least[:, -1].min())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
