@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from solvers.placement.latency.exact import exactly, values_at
 from solvers.placement.latency.flow import flow_of, placed, replayed, rows_placed, timed
 from solvers.placement.latency.greedy import greedy
 from solvers.placement.latency.judge import judge_latency
+from solvers.watching import Progress
 from tests.paths import reference
 from tests.placement.graphs import graph
 from tests.placement.samples import latency_question, sample_at_random, tried
@@ -87,7 +89,7 @@ def tried_and_found(seed: int) -> tuple[float, PlacementResult]:
     return tried(asked), answered(asked, "auto", Limits(), silent)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_worse(seed: int) -> None:
     true, found = tried_and_found(seed)
     assert found.value is not None
@@ -96,9 +98,20 @@ def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_wor
     assert found.proved
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_larger_graphs_are_proved_at_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(900 + seed, nodes=8, places=1 + seed % 2)
+    true, found = tried(asked), answered(asked, "auto", Limits(), silent)
+    assert found.value == true
+    assert found.proved
+    assert found.bound is not None
+    assert found.bound <= true
+
+
 def test_most_small_questions_are_answered_without_the_integer_model() -> None:
-    found = [tried_and_found(seed)[1] for seed in range(40)]
-    assert sum("cpsat" not in one.proved_by for one in found) >= 15
+    found = [tried_and_found(seed)[1] for seed in range(24)]
+    assert sum("cpsat" not in one.proved_by for one in found) >= 9
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -232,7 +245,7 @@ def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) ->
     assert check(found).accepted
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) -> None:
     asked = sample_at_random(300 + seed, nodes=5, places=1 + seed % 3)
     flow, everywhere = flow_of(asked), [-1] * len(asked.graph)
@@ -244,3 +257,21 @@ def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) ->
     assert judge_latency(asked, *rows_placed(flow, found.slot)).value == pytest.approx(true, rel=1e-7)
     assert found.bound <= true
     assert found.bound == pytest.approx(true, rel=1e-7)
+
+
+def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
+    asked = published("layer/inceptionv3")
+    began = monotonic()
+    found = answered(asked, "auto", Limits(seconds=1.0), silent)
+    assert found.stopped == "time limit"
+    assert monotonic() - began <= 2.0  # loaded machines take longer over the last step
+
+    def press(progress: Progress) -> None:
+        if progress.best is not None and progress.best < 1300.0:
+            raise KeyboardInterrupt
+
+    found = answered(asked, "auto", Limits(), press)
+    assert found.stopped == "interrupted"
+    assert found.value is not None
+    assert found.value < 1953.0
+    assert check(found).accepted

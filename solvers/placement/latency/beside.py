@@ -46,7 +46,7 @@ class Net:
 
 def ends(whole: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
     """Choices at the end of pieces that end at P_j: those of the last pair with its first figure not below i serve a start at i."""
-    free = {row for row, (low, high) in enumerate(zip(beside.low, beside.high, strict=True)) if 0 <= low <= j < high}
+    free = {row for row, low in enumerate(beside.low) if 0 <= low <= j < beside.high[row] and row not in beside.held}
 
     def net(row: int, nodes: set[int]) -> Net:
         takers = whole.after[row]
@@ -68,7 +68,7 @@ def ends(whole: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
 
 def starts(whole: Whole, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
     """Choices at the start of pieces that start at P_i: those of the last pair with its first figure not above j serve an end at j."""
-    free = {row for row, (low, high) in enumerate(zip(beside.low, beside.high, strict=True)) if low < i <= high < count}
+    free = {row for row, low in enumerate(beside.low) if low < i <= beside.high[row] < count and row not in beside.held}
 
     def net(row: int, nodes: set[int], end: int) -> Net:
         takers = whole.after[row]

@@ -26,9 +26,8 @@ _BOUNDING, _SEARCHING = 0.4, 0.6
 """Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
 _ENDING = 0.95
 """Share of the time limit when the solver is asked to end, which it takes some time to do."""
-_ROUNDS, _ORDERS, _MOVES = 12, 50, 2_000
-"""Rounds of searching before the integer model is tried, and what one of them tries."""
-
+_ORDERS, _MOVES, _IDLE = (50, 5), (2_000, 100), 4
+"""What a round of searching tries at most, and for each block; and rounds without a better placement after which it ends."""
 _WRITING = 1e-3
 """Seconds that the integer model should be given for each node and piece, without which it is not tried."""
 
@@ -121,13 +120,18 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     product = len(question.graph) * flow.slots
     solving = 0 < product <= LARGEST_MODEL and (1.0 - _SEARCHING) * course.limits.seconds >= _WRITING * product
     share = _SEARCHING if solving else 1.0
-    for number in range(_ROUNDS) if solving or isinf(course.limits.seconds) else count():
-        if number and course.late(share):
+    ending = solving or isinf(course.limits.seconds)
+    tries = [min(most, each * len(flow.blocks)) for most, each in (_ORDERS, _MOVES)]
+    idle = 0
+    for seed in count(course.limits.seed):
+        if (ending and idle >= _IDLE) or (seed > course.limits.seed and course.late(share)):
             break
-        course.see(near_orders(flow, course.best[1], _ORDERS, course.limits.seed + number, lambda: course.late(share)))
+        before = course.best[0]
+        course.see(near_orders(flow, course.best[1], tries[0], seed, lambda: course.late(share)))
         yield
-        course.see(annealed(flow, course.best[1], _MOVES, course.limits.seed + number, lambda: course.late(share)))
+        course.see(annealed(flow, course.best[1], tries[1], seed, lambda: course.late(share)))
         yield
+        idle = 0 if course.best[0] < before else idle + 1
     if solving:
         _solve(question, flow, course)
     yield

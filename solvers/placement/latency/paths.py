@@ -11,7 +11,8 @@ It takes at least the times of the nodes in it, and the transfer of each node wh
     lo(v) = the largest i with P_i before v or v itself,  hi(v) = the least j with P_j after v or v itself
 
 v is in it if i <= lo(v) and hi(v) <= j, and outside if hi(v) < i or lo(v) > j. So all of these are sums over rectangles of (i, j), added
-as corners. An interval whose nodes exceed the memory is no piece. Then
+as corners. An interval whose nodes exceed the memory is no piece. Where each accelerator runs one piece, nodes of one colour are in it
+together: those of the colour of P_h are in it if i <= h <= j, and an interval with some but not all nodes of a colour is no piece. Then
 
     least[a, j] = min(least[a, j - 1] + cpu(P_j), min over i of least[a - 1, i - 1] + piece(i, j))
 
@@ -49,6 +50,8 @@ class Whole:
     """Pieces of all accelerators."""
     before: list[list[int]]
     after: list[list[int]]
+    colour: list[int]
+    """Of each row; all differ where nodes of one colour need not be in one piece."""
     along: list[int]
     """The rows in an order in which all data flow forward."""
     quantum: float
@@ -75,6 +78,7 @@ def whole_of(question: PlacementQuestion) -> Whole:
         memories=float(ceiled([min(question.memory * question.accelerators, bytes_in_all)], grain)[0]) + 1.0,
         accelerators=question.accelerators,
         slots=min(question.accelerators * question.pieces, len(graph)),
+        colour=graph.colour.tolist() if question.pieces == 1 else list(range(len(graph))),
         before=before,
         after=after,
         along=_along(before, after),
@@ -168,24 +172,36 @@ class Between:
     """-1 where no node of the path comes before."""
     high: list[int]
     """The path's length where none comes after."""
+    held: dict[int, int]
+    """For rows beside the path that have the colour of a node of it, that node's place."""
+    torn: list[tuple[int, int]]
+    """Places of nodes of one colour that follow each other on the path."""
 
 
 def between(whole: Whole, path: list[int]) -> Between:
-    """lo and hi of every row."""
+    """lo and hi of every row, and what colours say."""
     place = {row: number for number, row in enumerate(path)}
     low, high = [place.get(row, -1) for row in range(len(whole.cpu))], [place.get(row, len(path)) for row in range(len(whole.cpu))]
     for row in whole.along:
         low[row] = max([low[row], *(low[one] for one in whole.before[row])])
     for row in reversed(whole.along):
         high[row] = min([high[row], *(high[one] for one in whole.after[row])])
-    return Between(low, high)
+    last: dict[int, int] = {}
+    torn = []
+    for number, row in enumerate(path):
+        if whole.colour[row] in last:
+            torn.append((last[whole.colour[row]], number))
+        last[whole.colour[row]] = number
+    held = {row: last[colour] for row, colour in enumerate(whole.colour) if colour in last and row not in place}
+    return Between(low, high, held, torn)
 
 
 def least_pieces(whole: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
     """What a piece with the nodes i to j of the path takes at least, infinite where it does not fit or is none; and the size it has."""
     count = len(path)
     work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
-    for row, (low, high) in enumerate(zip(beside.low, beside.high, strict=True)):
+    for row in range(len(whole.cpu)):
+        low, high = (beside.held[row],) * 2 if row in beside.held else (beside.low[row], beside.high[row])
         if low >= 0 and high < count:
             endless = whole.accelerator[row] == float("inf")
             _add(work, (0, low), (high, count - 1), 0.0 if endless else whole.accelerator[row])
@@ -193,6 +209,9 @@ def least_pieces(whole: Whole, path: list[int], beside: Between) -> tuple[Array,
             _add(barred, (0, low), (high, count - 1), float(endless))
         if whole.transfer[row] and whole.after[row]:
             _add_transfer(work, whole, beside, row, count)
+    for one, other in beside.torn:
+        _add(barred, (0, one), (one, other - 1), 1.0)
+        _add(barred, (one + 1, other), (other, count - 1), 1.0)
     work, size, barred = (corners.cumsum(axis=0).cumsum(axis=1)[:count, :count] for corners in (work, size, barred))
     none = np.tri(count, k=-1, dtype=bool)
     return np.where(none | (size > whole.memory) | (barred > 0.0), np.inf, work), size
