@@ -11,6 +11,7 @@ from solvers.certify import Limits
 from solvers.placement.engines import answered
 from solvers.placement.latency.beside import sharper
 from solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
+from solvers.placement.latency.search import LARGEST
 from tests.paths import reference
 from tests.placement.graphs import graph
 from tests.placement.samples import latency_question, sample_at_random, tried
@@ -34,6 +35,21 @@ def test_a_chain_under_memory_is_bounded_by_its_optimum() -> None:
     assert bounds(asked)[0] == (8.0, 8.0)
     assert tried(asked) == 8.0
     assert bounds(latency_question(asked.graph, 1, memory=16.0))[0] == (6.5 + 10.0, 16.5)
+
+
+def test_a_graph_too_long_for_tables_has_its_critical_path_for_a_bound() -> None:
+    nodes = LARGEST + 1
+    long = graph([1.0] * nodes, [(row, row + 1) for row in range(nodes - 1)], [0.0] * nodes, np.array([8.0] * nodes))
+    found = answered(latency_question(long, 1, memory=8.0 * nodes), "auto", Limits(seconds=20.0), silent)
+    assert (found.value, found.bound) == (float(nodes), float(nodes))
+
+
+def test_pieces_without_number_are_not_counted() -> None:
+    nodes = 80
+    long = graph([1.0] * nodes, [(row, row + 1) for row in range(nodes - 1)], [0.125] * nodes, np.array([8.0] * nodes))
+    few, many = (bounds(latency_question(long, devices, memory=8.0), paths=1)[0][0] for devices in (63, 64))
+    assert few == 63 * 1.0 + 17 * 10.0 + 62 * 0.25
+    assert many == 80 * 1.0 + 79 * 0.25  # as if there were 80
 
 
 def test_a_branch_beside_the_path_is_cut_or_held() -> None:

@@ -16,7 +16,7 @@ from solvers.placement.latency.exact import LARGEST_MODEL, exactly
 from solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
 from solvers.placement.latency.greedy import greedy
 from solvers.placement.latency.judge import judge_latency
-from solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
+from solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
 from solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
 from solvers.watching import Progress, Watch
 
@@ -104,6 +104,7 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     course.see((replayed(flow, first), first))
     yield
     whole, tables = whole_of(question), []
+    course.see(bound=critical_path(whole))
     for path in weighed(whole):
         if len(path) > LARGEST:
             continue
@@ -111,12 +112,12 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
         tables.append((path, beside, *least_pieces(whole, path, beside)))
         course.see(bound=least_time(whole, path, *tables[-1][2:]))
         yield
-    course.see(first_pieces(flow, course.late))
-    yield
     for path, beside, pieces, size in tables:
         sharp = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
         course.see(bound=least_time(whole, path, sharp, size))
         yield
+    course.see(first_pieces(flow, course.late))
+    yield
     product = len(question.graph) * flow.slots
     solving = 0 < product <= LARGEST_MODEL and (1.0 - _SEARCHING) * course.limits.seconds >= _WRITING * product
     share = _SEARCHING if solving else 1.0

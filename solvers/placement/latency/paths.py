@@ -31,6 +31,8 @@ from instances.placement.graph import Graph, PlacementQuestion
 
 _STEPS = 1 << 50
 """Quanta of all corners together, whose sums then stay below 2^53."""
+_COUNTED = 64
+"""Pieces from which they are not counted any more, which can only lower a bound."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +126,12 @@ def longest(whole: Whole, weights: list[float]) -> list[int]:
     return path[::-1]
 
 
+def critical_path(whole: Whole) -> float:
+    """Milliseconds of the longest path where every node takes the lesser of its times: a bound that any graph has at once."""
+    weights = [min(times) for times in zip(whole.accelerator, whole.cpu, strict=True)]
+    return real(int(sum(weights[row] for row in longest(whole, weights))), whole.quantum)
+
+
 def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> float:
     """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` and has `size[i, j]`.
 
@@ -153,7 +161,13 @@ def _priced(whole: Whole, path: list[int], pieces: Array, size: Array, least: fl
 
 
 def _quanta(whole: Whole, path: list[int], pieces: Array) -> float:
-    slots = min(whole.slots, len(path))
+    """What the path takes at least; pieces are not counted where there may be one for each node, or very many."""
+    if whole.slots >= min(len(path), _COUNTED):
+        ahead = np.zeros(len(path) + 1)
+        for j, row in enumerate(path):
+            ahead[j + 1] = min(ahead[j] + whole.cpu[row], float((ahead[: j + 1] + pieces[: j + 1, j]).min()))
+        return float(ahead[-1])
+    slots = whole.slots
     least = np.full((slots + 1, len(path) + 1), np.inf)
     least[0, 0] = 0.0
     for j, row in enumerate(path):

@@ -24,6 +24,8 @@ from solvers.placement.search import orders
 _ORDERS = 24
 _LARGE, LARGEST = 1500, 4000
 """Blocks from which tables over all intervals take too long for more than one order, and too much memory for any."""
+_MOST_PIECES = 64
+"""That are looked for along an order."""
 _STEPS = (0.5, 2.0, 8.0, 32.0)
 """Places by which a block moves in an order, as the spread of a normal distribution."""
 _HOT, _COLD = 0.02, 1e-4
@@ -39,7 +41,7 @@ def along(flow: Flow, order: Index) -> tuple[float, list[int]]:
         return found
     shares = {(flow.slots, 1.0), (flow.slots, 1.0 / max(flow.pieces, 1)), (flow.accelerators, 1.0)}
     for pieces, share in sorted(shares, reverse=True):
-        slot_of = packed(flow, best_pieces(flow.blocks, order, min(pieces, len(flow.blocks)), flow.memory * share))
+        slot_of = packed(flow, best_pieces(flow.blocks, order, min(pieces, len(flow.blocks), _MOST_PIECES), flow.memory * share))
         if slot_of is not None:
             found = min(found, (replayed(flow, slot_of), slot_of))
     return found
