@@ -32,7 +32,7 @@ def _headline(result: PlacementResult) -> str:
         return f"no placement found ({result.stopped})"
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
     ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
-    return f"{nodes} on {len(result.loads)} devices, {ended}"
+    return f"{nodes} on {len(result.loads)} device{'s' * (len(result.loads) != 1)}, {ended}"
 
 
 def _load(load: Load, value: float) -> str:
