@@ -1,11 +1,11 @@
-"""A placement as text: how busy every device is, how far the rules are, and the proof in one sentence."""
+"""A placement as text: how busy every device is or when it runs, how far the rules are, and the proof in one sentence."""
 
 from collections.abc import Sequence
 
 from instances.placement.graph import PlacementQuestion
 from instances.units import format_quantity
 from solvers.placement.answer import PlacementResult, RivalPlacement
-from solvers.placement.judge import Load
+from solvers.placement.judge import Load, Run
 
 _WIDTH = 24
 
@@ -17,8 +17,11 @@ def placement_text(result: PlacementResult) -> str:
     if result.value is None:
         return "\n".join([*lines, *(f"  {reason}" for reason in result.reasons), *_notes(result)]).rstrip() + "\n"
     bound = "" if result.bound is None else f"      bound {result.bound:.7g} ms, gap {result.gap:.2%}"
-    lines += [f"  busiest device      {result.value:.7g} ms{bound}", ""]
-    lines += [_load(load, result.value) for load in result.loads]
+    if result.instance["objective"] == "latency":
+        lines += [f"  one sample          {result.value:.7g} ms{bound}", "", *_schedule(result, result.value)]
+    else:
+        lines += [f"  busiest device      {result.value:.7g} ms{bound}", ""]
+        lines += [_load(load, result.value) for load in result.loads]
     lines += ["", *(_rival(rival, result.value) for rival in result.rivals), *_notes(result), ""]
     return "\n".join([*lines, _certificate(result)]) + "\n"
 
@@ -30,7 +33,8 @@ def _headline(result: PlacementResult) -> str:
         return f"no placement keeps the limits, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no placement found ({result.stopped})"
-    ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {result.stopped} after {time}"
+    stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
+    ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
     return f"{nodes} on {_counted(len(result.loads), 'device')}, {ended}"
 
 
@@ -63,7 +67,8 @@ def comparison_text(result: PlacementResult, rows: Sequence[RivalPlacement]) -> 
     """The answer and each rule beside it, as gaps to the bound."""
     asked = result.instance
     devices = " and ".join(_counted(asked[kind], word) for kind, word in (("accelerators", "accelerator"), ("cpus", "CPU")) if asked[kind])
-    lines = [f"{asked['name']}: busiest device in ms, --contiguous {asked['contiguity']}, {devices}", ""]
+    what = "one sample in ms" if asked["objective"] == "latency" else f"busiest device in ms, --contiguous {asked['contiguity']}"
+    lines = [f"{asked['name']}: {what}, {devices}", ""]
     lines.append(f"  {'':<24}{'value':>10}{'above bound':>13}{'seconds':>9}")
     own = RivalPlacement(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1]), result.seconds)
     lines += [_compared(row, result.bound) for row in (own, *rows)]
@@ -75,6 +80,27 @@ def _compared(row: RivalPlacement, bound: float | None) -> str:
     value = "none" if row.value is None else f"{row.value:.5g}"
     above = "" if row.value is None or not bound or row.value < bound else f"{row.value / bound - 1.0:.2%}"
     return f"  {row.name:<24}{value:>10}{above:>13}{row.seconds:>9.2f}{row.note and f'  {row.note}'}"
+
+
+def _schedule(result: PlacementResult, value: float) -> list[str]:
+    """The pieces in the order in which they start, then what is on CPUs, and accelerators that are left idle."""
+    several = len({run.device for run in result.runs}) < len(result.runs)
+    lines = [_run(run, value, several) for run in sorted(result.runs, key=lambda run: (run.start, run.end))]
+    memory = {load.device: load.memory for load in result.loads if load.nodes and load.device != "cpu"}
+    held = ", ".join(f"{device.removeprefix('accelerator ')}: {format_quantity(size, 'bytes')}" for device, size in memory.items())
+    cores = result.loads[-1]
+    lines += [f"  {'cpu':<16}{_counted(cores.nodes, 'node')} · compute {cores.compute:.5g} ms on all cores together"] if cores.nodes else []
+    lines += [f"  {'memory':<16}{held}"] if held else []
+    idle = sum(not load.nodes for load in result.loads[:-1])
+    return [*lines, f"  {'idle':<16}{_counted(idle, 'accelerator')}"] if idle else lines
+
+
+def _run(run: Run, value: float, several: bool) -> str:
+    first, last = (round(moment / value * _WIDTH) if value else 0 for moment in (run.start, run.end))
+    bar = " " * first + "█" * (last - first)
+    name = f"{run.device}.{run.piece}" if several else run.device
+    parts = f"in {run.taken_in:.4g} + compute {run.compute:.5g} + out {run.handed_out:.4g} ms"
+    return f"  {name:<16}{run.start:>9.5g} to {run.end:>8.5g} ms  |{bar:<{_WIDTH}}|  {_counted(run.nodes, 'node')} · {parts}"
 
 
 def _notes(result: PlacementResult) -> list[str]:

@@ -77,7 +77,9 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_placement(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--problem", choices=("throughput",), metavar="WHAT", help="throughput: the busiest device")
+    problem = "throughput: the busiest device (default); latency: one sample, on CPU cores without number and pieces on accelerators"
+    group.add_argument("--problem", choices=("throughput", "latency"), metavar="WHAT", help=problem)
+    group.add_argument("--pieces", type=_positive, metavar="Q", help="pieces that an accelerator runs one by one, for latency (default: 1)")
     contiguity = "stages that all data follow (default), convex: devices that no data leave and come back to, or no: anything anywhere"
     group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
     transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"

@@ -59,8 +59,9 @@ class PlacementQuestion:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Names of the devices: accelerators first."""
-        return tuple(f"accelerator {number + 1}" for number in range(self.accelerators)) + tuple(f"cpu {n + 1}" for n in range(self.cpus))
+        """Names of the devices: accelerators first. For latency all CPU cores are one device, and never too few."""
+        cpus = ("cpu",) if self.problem == "latency" else tuple(f"cpu {number + 1}" for number in range(self.cpus))
+        return (*(f"accelerator {number + 1}" for number in range(self.accelerators)), *cpus)
 
 
 def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:

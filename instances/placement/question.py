@@ -113,11 +113,13 @@ def _of_yaml(root: Node, source: str, asked: Asked, graph_text: str | None) -> _
 
 def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQuestion:
     accelerators = said.accelerators if asked.accelerators is None else asked.accelerators
-    cpus = said.cpus if asked.cpus is None else asked.cpus
+    file = said.file
+    problem: Problem = asked.problem or (file and file.problem) or "throughput"
+    cpus = 1 if problem == "latency" else said.cpus if asked.cpus is None else asked.cpus
     if not 1 <= accelerators + cpus <= MOST_DEVICES:
         words = f"{accelerators} accelerators and {cpus} CPUs are given, 1 to {MOST_DEVICES} devices are needed"
         raise InstanceError(source, [Fault(1, 1, "maxFPGAs" if said.file is None else "devices", f"{words} (--devices, --cpus)")])
-    graph, notes, file = said.graph, said.notes, said.file
+    graph, notes = said.graph, said.notes
     if asked.transfer_unit == "s":
         graph, notes = replace(graph, transfer=graph.transfer * 1e3), ()
     return PlacementQuestion(
@@ -126,7 +128,7 @@ def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQue
         accelerators=accelerators,
         cpus=cpus,
         memory=said.memory if asked.memory is None else asked.memory,
-        problem=asked.problem or (file and file.problem) or "throughput",
+        problem=problem,
         contiguity=asked.contiguity or (file and file.contiguous) or "stages",
         communication=asked.communication or (file and file.transfers) or "calls",
         pieces=asked.pieces or (file and file.pieces) or 1,

@@ -13,7 +13,8 @@ import numpy as np
 from crossflow.arrays import Index
 from instances.placement.graph import PlacementQuestion
 from solvers.certify import Limits, VerificationError, gap_between, status_of
-from solvers.placement.judge import Load, judge
+from solvers.placement.judge import Load, Run, Verdict, judge
+from solvers.placement.latency.judge import judge_latency
 from solvers.result import Status, record
 
 KIND = "placement"
@@ -38,6 +39,8 @@ class Found:
     reasons: tuple[str, ...] = ()
     """Why there is no placement."""
     trace: Trace = ()
+    piece_of: Index | None = None
+    """Of every row, from 0, where accelerators run pieces (latency)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,11 @@ class PlacementResult:
     proved_by: str
     placement: dict[str, str] | None
     """The device of every node."""
+    pieces: dict[str, int] | None
+    """The piece of its accelerator that every node there is in, from 1, where an accelerator may run several."""
     loads: tuple[Load, ...]
+    runs: tuple[Run, ...]
+    """When each piece runs, where one sample is followed."""
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     rivals: tuple[RivalPlacement, ...] = ()
@@ -88,7 +95,7 @@ def certified(
     rivals: Callable[[], tuple[RivalPlacement, ...]] = tuple,
 ) -> PlacementResult:
     """The result of an engine: the judge's value of its placement, and how far the bound is below it."""
-    verdict = None if found.device_of is None else judge(question, found.device_of)
+    verdict = None if found.device_of is None else verdict_on(question, found.device_of, found.piece_of)
     if verdict and verdict.violations:
         raise VerificationError(f"the placement found breaks a rule: {'; '.join(verdict.violations)}")
     value, bound = verdict.value if verdict else None, found.bound
@@ -110,7 +117,9 @@ def certified(
         proved=proved,
         proved_by="" if bound is None else found.proof,
         placement=None if found.device_of is None else words_of(question, found.device_of),
+        pieces=None if found.device_of is None else numbers_of(question, found.device_of, found.piece_of),
         loads=verdict.loads if verdict else (),
+        runs=verdict.runs if verdict else (),
         reasons=found.reasons if proved and value is None else (),
         notes=question.notes,
         rivals=rivals(),
@@ -119,6 +128,13 @@ def certified(
         seed=limits.seed,
         versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
     )
+
+
+def verdict_on(question: PlacementQuestion, device_of: Index, piece_of: Index | None) -> Verdict:
+    """The word of the judge of what is asked."""
+    if question.problem == "throughput":
+        return judge(question, device_of)
+    return judge_latency(question, device_of, np.zeros(len(device_of), np.int64) if piece_of is None else piece_of)
 
 
 def placement_status(value: float | None, bound: float | None, proved: bool) -> Status:
@@ -138,6 +154,31 @@ def words_of(question: PlacementQuestion, device_of: Index) -> dict[str, str]:
     """The name of the device of each node, by its id."""
     names = question.devices
     return {str(name): names[place] for name, place in zip(question.graph.ids, device_of.tolist(), strict=True)}
+
+
+def numbers_of(question: PlacementQuestion, device_of: Index, piece_of: Index | None) -> dict[str, int] | None:
+    """The piece of each node on an accelerator, by its id; None where each accelerator runs one piece."""
+    if piece_of is None or question.pieces == 1:
+        return None
+    rows = np.flatnonzero(device_of < question.accelerators).tolist()
+    return {str(question.graph.ids[row]): int(piece_of[row]) + 1 for row in rows}
+
+
+def pieces_in(question: PlacementQuestion, device_of: Index, pieces: object) -> Index | None:
+    """The same back; a ValueError in words where it does not number the pieces of all nodes on accelerators, and of them alone."""
+    if question.problem == "throughput" or question.pieces == 1:
+        if pieces is not None:
+            raise ValueError("every device runs all its nodes as one, so that pieces have no numbers")
+        return None
+    rows = np.flatnonzero(device_of < question.accelerators).tolist()
+    ids = [str(question.graph.ids[row]) for row in rows]
+    if not isinstance(pieces, dict) or set(pieces) != set(ids):
+        raise ValueError("a piece is numbered for each node on an accelerator, and for no other")
+    if wrong := [name for name in ids if type(pieces[name]) is not int or not 1 <= pieces[name] <= question.pieces]:
+        raise ValueError(f"node {wrong[0]} is in piece {pieces[wrong[0]]!r}, of {question.pieces}")
+    piece_of = np.zeros(len(device_of), np.int64)
+    piece_of[rows] = [pieces[name] - 1 for name in ids]
+    return piece_of
 
 
 def devices_in(question: PlacementQuestion, placement: object) -> Index:

@@ -11,11 +11,10 @@ from instances.placement.graph import PlacementQuestion
 from instances.placement.question import placement_again
 from solvers.certify import gap_between
 from solvers.check import Report
-from solvers.placement.answer import KIND, LEAST_GAP, PlacementResult, described, devices_in, placement_status
-from solvers.placement.judge import judge
+from solvers.placement.answer import KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, placement_status, verdict_on
 
 _STOPPED = ("complete", "time limit", "interrupted")
-_ENGINES = ("portfolio", "stages")
+_ENGINES = {"throughput": ("portfolio", "stages"), "latency": ("latency",)}
 
 
 def check(result: PlacementResult) -> Report:
@@ -24,11 +23,12 @@ def check(result: PlacementResult) -> Report:
         question = placement_again(result.instance)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
-    refused = [*_differences("instance", described(question), result.instance), *_certificate_faults(result)]
+    refused = [*_differences("instance", described(question), result.instance), *_certificate_faults(result, question)]
     checked = ["the graph was read anew"]
     if result.placement is not None:
         refused += _placement_faults(result, question)
-        checked.append("the placement was judged anew: loads, memory, colours, supported devices, order of the data")
+        looked = "loads" if question.problem == "throughput" else "every start and end"
+        checked.append(f"the placement was judged anew: {looked}, memory, colours, supported devices, order of the data")
     if result.bound is not None or (result.proved and result.value is None):
         checked.append(f"the bound is the word of {result.proved_by}, not proved anew")
     return Report(tuple(checked), tuple(refused), told=result.bound is not None)
@@ -36,7 +36,8 @@ def check(result: PlacementResult) -> Report:
 
 def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:
     try:
-        verdict = judge(question, devices_in(question, result.placement))
+        device_of = devices_in(question, result.placement)
+        verdict = verdict_on(question, device_of, pieces_in(question, device_of, result.pieces))
     except ValueError as error:
         return [f"the placement is none of the question: {error}"]
     faults = [f"the placement breaks a rule: {violation}" for violation in verdict.violations]
@@ -44,19 +45,24 @@ def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> l
         faults.append(f"value: the placement takes {verdict.value!r} ms, the result says {result.value!r}")
     if len(verdict.loads) != len(result.loads):
         return [*faults, f"loads: there are {len(verdict.loads)} devices, the result says {len(result.loads)}"]
-    for place, (true, said) in enumerate(zip(verdict.loads, result.loads, strict=True)):
-        faults += _differences(f"loads[{place}]", asdict(true), asdict(said))
+    if len(verdict.runs) != len(result.runs):
+        return [*faults, f"runs: there are {len(verdict.runs)} pieces, the result says {len(result.runs)}"]
+    for place, (load, said) in enumerate(zip(verdict.loads, result.loads, strict=True)):
+        faults += _differences(f"loads[{place}]", asdict(load), asdict(said))
+    for place, (run, told) in enumerate(zip(verdict.runs, result.runs, strict=True)):
+        faults += _differences(f"runs[{place}]", asdict(run), asdict(told))
     return faults
 
 
-def _certificate_faults(result: PlacementResult) -> list[str]:
+def _certificate_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:
     value, bound = result.value, result.bound
     gap = None if value is None or bound is None else gap_between(value, bound)
     near = gap is not None and gap <= max(result.gap_asked, LEAST_GAP)
     rules = (
         (f"kind: {result.kind!r} is no {KIND}", result.kind == KIND),
-        (f"there is no engine {result.engine!r}", result.engine in _ENGINES),
+        (f"there is no engine {result.engine!r}", result.engine in _ENGINES[question.problem]),
         ("value, placement and loads belong together", (value is None) == (result.placement is None) == (not result.loads)),
+        ("there are no pieces without a placement", result.placement is not None or (result.pieces is None and not result.runs)),
         (f"gap: {gap!r} follows, the result says {result.gap!r}", result.gap == gap),
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         ("there is no bound without a placement", value is not None or bound is None),

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from instances.placement.graph import PlacementQuestion
 from instances.placement.question import Asked, read_placement
 from instances.placement.split import read_split
 from reports.placement import comparison_text, placement_text, size_text
@@ -12,9 +13,12 @@ from solvers.check import Report
 from solvers.console import bytes_of, check_target, count_of, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
 from solvers.kinds import Ending
+from solvers.objective import RefusedError
 from solvers.placement.answer import from_json, text_of
 from solvers.placement.check import check as report_of
 from solvers.progress import logged, progress_on
+
+_KNOWN = ("communication", "contiguous", "cpus", "devices", "memory", "pieces", "problem", "transfer_unit")
 
 
 def solve(options: argparse.Namespace) -> Ending:
@@ -23,12 +27,12 @@ def solve(options: argparse.Namespace) -> Ending:
 
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
-    refuse_options(options, ("communication", "contiguous", "cpus", "devices", "memory", "problem", "transfer_unit"), "a graph")
+    refuse_options(options, _KNOWN, "a graph")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = read_placement(question_path(options.file), _asked(options))
+    question = _question(options)
     with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
     text = text_of(result)
@@ -57,7 +61,10 @@ def compare(options: argparse.Namespace) -> Ending:
     from solvers.placement.engines import answered  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
-    question = read_placement(question_path(options.file), _asked(options))
+    refuse_options(options, _KNOWN, "a graph")
+    question = _question(options)
+    if question.problem == "latency":
+        raise RefusedError("`compare` is for throughput (`solve --problem latency` shows the rules beside its answer)")
     splits = {path.stem: read_split(path, question) for path in options.split}
     with progress_on(sys.stderr, "ms") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
@@ -71,6 +78,12 @@ def check(path: Path) -> Report:
     return report_of(read_as(path, from_json))
 
 
+def _question(options: argparse.Namespace) -> PlacementQuestion:
+    question = read_placement(question_path(options.file), _asked(options))
+    _refuse_strangers(options, question.problem)
+    return question
+
+
 def _asked(options: argparse.Namespace) -> Asked:
     if options.settings and options.file.suffix == ".json":
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
@@ -81,6 +94,21 @@ def _asked(options: argparse.Namespace) -> Asked:
         accelerators=count_of(options.devices),
         cpus=options.cpus,
         memory=bytes_of(options.memory, "--memory"),
+        pieces=options.pieces,
         transfer_unit=options.transfer_unit,
         settings=tuple(options.settings),
     )
+
+
+def _refuse_strangers(options: argparse.Namespace, problem: str) -> None:
+    """Options that say nothing about the problem that is asked, all at once."""
+    latency = problem == "latency"
+    given = (
+        ("--pieces", not latency and options.pieces is not None, "a pipeline runs all of a device at a time"),
+        ("--contiguous", latency and options.contiguous is not None, "no piece waits for itself, which is all that is asked of its shape"),
+        ("--transfers", latency and options.communication is not None, "a piece takes in, computes and hands out, one after another"),
+        ("--cpus", latency and options.cpus is not None, "cores are not counted for one sample"),
+    )
+    strange = [(option, why) for option, meant, why in given if meant]
+    if strange:
+        usage("; ".join(f"{option} says nothing about {problem}: {why} (leave it out)" for option, why in strange))

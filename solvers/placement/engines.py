@@ -22,6 +22,7 @@ from solvers.certify import Limits
 from solvers.objective import RefusedError
 from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
 from solvers.placement.judge import judge
+from solvers.placement.latency.engine import latency
 from solvers.placement.portfolio import Known, solved_together
 from solvers.placement.restarts import improved
 from solvers.placement.rivals import rivals_of
@@ -185,13 +186,15 @@ def _staged_devices(question: PlacementQuestion) -> Index | None:
     return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
 
 
-ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages}
+ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages, "latency": latency}
 BY_CONTIGUITY = {"stages": "stages", "convex": "portfolio", "no": "portfolio"}
 
 
 def answered(question: PlacementQuestion, engine: str, limits: Limits, watch: Watch) -> PlacementResult:
-    """The answer of an engine; `auto` is the one for the contiguity that is asked."""
-    fitting = BY_CONTIGUITY[question.contiguity]
+    """The answer of an engine; `auto` is the one for the problem and the contiguity that are asked."""
+    of_latency = question.problem == "latency"
+    fitting = "latency" if of_latency else BY_CONTIGUITY[question.contiguity]
     if engine not in {"auto", fitting}:
-        raise RefusedError(f"the engine {engine} does not answer --contiguous {question.contiguity}; take {fitting}, or none")
+        asked = "--problem latency" if of_latency else f"--contiguous {question.contiguity}"
+        raise RefusedError(f"the engine {engine} does not answer {asked}; take {fitting}, or none")
     return ENGINES[fitting](question, limits, watch)

@@ -31,12 +31,29 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """One piece that an accelerator runs for a sample: when, and what it does, in milliseconds."""
+
+    device: str
+    piece: int
+    """From 1, in the order in which the accelerator runs them."""
+    start: float
+    end: float
+    taken_in: float
+    compute: float
+    handed_out: float
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The judge's word on a placement."""
 
     value: float
     loads: tuple[Load, ...]
     violations: tuple[str, ...]
+    runs: tuple[Run, ...] = ()
+    """Of every piece, where one sample is followed."""
 
     @property
     def accepted(self) -> bool:
@@ -49,7 +66,7 @@ def judge(question: PlacementQuestion, device_of: Index) -> Verdict:
     if len(device_of) != len(graph) or any(not 0 <= device < len(question.devices) for device in device_of.tolist()):
         raise ValueError(f"a placement names one of the {len(question.devices)} devices for each of the {len(graph)} nodes")
     loads = loads_of(question, device_of)
-    broken = (*_unsupported(question, device_of), *_memory(question, loads), *_apart(graph, device_of), *_order(question, device_of))
+    broken = (*unsupported(question, device_of), *beyond_memory(question, loads), *apart(graph, device_of), *_order(question, device_of))
     return Verdict(max(load.total for load in loads), loads, broken)
 
 
@@ -82,24 +99,26 @@ def _load(question: PlacementQuestion, name: str, device: int, places: list[int]
     return Load(name, fsum(compute), fsum(moved), together, size, len(rows))
 
 
-def _unsupported(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+def unsupported(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+    """Nodes on accelerators that cannot run them."""
     times = question.graph.accelerator_time
     rows = [row for row, place in enumerate(device_of.tolist()) if place < question.accelerators and times[row] == float("inf")]
-    return (f"{_named(question.graph, rows)} on an accelerator that cannot run {'it' if len(rows) == 1 else 'them'}",) if rows else ()
+    return (f"{named(question.graph, rows)} on an accelerator that cannot run {'it' if len(rows) == 1 else 'them'}",) if rows else ()
 
 
-def _memory(question: PlacementQuestion, loads: Sequence[Load]) -> tuple[str, ...]:
+def beyond_memory(question: PlacementQuestion, loads: Sequence[Load]) -> tuple[str, ...]:
+    """Devices that hold more than they can."""
     return tuple(f"{load.device}: {load.memory:,.0f} bytes of {question.memory:,.0f}" for load in loads if load.memory > question.memory)
 
 
-def _apart(graph: Graph, device_of: Index) -> tuple[str, ...]:
+def apart(graph: Graph, device_of: Index) -> tuple[str, ...]:
     """Nodes of one colour that run on several devices."""
     where: dict[int, set[int]] = defaultdict(set)
     for colour, place in zip(graph.colour.tolist(), device_of.tolist(), strict=True):
         where[colour].add(place)
     apart = [colour for colour, places in where.items() if len(places) > 1]
     rows = [row for row, colour in enumerate(graph.colour.tolist()) if apart and colour == apart[0]]
-    return (f"{_named(graph, rows)} belong on one device ({len(apart)} such groups are torn apart)",) if apart else ()
+    return (f"{named(graph, rows)} belong on one device ({len(apart)} such groups are torn apart)",) if apart else ()
 
 
 def _order(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
@@ -154,6 +173,7 @@ def forward_arcs(graph: Graph) -> frozenset[tuple[int, int]]:
     return frozenset(arcs)
 
 
-def _named(graph: Graph, rows: Sequence[int]) -> str:
+def named(graph: Graph, rows: Sequence[int]) -> str:
+    """The first few of these nodes by their ids."""
     shown = ", ".join(str(graph.ids[row]) for row in rows[:LISTED])
     return f"node{'s' * (len(rows) != 1)} {shown}{', ...' if len(rows) > LISTED else ''}"

@@ -1,0 +1,1 @@
+"""How soon one sample is through: accelerators run pieces of the graph, CPUs the rest."""

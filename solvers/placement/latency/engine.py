@@ -1,0 +1,174 @@
+"""Answers how soon one sample is through: pieces along orders, made better, a bound from paths of the data, then the integer model."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from math import isinf
+from time import monotonic
+
+import numpy as np
+
+from instances.placement.graph import PlacementQuestion
+from solvers.certify import Limits, gap_between
+from solvers.placement.answer import LEAST_GAP, Found, PlacementResult, RivalPlacement, certified
+from solvers.placement.latency.beside import sharper
+from solvers.placement.latency.exact import LARGEST_MODEL, exactly
+from solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
+from solvers.placement.latency.greedy import greedy
+from solvers.placement.latency.judge import judge_latency
+from solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
+from solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
+from solvers.watching import Progress, Watch
+
+NAME = "latency"
+_PROOF = "a dynamic program along a path of the data"
+_BOUNDING, _SEARCHING = 0.4, 0.6
+"""Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
+_ENDING = 0.95
+"""Share of the time limit when the solver is asked to end, which it takes some time to do."""
+_ORDERS, _MOVES, _IDLE = (50, 5), (2_000, 100), 4
+"""What a round of searching tries at most, and for each block; and rounds without a better placement after which it ends."""
+_WRITING = 1e-3
+"""Seconds that the integer model should be given for each node and piece, without which it is not tried."""
+
+Known = tuple[float, list[int]]
+"""The value of a placement by its replay, and the slots of its blocks or rows."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """The best so far."""
+
+    watch: Watch
+    limits: Limits
+    best: Known
+    """Of blocks."""
+    bound: float = 0.0
+    proof: str = _PROOF
+    stopped: str = "complete"
+    rows: Known | None = None
+    """Of rows, where the integer model has found better."""
+    began: float = field(default_factory=monotonic)
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        return self.best[0] if self.rows is None else min(self.rows[0], self.best[0])
+
+    def see(self, found: Known | None = None, bound: float = 0.0) -> None:
+        """Take in what a step found."""
+        before = (self.value, self.bound)
+        self.best = min(self.best, found) if found else self.best
+        self.bound = max(self.bound, bound)
+        if (self.value, self.bound) != before:
+            self.trace.append((monotonic() - self.began, self.value, self.bound))
+        self.watch(Progress(NAME, self.value, self.bound))
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds until this share of the time limit is over."""
+        return max(self.began + share * self.limits.seconds - monotonic(), 0.0)
+
+    def late(self, share: float = 1.0) -> bool:
+        self.watch(Progress(NAME, self.value, self.bound))
+        return not self.left(share)
+
+    @property
+    def closed(self) -> bool:
+        return gap_between(self.value, self.bound) <= max(self.limits.gap, LEAST_GAP)
+
+
+def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+    """The placement through which a sample goes soonest, and no sooner than which any goes."""
+    began, flow = monotonic(), flow_of(question)
+    everywhere = [CPU] * len(flow.blocks)
+    course = _Course(watch, limits, (replayed(flow, everywhere), everywhere), began=began)
+    course.see()
+    try:
+        for _ in _steps(question, flow, course):
+            if course.closed:
+                break
+            if course.late():
+                course.stopped = "time limit"
+                break
+    except KeyboardInterrupt:
+        course.stopped = "interrupted"
+    slots = tidied(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
+    device_of, piece_of = rows_placed(flow, slots)
+    found = Found(device_of, course.bound, course.proof, course.stopped, trace=tuple(course.trace), piece_of=piece_of)
+    return certified(question, NAME, limits, began, found, lambda: rivals_of(question, flow))
+
+
+def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[None]:
+    """What is done, a little at a time."""
+    first = greedy(question, flow)
+    course.see((replayed(flow, first), first))
+    yield
+    whole, tables = whole_of(question), []
+    course.see(bound=critical_path(whole))
+    for path in weighed(whole):
+        if len(path) > LARGEST:
+            continue
+        beside = between(whole, path)
+        tables.append((path, beside, *least_pieces(whole, path, beside)))
+        course.see(bound=least_time(whole, path, *tables[-1][2:]))
+        yield
+    for path, beside, pieces, size in tables:
+        sharp = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
+        course.see(bound=least_time(whole, path, sharp, size))
+        yield
+    course.see(first_pieces(flow, course.late))
+    yield
+    product = len(question.graph) * flow.slots
+    solving = 0 < product <= LARGEST_MODEL and (1.0 - _SEARCHING) * course.limits.seconds >= _WRITING * product
+    share = _SEARCHING if solving else 1.0
+    ending = solving or isinf(course.limits.seconds)
+    tries = [min(most, each * len(flow.blocks)) for most, each in (_ORDERS, _MOVES)]
+    idle = 0
+    for seed in count(course.limits.seed):
+        if (ending and idle >= _IDLE) or (seed > course.limits.seed and course.late(share)):
+            break
+        before = course.best[0]
+        course.see(near_orders(flow, course.best[1], tries[0], seed, lambda: course.late(share)))
+        yield
+        course.see(annealed(flow, course.best[1], tries[1], seed, lambda: course.late(share)))
+        yield
+        idle = 0 if course.best[0] < before else idle + 1
+    if solving:
+        _solve(question, flow, course)
+    yield
+
+
+def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
+    """The integer model, for as long as there is."""
+
+    def show(value: float | None, bound: float | None) -> None:
+        best = course.value if value is None else min(value, course.value)
+        course.watch(Progress("CP-SAT", best, course.bound if bound is None else max(bound, course.bound)))
+
+    gap = max(course.limits.gap - LEAST_GAP, 0.0)
+    rows = _rows(flow, course.best[1])
+    answer = exactly(question, flow, rows, course.bound, course.began + _ENDING * course.limits.seconds, gap, course.limits.seed, show)
+    if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
+        value = timed(flow, answer.slot)[0]
+        course.rows = (value, answer.slot) if value < course.best[0] else None
+    if answer.bound > course.bound:
+        course.proof = answer.solver
+    course.stopped = answer.stopped
+    course.see(bound=answer.bound)
+
+
+def _rows(flow: Flow, slot_of: list[int]) -> list[int]:
+    return [slot_of[block] for block in flow.blocks.block_of.tolist()]
+
+
+def rivals_of(question: PlacementQuestion, flow: Flow) -> tuple[RivalPlacement, ...]:
+    """What is done without a proof: all on CPUs, one accelerator filled after the other, and the best pieces along one order."""
+    known = {"all on cpus": [CPU] * len(flow.blocks), "greedy": greedy(question, flow)}
+    if flow.slots:
+        known["one order"] = along(flow, np.arange(len(flow.blocks)))[1]
+    return tuple(_rival(question, flow, name, slot_of) for name, slot_of in known.items())
+
+
+def _rival(question: PlacementQuestion, flow: Flow, name: str, slot_of: list[int]) -> RivalPlacement:
+    verdict = judge_latency(question, *placed(flow, slot_of))
+    return RivalPlacement(name, None if verdict.violations else verdict.value, verdict.violations[0] if verdict.violations else "")

@@ -1,0 +1,130 @@
+"""A graph made ready for searches: blocks that stay together, who takes whose output, and how soon a sample is through in floats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossflow.arrays import Index
+from formulation.placement.blocks import Blocks, blocks_of
+from instances.placement.graph import PlacementQuestion
+
+CPU = -1
+_BELOW = 1.0 - 1e-12
+"""Share of a memory that is filled where sums of sizes are rounded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Plain lists over the rows of a graph, and its blocks in an order in which all data flow forward."""
+
+    blocks: Blocks
+    rows: list[list[int]]
+    """Of each block."""
+    after: list[list[int]]
+    """Who takes the output of each row."""
+    accelerator: Sequence[float]
+    cpu: Sequence[float]
+    transfer: Sequence[float]
+    accelerators: int
+    pieces: int
+    """That one accelerator runs at most."""
+    memory: float
+    """What may be filled by sums of floats without breaking the memory."""
+
+    @property
+    def slots(self) -> int:
+        """Pieces of all accelerators: slot s is piece s % pieces of accelerator s // pieces."""
+        return self.accelerators * self.pieces
+
+
+def flow_of(question: PlacementQuestion) -> Flow:
+    """The same question for a search; all edges carry data that must be there, also those of a backward pass."""
+    graph = question.graph
+    blocks = blocks_of(replace(graph, backward=np.zeros(len(graph), bool)), staged=True)
+    rows: list[list[int]] = [[] for _ in range(len(blocks))]
+    for row, block in enumerate(blocks.block_of.tolist()):
+        rows[block].append(row)
+    after: list[list[int]] = [[] for _ in range(len(graph))]
+    for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        after[start].append(end)
+    whole = bool((graph.size == np.floor(graph.size)).all()) and float(graph.size.sum()) < 2.0**53
+    return Flow(
+        blocks=blocks,
+        rows=rows,
+        after=[sorted(set(ends)) for ends in after],
+        accelerator=graph.accelerator_time.tolist(),
+        cpu=graph.cpu_time.tolist(),
+        transfer=graph.transfer.tolist(),
+        accelerators=question.accelerators,
+        pieces=min(question.pieces, len(graph)),
+        memory=question.memory if whole else question.memory * _BELOW,
+    )
+
+
+def replayed(flow: Flow, slot_of: list[int]) -> float:
+    """When a sample is through, for the slot of every block; infinite where pieces wait for each other in a circle."""
+    return timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[0]
+
+
+def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
+    """The same for the slot of every row, and when each row is done."""
+    slots, count = flow.slots, len(slot)
+    step = [slots + row if place == CPU else place for row, place in enumerate(slot)]
+    lasts, after = [0.0] * (slots + count), [[] for _ in range(slots + count)]  # type: list[float], list[list[int]]
+    waiting = [0] * (slots + count)
+    for row, here in enumerate(step):
+        lasts[here] += flow.cpu[row] if here >= slots else flow.accelerator[row]
+        beyond = {step[other] for other in flow.after[row]} - {here}
+        if not beyond:
+            continue
+        for other in beyond:
+            waiting[other] += 1
+            if other < slots:
+                lasts[other] += flow.transfer[row]
+        after[here] += beyond
+        if here < slots:
+            lasts[here] += flow.transfer[row]
+    for one in range(slots - 1):
+        if (one + 1) % flow.pieces:
+            after[one].append(one + 1)
+            waiting[one + 1] += 1
+    starts, done = [0.0] * (slots + count), 0
+    free = [here for here in {*step, *range(slots)} if not waiting[here]]
+    while free:
+        here = free.pop()
+        done += 1
+        end = starts[here] + lasts[here]
+        for other in after[here]:
+            starts[other] = max(starts[other], end)
+            waiting[other] -= 1
+            if not waiting[other]:
+                free.append(other)
+    if done < len({*step, *range(slots)}):
+        return float("inf"), []
+    ends = [starts[here] + lasts[here] for here in step]
+    return max(ends), ends
+
+
+def placed(flow: Flow, slot_of: list[int]) -> tuple[Index, Index]:
+    """The device and the piece of every row, from the slot of every block."""
+    return rows_placed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])
+
+
+def rows_placed(flow: Flow, slots: list[int]) -> tuple[Index, Index]:
+    """The same from the slot of every row."""
+    slot = np.array(slots, np.int64)
+    device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)
+    return device, np.where(slot == CPU, 0, slot % flow.pieces)
+
+
+def tidied(flow: Flow, slots: list[int]) -> list[int]:
+    """The same slots of the rows, accelerators numbered as their first pieces end, the pieces of each from its first slot on."""
+    done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
+    accelerators: dict[int, int] = {}
+    pieces: dict[int, list[int]] = {}
+    for slot in sorted(done, key=lambda one: (done[one], one)):
+        accelerator = accelerators.setdefault(slot // flow.pieces, len(accelerators))
+        pieces.setdefault(accelerator, []).append(slot)
+    names = {slot: one * flow.pieces + place for one, places in pieces.items() for place, slot in enumerate(sorted(places))}
+    return [CPU if slot == CPU else names[slot] for slot in slots]

@@ -1,0 +1,256 @@
+"""A bound on latency from one path of the data, by dynamic programming: exact for chains, and quick for every graph.
+
+Let P_1 -> ... -> P_L be a path. Whatever is done about the rest of the graph, its nodes are done one after another, on CPUs or in
+pieces. No data leave a piece and come back to it (it would wait for itself), so that a piece has an interval P_i ... P_j of the path, and
+
+    in it         every node that comes after P_i (or is it) and before P_j (or is it)
+    outside it    every node that comes before P_(i-1) and every node that comes after P_(j+1), with these themselves
+
+It takes at least the times of the nodes in it, and the transfer of each node whose output joins a node in it with one outside. With
+
+    lo(v) = the largest i with P_i before v or v itself,  hi(v) = the least j with P_j after v or v itself
+
+v is in it if i <= lo(v) and hi(v) <= j, and outside if hi(v) < i or lo(v) > j. So all of these are sums over rectangles of (i, j), added
+as corners. An interval whose nodes exceed the memory is no piece. Where each accelerator runs one piece, nodes of one colour are in it
+together: those of the colour of P_h are in it if i <= h <= j, and an interval with some but not all nodes of a colour is no piece. Then
+
+    least[a, j] = min(least[a, j - 1] + cpu(P_j), min over i of least[a - 1, i - 1] + piece(i, j))
+
+is what the first j nodes take at least in a pieces. Times and sizes are whole quanta, rounded down (`formulation.rounding`), in floats that
+hold whole numbers up to 2^53 exactly: the bound is no more than any placement's true value, to the last bit.
+"""
+
+from dataclasses import dataclass
+from math import floor, log2
+
+import numpy as np
+
+from crossflow.arrays import Array
+from formulation.rounding import ceiled, floored, quantum_for, real
+from instances.placement.graph import Graph, PlacementQuestion
+
+_STEPS = 1 << 50
+"""Quanta of all corners together, whose sums then stay below 2^53."""
+_COUNTED = 64
+"""Pieces from which they are not counted any more, which can only lower a bound."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """A question in whole quanta, as lists over the rows of its graph."""
+
+    accelerator: list[float]
+    """Infinite where no accelerator can run the node."""
+    cpu: list[float]
+    transfer: list[float]
+    size: list[float]
+    memory: float
+    memories: float
+    """Of all accelerators together."""
+    accelerators: int
+    slots: int
+    """Pieces of all accelerators."""
+    before: list[list[int]]
+    after: list[list[int]]
+    colour: list[int]
+    """Of each row; all differ where nodes of one colour need not be in one piece."""
+    along: list[int]
+    """The rows in an order in which all data flow forward."""
+    quantum: float
+    """Milliseconds."""
+
+
+def whole_of(question: PlacementQuestion) -> Whole:
+    """The figures of a question, rounded so that bounds hold."""
+    graph = question.graph
+    finite = np.isfinite(graph.accelerator_time)
+    times = np.where(finite, graph.accelerator_time, 0.0)
+    before, after = _neighbours(graph)
+    takers = np.array([len(rows) for rows in after])
+    every = float((4.0 * times + graph.cpu_time + 4.0 * (1.0 + takers) * graph.transfer).sum())
+    quantum = quantum_for(max(every, np.finfo(float).tiny), _STEPS)
+    bytes_in_all = max(4.0 * float(graph.size.sum()), 1.0)
+    grain = quantum_for(bytes_in_all, _STEPS)
+    return Whole(
+        accelerator=np.where(finite, floored(times, quantum), np.inf).tolist(),
+        cpu=floored(graph.cpu_time, quantum).astype(float).tolist(),
+        transfer=floored(graph.transfer, quantum).astype(float).tolist(),
+        size=floored(graph.size, grain).astype(float).tolist(),
+        memory=float(ceiled([min(question.memory, bytes_in_all)], grain)[0]),
+        memories=float(ceiled([min(question.memory * question.accelerators, bytes_in_all)], grain)[0]) + 1.0,
+        accelerators=question.accelerators,
+        slots=min(question.accelerators * question.pieces, len(graph)),
+        colour=graph.colour.tolist() if question.pieces == 1 else list(range(len(graph))),
+        before=before,
+        after=after,
+        along=_along(before, after),
+        quantum=quantum,
+    )
+
+
+def _neighbours(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
+    before, after = [set[int]() for _ in range(len(graph))], [set[int]() for _ in range(len(graph))]
+    for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        after[start].add(end)
+        before[end].add(start)
+    return [sorted(rows) for rows in before], [sorted(rows) for rows in after]
+
+
+def _along(before: list[list[int]], after: list[list[int]]) -> list[int]:
+    waiting = [len(rows) for rows in before]
+    order = [row for row, count in enumerate(waiting) if not count]
+    for row in order:  # grows while it is walked along
+        for other in after[row]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                order.append(other)
+    return order
+
+
+def weighed(whole: Whole) -> list[list[int]]:
+    """Paths that say the most: the longest in CPU times, in transfers and in sizes."""
+    found = [longest(whole, weights) for weights in (whole.cpu, whole.size, whole.transfer)]
+    return [path for place, path in enumerate(found) if path not in found[:place]]
+
+
+def longest(whole: Whole, weights: list[float]) -> list[int]:
+    """The path of the largest sum of weights."""
+    sums, origin = [0.0] * len(weights), [-1] * len(weights)
+    for row in whole.along:
+        origin[row] = max(whole.before[row], key=lambda one: sums[one], default=-1)
+        sums[row] = weights[row] + (sums[origin[row]] if origin[row] >= 0 else 0.0)
+    row, path = max(range(len(sums)), key=lambda one: sums[one]), list[int]()
+    while row >= 0:
+        path.append(row)
+        row = origin[row]
+    return path[::-1]
+
+
+def critical_path(whole: Whole) -> float:
+    """Milliseconds of the longest path where every node takes the lesser of its times: a bound that any graph has at once."""
+    weights = [min(times) for times in zip(whole.accelerator, whole.cpu, strict=True)]
+    return real(int(sum(weights[row] for row in longest(whole, weights))), whole.quantum)
+
+
+def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> float:
+    """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` and has `size[i, j]`.
+
+    Where accelerators run several pieces, these fill one memory: all sizes together are no more than the memories. For any price of a byte
+
+        time >= min (time + price * sizes) - price * memories
+
+    which is concave in the price, so that prices are doubled, and then refined, for as long as that helps.
+    """
+    least = _quanta(whole, path, pieces)
+    if whole.slots > whole.accelerators and whole.memories < float(np.max(size, initial=0.0)):
+        whole_size = np.where(np.isfinite(pieces), size, 0.0)
+        least = max(least, _priced(whole, path, pieces, whole_size, least))
+    return real(int(least), whole.quantum)
+
+
+def _priced(whole: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
+    """The best over some prices. A price is few bits times a power of two: its products with sizes are exact, and so are their floors."""
+
+    def at(price: float) -> float:
+        return _quanta(whole, path, pieces + np.floor(price * size)) - float(np.ceil(price * whole.memories))
+
+    middle = floor(log2(max(least, 1.0) / whole.memories)) if whole.memories else 0
+    prices = [2.0**power for power in range(middle - 6, middle + 7)]
+    best = max(prices, key=at)
+    return max(at(best * share) for share in (0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 1.75))
+
+
+def _quanta(whole: Whole, path: list[int], pieces: Array) -> float:
+    """What the path takes at least; pieces are not counted where there may be one for each node, or very many."""
+    if whole.slots >= min(len(path), _COUNTED):
+        ahead = np.zeros(len(path) + 1)
+        for j, row in enumerate(path):
+            ahead[j + 1] = min(ahead[j] + whole.cpu[row], float((ahead[: j + 1] + pieces[: j + 1, j]).min()))
+        return float(ahead[-1])
+    slots = whole.slots
+    least = np.full((slots + 1, len(path) + 1), np.inf)
+    least[0, 0] = 0.0
+    for j, row in enumerate(path):
+        least[:, j + 1] = least[:, j] + whole.cpu[row]
+        if slots:
+            ended = (least[:-1, : j + 1] + pieces[: j + 1, j]).min(axis=1)
+            least[1:, j + 1] = np.minimum(least[1:, j + 1], ended)
+    return float(least[:, -1].min())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Between:
+    """Where the rows of a graph are beside a path: lo and hi of each."""
+
+    low: list[int]
+    """-1 where no node of the path comes before."""
+    high: list[int]
+    """The path's length where none comes after."""
+    held: dict[int, int]
+    """For rows beside the path that have the colour of a node of it, that node's place."""
+    torn: list[tuple[int, int]]
+    """Places of nodes of one colour that follow each other on the path."""
+
+
+def between(whole: Whole, path: list[int]) -> Between:
+    """lo and hi of every row, and what colours say."""
+    place = {row: number for number, row in enumerate(path)}
+    low, high = [place.get(row, -1) for row in range(len(whole.cpu))], [place.get(row, len(path)) for row in range(len(whole.cpu))]
+    for row in whole.along:
+        low[row] = max([low[row], *(low[one] for one in whole.before[row])])
+    for row in reversed(whole.along):
+        high[row] = min([high[row], *(high[one] for one in whole.after[row])])
+    last: dict[int, int] = {}
+    torn = []
+    for number, row in enumerate(path):
+        if whole.colour[row] in last:
+            torn.append((last[whole.colour[row]], number))
+        last[whole.colour[row]] = number
+    held = {row: last[colour] for row, colour in enumerate(whole.colour) if colour in last and row not in place}
+    return Between(low, high, held, torn)
+
+
+def least_pieces(whole: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
+    """What a piece with the nodes i to j of the path takes at least, infinite where it does not fit or is none; and the size it has."""
+    count = len(path)
+    work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
+    for row in range(len(whole.cpu)):
+        low, high = (beside.held[row],) * 2 if row in beside.held else (beside.low[row], beside.high[row])
+        if low >= 0 and high < count:
+            endless = whole.accelerator[row] == float("inf")
+            _add(work, (0, low), (high, count - 1), 0.0 if endless else whole.accelerator[row])
+            _add(size, (0, low), (high, count - 1), whole.size[row])
+            _add(barred, (0, low), (high, count - 1), float(endless))
+        if whole.transfer[row] and whole.after[row]:
+            _add_transfer(work, whole, beside, row, count)
+    for one, other in beside.torn:
+        _add(barred, (0, one), (one, other - 1), 1.0)
+        _add(barred, (one + 1, other), (other, count - 1), 1.0)
+    work, size, barred = (corners.cumsum(axis=0).cumsum(axis=1)[:count, :count] for corners in (work, size, barred))
+    none = np.tri(count, k=-1, dtype=bool)
+    return np.where(none | (size > whole.memory) | (barred > 0.0), np.inf, work), size
+
+
+def _add(corners: Array, rows: tuple[int, int], columns: tuple[int, int], figure: float) -> None:
+    """Add a figure to all (i, j) from rows[0] to rows[1] and from columns[0] to columns[1]."""
+    if rows[0] <= rows[1] and columns[0] <= columns[1]:
+        corners[rows[0], columns[0]] += figure
+        corners[rows[1] + 1, columns[0]] -= figure
+        corners[rows[0], columns[1] + 1] -= figure
+        corners[rows[1] + 1, columns[1] + 1] += figure
+
+
+def _add_transfer(corners: Array, whole: Whole, beside: Between, row: int, count: int) -> None:
+    """The transfer of a node's output to all (i, j) where some node of it is surely in and some surely outside."""
+    low, high, cost = beside.low[row], beside.high[row], whole.transfer[row]
+    if low >= 0:  # the node is in and a taker outside
+        _add(corners, (0, low), (high, min(max(beside.low[one] for one in whole.after[row]) - 1, count - 1)), cost)
+    edge = count  # the node is outside and the takers with the largest lo are in, from the least of their hi on
+    takers = sorted(((beside.low[one], beside.high[one]) for one in whole.after[row]), key=lambda pair: (-pair[0], pair[1]))
+    steps = list[tuple[int, int]]()
+    for pair in takers:
+        if pair[1] < edge:
+            steps.append(pair)
+            edge = pair[1]
+    for (start, column), following in zip(steps, [*(step[0] for step in steps[1:]), high], strict=False):
+        _add(corners, (max(following, high) + 1, start), (column, count - 1), cost)

@@ -1,0 +1,185 @@
+"""Better pieces than those along one order: orders near that of the best pieces, and blocks that change places.
+
+Orders   the blocks as they are done now, each place moved by a random step, brought in line with the data again; the best pieces along it
+         (`serial`) are never worse than those that made it, if steps are none: pieces stay intervals of some order
+Moves    a block goes to a CPU, to an idle piece or to a piece that it shares data with, alone or with all before or after it in its own
+         piece; a worse placement is taken with a chance that falls (annealing)
+
+Both are judged by the replay, in which what need not wait does not.
+"""
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from math import exp
+from random import Random
+
+import numpy as np
+
+from crossflow.arrays import Index
+from formulation.placement.blocks import Blocks
+from solvers.placement.latency.flow import CPU, Flow, replayed, timed
+from solvers.placement.latency.serial import Serial, best_pieces
+from solvers.placement.search import orders
+
+_ORDERS = 24
+_LARGE, LARGEST = 1500, 4000
+"""Blocks from which tables over all intervals take too long for more than one order, and too much memory for any."""
+_MOST_PIECES = 64
+"""That are looked for along an order."""
+_STEPS = (0.5, 2.0, 8.0, 32.0)
+"""Places by which a block moves in an order, as the spread of a normal distribution."""
+_HOT, _COLD = 0.02, 1e-4
+"""Share of the value by which a worse placement is taken one time in e, at first and in the end."""
+
+Late = Callable[[], bool]
+
+
+def along(flow: Flow, order: Index) -> tuple[float, list[int]]:
+    """The best of pieces along an order that the accelerators can run, by its replay."""
+    found = (float("inf"), [CPU] * len(flow.blocks))
+    if len(order) > LARGEST:
+        return found
+    shares = {(flow.slots, 1.0), (flow.slots, 1.0 / max(flow.pieces, 1)), (flow.accelerators, 1.0)}
+    for pieces, share in sorted(shares, reverse=True):
+        slot_of = packed(flow, best_pieces(flow.blocks, order, min(pieces, len(flow.blocks), _MOST_PIECES), flow.memory * share))
+        if slot_of is not None:
+            found = min(found, (replayed(flow, slot_of), slot_of))
+    return found
+
+
+def packed(flow: Flow, serial: Serial) -> list[int] | None:
+    """The slots of pieces, the largest first on the first accelerator that still has room; None where some piece finds none."""
+    if flow.pieces == 1:
+        return serial.piece
+    sizes = np.bincount(np.array(serial.piece) + 1, flow.blocks.size)[1:]
+    room, on = [flow.memory] * flow.accelerators, [list[int]() for _ in range(flow.accelerators)]
+    for piece in np.argsort(-sizes, kind="stable").tolist():
+        fitting = [number for number, pieces in enumerate(on) if len(pieces) < flow.pieces and room[number] >= sizes[piece]]
+        if not fitting:
+            return None
+        on[fitting[0]].append(piece)
+        room[fitting[0]] = flow.memory - float(sizes[on[fitting[0]]].sum())
+    slot = {piece: number * flow.pieces + place for number, pieces in enumerate(on) for place, piece in enumerate(sorted(pieces))}
+    return [CPU if piece == CPU else slot[piece] for piece in serial.piece]
+
+
+def first_pieces(flow: Flow, late: Late) -> tuple[float, list[int]]:
+    """The best pieces along some orders; without accelerators, and at the least, all on CPUs."""
+    everywhere = [CPU] * len(flow.blocks)
+    found = (replayed(flow, everywhere), everywhere)
+    for order in orders(flow.blocks, (1 if len(flow.blocks) > _LARGE else _ORDERS) if flow.slots else 0):
+        found = min(found, along(flow, order))
+        if late():
+            break
+    return found
+
+
+def near_orders(flow: Flow, slot_of: list[int], rounds: int, seed: int, late: Late) -> tuple[float, list[int]]:
+    """The best pieces along orders near that of these."""
+    random = np.random.default_rng(seed)
+    best = (replayed(flow, slot_of), slot_of)
+    for number in range(rounds if flow.slots and len(slot_of) <= LARGEST else 0):
+        if late():
+            break
+        keys = np.empty(len(slot_of))
+        keys[as_done(flow, best[1])] = np.arange(len(slot_of))
+        found = along(flow, in_line(flow.blocks, keys + random.normal(0.0, _STEPS[number % len(_STEPS)], len(slot_of))))
+        if found[0] <= best[0]:
+            best = found
+    return best
+
+
+def as_done(flow: Flow, slot_of: list[int]) -> Index:
+    """An order of the blocks in which they may run, every piece in one go."""
+    ends = timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[1]
+    own = [flow.slots + block if slot == CPU else slot for block, slot in enumerate(slot_of)]
+    keys = [(max(ends[row] for row in rows), own[block]) for block, rows in enumerate(flow.rows)]
+    whole = {key: place for place, key in enumerate(sorted(set(keys)))}
+    return in_line(flow.blocks, np.array([float(whole[key]) for key in keys]))
+
+
+def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Index:
+    """The order along the data in which the block with the least key of those that are free comes next."""
+    waiting, after = [0] * len(blocks), [list[int]() for _ in range(len(blocks))]
+    for one, other in blocks.arcs:
+        waiting[other] += 1
+        after[one].append(other)
+    free = [(float(keys[block]), block) for block, count in enumerate(waiting) if not count]
+    heapify(free)
+    order = []
+    while free:
+        block = heappop(free)[1]
+        order.append(block)
+        for other in after[block]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(free, (float(keys[other]), other))
+    return np.array(order, np.int64)
+
+
+def annealed(flow: Flow, start: list[int], moves: int, seed: int, late: Late) -> tuple[float, list[int]]:
+    """The best placement that so many moves come by; the start, if none is better."""
+    random, around = Random(seed), _around(flow.blocks)
+    here = (replayed(flow, start), list(start))
+    best = here
+    for move in range(moves if flow.slots else 0):
+        if late():
+            break
+        block = random.randrange(len(start))
+        goal = _goal(flow, here[1], block, around, random)
+        group = _group(here[1], block, goal, around, random)
+        if goal == here[1][block] or not _fits(flow, here[1], group, goal):
+            continue
+        slot_of = list(here[1])
+        for one in group:
+            slot_of[one] = goal
+        value = replayed(flow, slot_of)
+        heat = _HOT * (_COLD / _HOT) ** (move / moves) * best[0]
+        if value <= here[0] or (heat > 0.0 and random.random() < exp((here[0] - value) / heat)):
+            here = (value, slot_of)
+            best = min(best, here)
+    return best
+
+
+_Around = tuple[list[list[int]], list[list[int]]]
+
+
+def _around(blocks: Blocks) -> _Around:
+    """The blocks right before and right after each block."""
+    before, after = [list[int]() for _ in range(len(blocks))], [list[int]() for _ in range(len(blocks))]
+    for one, other in blocks.arcs:
+        before[other].append(one)
+        after[one].append(other)
+    return before, after
+
+
+def _goal(flow: Flow, slot_of: list[int], block: int, around: _Around, random: Random) -> int:
+    near = around[0][block] + around[1][block]
+    kind = random.random()
+    if near and kind < 0.7:
+        return slot_of[random.choice(near)]
+    return CPU if kind < 0.85 else random.randrange(flow.slots)
+
+
+def _group(slot_of: list[int], block: int, goal: int, around: _Around, random: Random) -> list[int]:
+    """The block, perhaps with all blocks of its piece that come before it or after it."""
+    side = random.randrange(3)
+    if side == 2 or slot_of[block] == CPU:
+        return [block]
+    group, stack = {block}, [block]
+    while stack:
+        for other in around[side][stack.pop()]:
+            if slot_of[other] == slot_of[block] and other not in group:
+                group.add(other)
+                stack.append(other)
+    return sorted(group)
+
+
+def _fits(flow: Flow, slot_of: list[int], group: list[int], goal: int) -> bool:
+    if goal == CPU:
+        return True
+    if any(flow.blocks.accelerator_time[block] == float("inf") for block in group):
+        return False
+    accelerator, moved = goal // flow.pieces, set(group)
+    there = [b for b, slot in enumerate(slot_of) if slot != CPU and slot // flow.pieces == accelerator and b not in moved]
+    return float(flow.blocks.size[there + group].sum()) <= flow.memory
