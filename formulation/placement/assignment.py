@@ -59,8 +59,8 @@ def machine_of(question: PlacementQuestion) -> Machine:
     return Machine(question.accelerators, question.cpus, question.memory, overlapped, convex)
 
 
-def assignment_model(blocks: Blocks, machine: Machine, greatest: float) -> Assignment:
-    """The model of all placements whose busiest device takes no longer than `greatest` milliseconds."""
+def assignment_model(blocks: Blocks, machine: Machine, greatest: float, least: float = 0.0) -> Assignment:
+    """The model of all placements whose busiest device takes no longer than `greatest` milliseconds, where none takes less than `least`."""
     figures, accelerators = figures_of(blocks, machine.memory, greatest, STEPS), machine.accelerators
     devices, ranks = accelerators + machine.cpus, _ranks(blocks)
     on = tuple(
@@ -72,7 +72,7 @@ def assignment_model(blocks: Blocks, machine: Machine, greatest: float) -> Assig
         for e, pins in enumerate(blocks.nets)
     )
     after = tuple(tuple(Variable(f"block {b} after {i}") for i in range(devices)) for b in range(len(blocks) if machine.convex else 0))
-    busiest = Variable("busiest", 0, int(floored([greatest], figures.quantum)[0]) + 1)
+    busiest = Variable("busiest", int(floored([least], figures.quantum)[0]), int(floored([greatest], figures.quantum)[0]) + 1)
     rows: list[Linear | ExactlyOne] = [ExactlyOne(f"block {b}", line) for b, line in enumerate(on)]
     rows += _cuts(blocks, on, cuts, ends, accelerators)
     for i in range(devices):

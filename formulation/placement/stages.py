@@ -36,14 +36,16 @@ class Stages:
     figures: Figures
 
 
-def stages_model(blocks: Blocks, accelerators: int, cpus: int, memory: float, overlapped: bool, greatest: float) -> Stages:
-    """The model of all placements whose busiest device takes no longer than `greatest` milliseconds."""
+def stages_model(
+    blocks: Blocks, accelerators: int, cpus: int, memory: float, overlapped: bool, greatest: float, least: float = 0.0
+) -> Stages:
+    """The model of all placements whose busiest device takes no longer than `greatest` milliseconds, where none takes less than `least`."""
     figures, stages = figures_of(blocks, memory, greatest, STEPS), accelerators + cpus
     prefix = tuple(tuple(Variable(f"block {b} by stage {j}") for j in range(stages - 1)) for b in range(len(blocks)))
     cuts = tuple(tuple(Variable(f"net {e} cut at stage {j}") for j in range(stages)) for e in range(len(blocks.nets)))
     cpu = tuple(Variable(f"stage {j} is a cpu", high=int(cpus > 0)) for j in range(stages))
     accelerator = tuple(Variable(f"stage {j} is an accelerator", low=int(not cpus)) for j in range(stages))
-    busiest = Variable("busiest", 0, int(floored([greatest], figures.quantum)[0]) + 1)
+    busiest = Variable("busiest", int(floored([least], figures.quantum)[0]), int(floored([greatest], figures.quantum)[0]) + 1)
     on = [[_on(prefix[b], j) for b in range(len(blocks))] for j in range(stages)]
     rows = [*_order(blocks, prefix), *_cuts(blocks, cuts, on)]
     rows.append(Linear("cpus", tuple((1, one) for one in cpu), low=cpus, high=cpus))

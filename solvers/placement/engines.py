@@ -27,6 +27,7 @@ from solvers.placement.portfolio import Known, solved_together
 from solvers.placement.restarts import improved
 from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
+from solvers.placement.single import PROOF, least_busiest
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
@@ -50,7 +51,10 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     first = ((monotonic() - began, None if known is None else start.value, None),)
     greatest = min(start.value, most(blocks))
     overlapped = question.communication == "overlapped"
-    model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest)
+    least = least_busiest(question, blocks, greatest)
+    if known is not None and start.value - least <= LEAST_GAP * start.value:
+        return Found(known, least, PROOF, trace=first)
+    model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, least)
     hint = None if known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
     spend = Spend(
         seconds=max(limits.seconds - (monotonic() - began), 0.0),
@@ -141,12 +145,15 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
     known = _staged_devices(question)
+    least = least_busiest(question, blocks, most(blocks) if known is None else judge(question, known).value)
     if known is not None and not convex:
-        known = improved(question, known, limits.seed, began + _ANNEALING * limits.seconds)
+        known = improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least)
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
         blocks = contracted(blocks, machine, value)
-    model = assignment_model(blocks, machine, value)
+    if known is not None and value - least <= limits.gap * value:
+        return Found(known, least, PROOF)
+    model = assignment_model(blocks, machine, value, least)
     hint = None
     if known is not None:
         device = np.zeros(len(blocks), np.int64)

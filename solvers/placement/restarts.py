@@ -14,7 +14,7 @@ from formulation.placement.blocks import Blocks, blocks_of
 from formulation.placement.reductions import contracted
 from instances.placement.graph import PlacementQuestion
 from solvers.placement.anneal import annealed
-from solvers.placement.answer import COARSE_GAP
+from solvers.placement.answer import COARSE_GAP, LEAST_GAP
 from solvers.placement.judge import judge
 from solvers.placement.mincut import equal_shares
 
@@ -26,12 +26,12 @@ _DOUBLED = 4
 _HEATS = (0.01, 0.03, 0.1)
 
 
-def improved(question: PlacementQuestion, known: Index, seed: int, deadline: float) -> Index:
-    """The least busy placement of all rounds."""
+def improved(question: PlacementQuestion, known: Index, seed: int, deadline: float, least: float = 0.0) -> Index:
+    """The least busy placement of all rounds; no round is begun once it is as near to `least`, below which none is, as models can tell."""
     value, since, number = judge(question, known).value, 0, 0
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
     rounds = min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
-    while since < rounds and monotonic() < deadline:
+    while since < rounds and monotonic() < deadline and value - least > LEAST_GAP * value:
         blocks = contracted(base, machine, value * (1.0 + COARSE_GAP))
         start = _start(question, blocks, known, seed + number) if number % 2 else _on_blocks(blocks, known)
         moves, heat = min(_MOVES, _MOVES_A_BLOCK * len(blocks)) << since // _DOUBLED, _HEATS[number % len(_HEATS)]

@@ -1,0 +1,72 @@
+"""What a device must do that holds a certain block: a bound on the busiest device that needs no solver.
+
+Whoever holds block b on an accelerator holds some set S of blocks with b in it, does their work and pays for the nets that S cuts:
+
+    T >= least over S with b in S of  sum of p over S + sum of c over the nets with a pin in S and a pin outside
+
+which is a minimum cut between b and a sink that every block b' leads to with capacity p_b'; a net becomes two nodes joined by its cost,
+into which all its pins lead and out of which all its pins are reached (Lawler 1973). On a CPU it is q_b at least. All capacities are whole
+quanta, rounded down, so that the cut is exact and no placement is below it.
+"""
+
+from dataclasses import replace
+
+import networkx as nx
+
+from formulation.placement.blocks import Blocks
+from formulation.placement.rows import Figures, figures_of
+from formulation.rounding import real
+from instances.placement.graph import PlacementQuestion
+
+PROOF = "the least that a device with one of the blocks must do, by minimum cuts"
+
+
+_STEPS = 1 << 40
+
+
+def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) -> float:
+    """The greatest of these bounds, in milliseconds, for placements no busier than `greatest`.
+
+    Blocks whose own work and nets are less than it are not looked at. Where transfers run behind the work, they count for nothing here.
+    """
+    figures, cpus = figures_of(blocks, question.memory, greatest, _STEPS), question.cpus
+    if question.communication == "overlapped":
+        figures = replace(figures, transfer=[0] * len(figures.transfer))
+    most = _alone(blocks, figures)
+    best = 0
+    network = None
+    for block in sorted(range(len(blocks)), key=lambda one: -most[one]):
+        if min(most[block], figures.cpu[block] if cpus and figures.supported[block] else most[block]) <= best:
+            continue
+        if not figures.supported[block]:
+            best = max(best, figures.cpu[block] if cpus else 0)
+            continue
+        if most[block] > figures.accelerator[block]:
+            network = _network(blocks, figures) if network is None else network
+            on_accelerator = int(nx.minimum_cut_value(network, block, "sink"))
+        else:
+            on_accelerator = most[block]
+        best = max(best, min(on_accelerator, figures.cpu[block]) if cpus else on_accelerator)
+    return real(best, figures.quantum)
+
+
+def _alone(blocks: Blocks, figures: Figures) -> list[int]:
+    """What a device does that holds this block and no other; what it does at the most, where no accelerator can."""
+    alone = [work if runs else max(work, cpu) for work, cpu, runs in zip(figures.accelerator, figures.cpu, figures.supported, strict=True)]
+    for pins, cost in zip(blocks.nets, figures.transfer, strict=True):
+        for pin in pins:
+            alone[pin] += cost
+    return alone
+
+
+def _network(blocks: Blocks, figures: Figures) -> "nx.DiGraph[object]":
+    """Blocks, two nodes for each net, and the sink; edges without a capacity are without limit."""
+    network: nx.DiGraph[object] = nx.DiGraph()
+    for block, work in enumerate(figures.accelerator):
+        network.add_edge(block, "sink", capacity=work)
+    for number, (pins, cost) in enumerate(zip(blocks.nets, figures.transfer, strict=True)):
+        network.add_edge(("in", number), ("out", number), capacity=cost)
+        for pin in pins:
+            network.add_edge(pin, ("in", number))
+            network.add_edge(("out", number), pin)
+    return network

@@ -1,0 +1,151 @@
+"""Placements beside heuristics and other programs: `python -m tests.benchmarks.placements FOLDER [--out FILE]` prints tables in Markdown.
+
+FOLDER holds graphs in JSON, in any depth; `--authors FILE` adds what their authors' programs found (a CSV file with the columns input,
+algorithm, objective), `--experts FOLDER` the experts' splits (GRAPH_expert.json). Every graph is solved in a process of its own: stages to
+the proof, any blocks for `--seconds` at the most. `--growth` asks generated graphs with more and more operators and devices instead.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from instances.placement.question import Asked, read_placement
+from instances.placement.split import read_split
+from solvers.placement.comparison import compared
+
+HEURISTICS = ("one device", "equal stages", "list by work", "list by rank", "minimum cut", "local search")
+AUTHORS = {"DP(ideals)": "ideals", "DPL": "one order", "scotch": "Scotch", "local-search(10)": "local search"}
+"""Programs in the file of their figures, and what they are called in the table."""
+
+PROGRAM = """
+import json, resource, sys, time
+from pathlib import Path
+from instances.placement.question import Asked, read_placement
+from solvers.certify import Limits
+from solvers.placement.engines import answered
+path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
+asked = Asked(contiguity=contiguity, accelerators=devices, settings=tuple(settings))
+began = time.monotonic()
+question = read_placement(Path(path), asked)
+found = answered(question, "auto", Limits(seconds or float("inf")), lambda progress: None)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([found.value, found.bound, found.gap, found.status, time.monotonic() - began, peak, len(question.graph)]))
+"""
+
+Row = tuple[float | None, float | None, float | None, str, float, float, int]
+
+
+def main() -> None:
+    """Print the tables, and write them where `--out` says."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--authors", type=Path)
+    parser.add_argument("--experts", type=Path)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    lines = []
+    for line in growth() if options.growth else published(options.folder, options.authors, options.experts, options.seconds):
+        print(line, flush=True)
+        lines.append(line)
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def solved(
+    path: Path | str, contiguity: str, seconds: float | None = None, devices: int | None = None, settings: tuple[str, ...] = ()
+) -> Row:
+    """What a process of its own answers."""
+    asked = json.dumps([str(path), contiguity, seconds, devices, settings])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
+    value, bound, gap, status, took, peak, nodes = json.loads(done.stdout)
+    return value, bound, gap, status, took, peak, nodes
+
+
+def published(folder: Path, authors: Path | None, experts: Path | None, seconds: float) -> Iterator[str]:
+    """One row a graph: proofs, heuristics, authors."""
+    told = figures_of(authors)
+    graphs = sorted(folder.rglob("*.json"))
+    yield f"# Placements: proofs, heuristics and the authors' programs\n\n{' '.join((__doc__ or '').split())}\n"
+    yield "Busiest device in milliseconds; seconds of the clock in brackets.\n\n## Stages\n"
+    heads = [*HEURISTICS[:2], "experts", *(f"authors: {name}" for name in AUTHORS.values())]
+    yield f"| graph | nodes | proved | MiB | {' | '.join(heads)} |\n|---|---|---|---|{'---|' * len(heads)}"
+    for path in graphs:
+        row = solved(path, "stages")
+        rivals = heuristics(path, "stages", experts)
+        theirs = [told[name_of(path, folder)].get(program, "") for program in AUTHORS]
+        cells = [*(rivals.get(name, "") for name in (*HEURISTICS[:2], "expert")), *theirs]
+        yield f"| {name_of(path, folder)} | {row[6]} | {proof(row)} | {row[5]:.0f} | {' | '.join(cells)} |"
+    yield f"\n## Any operators on any device, at most {seconds:g} s each\n"
+    rule = "---|" * (6 + len(HEURISTICS[2:]))
+    yield f"| graph | value | bound | gap | seconds | MiB | {' | '.join(HEURISTICS[2:])} |\n|{rule}"
+    for path in graphs:
+        row = solved(path, "no", seconds)
+        rivals = heuristics(path, "no", None)
+        cells = [rivals.get(name, "") for name in HEURISTICS[2:]]
+        gap = "" if row[2] is None else f"{row[2]:.3%}"
+        yield f"| {name_of(path, folder)} | {row[0]:.6g} | {row[1]:.6g} | {gap} | {row[4]:.0f} | {row[5]:.0f} | {' | '.join(cells)} |"
+
+
+def name_of(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder).with_suffix(""))
+
+
+def proof(row: Row) -> str:
+    """The value with its time, and the gap where it is not the optimum."""
+    value = "none" if row[0] is None else f"{row[0]:.7g}"
+    return f"{value} ({row[4]:.1f})" if row[3] in {"OPTIMAL", "INFEASIBLE"} else f"{value}, gap {row[2]:.2%} ({row[4]:.1f})"
+
+
+def heuristics(path: Path, contiguity: str, experts: Path | None) -> dict[str, str]:
+    """Values of the rules and searches, in brackets where they break a rule of the question."""
+    question = read_placement(path, Asked(contiguity=contiguity))  # type: ignore[arg-type]
+    split = expert_split(path, experts)
+    splits = {} if split is None else {"expert": read_split(split, question)}
+    return {row.name: cell(row.value, row.note) for row in compared(question, 5.0, 3, splits)}
+
+
+def cell(value: float | None, note: str) -> str:
+    text = "none" if value is None else f"{value:.5g}"
+    return f"({text})" if note else text
+
+
+def expert_split(path: Path, experts: Path | None) -> Path | None:
+    """The split of the graph, or of its forward pass."""
+    names = (path.stem, path.stem.replace("training", "inference")) if experts else ()
+    return next((split for name in names if experts and (split := experts / f"{name}_expert.json").exists()), None)
+
+
+def figures_of(authors: Path | None) -> dict[str, dict[str, str]]:
+    """What each program found, by graph."""
+    told: dict[str, dict[str, str]] = defaultdict(dict)
+    if authors is not None:
+        with authors.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                told[row["input"].removeprefix("throughput/")][row["algorithm"]] = row["objective"] or "none"
+    return told
+
+
+LAYERS, DEVICES = (1, 4, 12, 24, 48, 96), (2, 4, 8, 16, 32, 64)
+SHAPE = "{layers: %d, hidden: 2048, heads: 16, ffn: 8192, vocabulary: 32000, sequence: 2048}"
+
+
+def growth() -> Iterator[str]:
+    """Seconds and memory over operators and over devices, on the operators of transformers in training."""
+    yield "## Growth\n\nStages of generated graphs (a transformer in training, operator by operator, on A100s), proved.\n"
+    yield "| layers | nodes | devices | busiest, ms | status | seconds | MiB |\n|---|---|---|---|---|---|---|"
+    pairs = [(layers, 8) for layers in LAYERS] + [(24, devices) for devices in DEVICES if devices != 8]
+    for layers, devices in pairs:
+        settings = (f"graph.workload={{transformer: {SHAPE % layers}, global_batch: 8}}", "memory=10 TiB")
+        row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), "stages", 300.0, devices, settings)
+        yield f"| {layers} | {row[6]} | {devices} | {row[0]:.6g} | {row[3].lower()} | {row[4]:.1f} | {row[5]:.0f} |"
+
+
+if __name__ == "__main__":
+    main()
