@@ -10,11 +10,13 @@ Rows      cut      cut[e, i] >= x[b, i] - x[b', i]    for pins b, b' that follow
           support  x[b, i] = 0 where accelerator i cannot run b
 Objective least T
 
-Times and sizes are floored, the memory is ceiled (`formulation.rounding`), after sums of floats were lowered by more than they can be off:
-T is then no more than any placement's true value.
+Times are floored (`formulation.rounding`), after sums of floats were lowered by more than they can be off: T is then no more than any
+placement's true value. Sizes that are whole numbers are exact; others are floored and the memory is ceiled, so that a placement of the
+model may exceed it by the little that was rounded off, which the judge sees.
 """
 
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -24,7 +26,9 @@ from formulation.rounding import ceiled, floored, quantum_for
 
 _GUARD = 1e-12
 """The share by which sums of times and sizes are lowered: many times what rounding can have added to a sum of 100,000 figures."""
-_SIZES = 1 << 20
+_SIZES, _FINER = 1 << 20, 4
+"""Quanta of the memory where sizes are no whole numbers; binary digits by which whole ones may be finer than the busiest time."""
+_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,18 +51,30 @@ def figures_of(blocks: Blocks, memory: float, greatest: float, steps: int) -> Fi
     A block that is no faster than that on one kind of device cannot be there.
     """
     quantum = quantum_for(max(greatest, np.finfo(float).tiny), steps)
-    sizes = quantum_for(max(float(blocks.size.max(initial=0.0)), min(memory, float(blocks.size.sum())), 1.0), _SIZES)
     fits = (blocks.accelerator_time <= greatest) & (blocks.size <= memory)
     accelerator = np.where(fits, blocks.accelerator_time, 0.0)
+    sizes, capacity = _sizes(np.where(fits, blocks.size, 0.0), min(memory, float(blocks.size.sum())), steps << _FINER)
     return Figures(
         accelerator=_down(accelerator, quantum),
         cpu=_down(np.minimum(blocks.cpu_time, 2.0 * greatest), quantum),
-        size=_down(np.where(fits, blocks.size, 0.0), sizes),
+        size=sizes,
         transfer=_down(np.minimum(blocks.transfer, 2.0 * greatest), quantum),
-        memory=int(ceiled([min(memory, float(blocks.size.sum()) + sizes)], sizes)[0]),
+        memory=capacity,
         quantum=quantum,
         supported=fits.tolist(),
     )
+
+
+def _sizes(sizes: Array, memory: float, most: int) -> tuple[list[int], int]:
+    """Sizes and memory: as they are, over their greatest common divisor, where they are whole and at most so many; else in quanta."""
+    total = float(sizes.sum())
+    if total < _EXACT and (sizes == np.floor(sizes)).all():
+        whole = [int(size) for size in sizes.tolist()]
+        divisor = max(gcd(*whole), 1)
+        if total / divisor <= most:
+            return [size // divisor for size in whole], int(memory) // divisor
+    quantum = quantum_for(max(float(sizes.max(initial=0.0)), memory, 1.0), _SIZES)
+    return _down(sizes, quantum), int(ceiled([memory], quantum)[0])
 
 
 def _down(values: Array, quantum: float) -> list[int]:

@@ -85,8 +85,8 @@ def _found(
     device_of = known
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
-        device_of = devices_of(question, blocks, stage_of(model, answer.values), kinds)
-    bound = None if answer.bound is None else real(answer.bound, quantum)
+        device_of = _better(question, known, devices_of(question, blocks, stage_of(model, answer.values), kinds))
+    bound = None if answer.bound is None or device_of is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
     return Found(device_of, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, trace=(*first, *trace))
 
@@ -173,17 +173,16 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return Found(None, float("inf"), " and ".join(end.solvers), reasons=("no placement keeps the memory of every accelerator",))
     device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
     best = _better(question, known, device_of)
-    return Found(
-        best, real(end.bound, quantum), f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms", end.stopped, trace=trace
-    )
+    bound = None if best is None else real(end.bound, quantum)
+    return Found(best, bound, f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms", end.stopped, trace=trace)
 
 
-def _better(question: PlacementQuestion, one: Index | None, other: Index | None) -> Index | None:
-    """The better of two placements in the judge's eyes."""
-    if one is None or other is None:
-        return other if one is None else one
-    verdict = judge(question, other)
-    return other if verdict.accepted and verdict.value <= judge(question, one).value else one
+def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:
+    """What was found, if the judge accepts it and sees none better in what is known: rounded sizes may let a little too much in."""
+    if found is None:
+        return known
+    verdict = judge(question, found)
+    return found if verdict.accepted and (known is None or verdict.value <= judge(question, known).value) else known
 
 
 def _staged_devices(question: PlacementQuestion) -> Index | None:
