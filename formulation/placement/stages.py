@@ -57,6 +57,26 @@ def stages_model(
     return Stages(Model(variables, tuple(rows), ((1, busiest),)), prefix, cuts, cpu, accelerator, busiest, figures)
 
 
+def one_stage_model(blocks: Blocks, memory: float, overlapped: bool, greatest: float, held: int) -> tuple[Model, float]:
+    """The least that an accelerator does which has this block on its stage, whatever comes before and after it, and the quantum of it.
+
+    The model of three stages of which only the middle one counts, so that the others may stand for any number of devices.
+    """
+    figures = figures_of(blocks, memory, greatest, STEPS)
+    prefix = tuple(
+        (Variable(f"block {b} before", high=int(b != held)), Variable(f"block {b} before or on", low=int(b == held)))
+        for b in range(len(blocks))
+    )
+    cuts = tuple((Variable(f"net {e} cut"),) for e in range(len(blocks.nets)))
+    kinds = (Variable("accelerator", low=1), Variable("cpu", high=0))
+    busiest = Variable("busiest", 0, int(floored([greatest], figures.quantum)[0]) + 1)
+    on = [_on(line, 1) for line in prefix]
+    rows = [*_order(blocks, prefix), *_cuts(blocks, cuts, [on]), *_support(figures, on, kinds[1], 1)]
+    rows += _loads(figures, on, [cut for (cut,) in cuts], 1, kinds, busiest, overlapped)
+    variables = (*(y for line in prefix for y in line), *(cut for (cut,) in cuts), *kinds, busiest)
+    return Model(variables, tuple(rows), ((1, busiest),)), figures.quantum
+
+
 def stage_of(stages: Stages, values: Values) -> list[int]:
     """The stage of each block."""
     return [sum(1 - values[y] for y in line) for line in stages.prefix]

@@ -27,11 +27,11 @@ from solvers.placement.portfolio import Known, solved_together
 from solvers.placement.restarts import improved
 from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
-from solvers.placement.single import PROOF, least_busiest
+from solvers.placement.single import PROOF, least_busiest, least_stage
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
-_WORKERS = 2
+_WORKERS = 3
 _ANNEALING = 0.2
 """Share of the time limit after which annealing ends."""
 
@@ -51,9 +51,13 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     first = ((monotonic() - began, None if known is None else start.value, None),)
     greatest = min(start.value, most(blocks))
     overlapped = question.communication == "overlapped"
-    least = least_busiest(question, blocks, greatest)
-    if known is not None and start.value - least <= LEAST_GAP * start.value:
-        return Found(known, least, PROOF, trace=first)
+    least, proof = least_busiest(question, blocks, greatest), PROOF
+    near = max(limits.gap, LEAST_GAP) * start.value
+    if known is not None and start.value - least > near:
+        left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
+        least, proof = least_stage(question, blocks, start, least, left)
+    if known is not None and start.value - least <= near:
+        return Found(known, least, proof, trace=first)
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, least)
     hint = None if known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
     spend = Spend(

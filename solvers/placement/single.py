@@ -7,21 +7,32 @@ Whoever holds block b on an accelerator holds some set S of blocks with b in it,
 which is a minimum cut between b and a sink that every block b' leads to with capacity p_b'; a net becomes two nodes joined by its cost,
 into which all its pins lead and out of which all its pins are reached (Lawler 1973). On a CPU it is q_b at least. All capacities are whole
 quanta, rounded down, so that the cut is exact and no placement is below it.
+
+Where data must flow in stages, S is what lies between two cuts of the network, which costs more; a small integer model of that one stage
+says how much. It is asked for blocks of the stage that is busiest in what is known, where work alone would leave the devices idle.
 """
 
 from dataclasses import replace
 
 import networkx as nx
+import numpy as np
 
 from formulation.placement.blocks import Blocks
 from formulation.placement.rows import Figures, figures_of
+from formulation.placement.stages import one_stage_model
 from formulation.rounding import real
 from instances.placement.graph import PlacementQuestion
+from solvers.backends import backend
+from solvers.backends.answer import SolverError, Spend
+from solvers.placement.answer import LEAST_GAP
+from solvers.placement.intervals import Staged
 
 PROOF = "the least that a device with one of the blocks must do, by minimum cuts"
 
 
 _STEPS = 1 << 40
+_ASKED, _SHARE = 6, 0.1
+"""Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
 
 
 def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) -> float:
@@ -48,6 +59,38 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) 
             on_accelerator = most[block]
         best = max(best, min(on_accelerator, figures.cpu[block]) if cpus else on_accelerator)
     return real(best, figures.quantum)
+
+
+def least_stage(question: PlacementQuestion, blocks: Blocks, start: Staged, least: float, spend: Spend) -> tuple[float, str]:
+    """The bound that one stage gives, and what proves it; `least` where it gives no more than that, or where work decides."""
+    accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
+        return least, PROOF
+    overlapped, proof = question.communication == "overlapped", PROOF
+    figures = figures_of(blocks, question.memory, start.value, _STEPS)
+    alone = _alone(blocks, figures)
+    for block in sorted(_busiest(blocks, start), key=lambda one: -alone[one])[:_ASKED]:
+        model, quantum = one_stage_model(blocks, question.memory, overlapped, start.value, block)
+        answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
+        if answer.status == "INFEASIBLE" and not question.cpus:
+            raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+        bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
+        bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
+        if bound > least:
+            least, proof = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
+        if least >= start.value * (1.0 - LEAST_GAP):
+            break
+    return least, proof
+
+
+def _busiest(blocks: Blocks, start: Staged) -> list[int]:
+    """The blocks of the stage that is busiest."""
+    stage, work = np.array(start.stage), np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    load = np.where(start.cpu, np.bincount(stage, blocks.cpu_time, len(start.cpu)), np.bincount(stage, work, len(start.cpu)))
+    for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
+        touched = {int(stage[pin]) for pin in pins}
+        load[list(touched)] += cost * (len(touched) > 1)
+    return [int(block) for block in np.flatnonzero(stage == int(load.argmax()))]
 
 
 def _alone(blocks: Blocks, figures: Figures) -> list[int]:

@@ -12,8 +12,10 @@ import sys
 from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from instances.document import InstanceError
 from instances.placement.question import Asked, read_placement
 from instances.placement.split import read_split
 from solvers.placement.comparison import compared
@@ -25,6 +27,7 @@ AUTHORS = {"DP(ideals)": "ideals", "DPL": "one order", "scotch": "Scotch", "loca
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
+from instances.document import InstanceError
 from instances.placement.question import Asked, read_placement
 from solvers.certify import Limits
 from solvers.placement.engines import answered
@@ -106,8 +109,10 @@ def proof(row: Row) -> str:
 def heuristics(path: Path, contiguity: str, experts: Path | None) -> dict[str, str]:
     """Values of the rules and searches, in brackets where they break a rule of the question."""
     question = read_placement(path, Asked(contiguity=contiguity))  # type: ignore[arg-type]
-    split = expert_split(path, experts)
-    splits = {} if split is None else {"expert": read_split(split, question)}
+    splits = {}
+    with suppress(InstanceError):  # a split of another graph of the same name
+        split = expert_split(path, experts)
+        splits = {} if split is None else {"expert": read_split(split, question)}
     return {row.name: cell(row.value, row.note) for row in compared(question, 5.0, 3, splits)}
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from formulation.placement.blocks import Blocks, blocks_of
 from instances.placement.question import Asked, read_placement
+from solvers.backends.answer import Spend
 from solvers.certify import Limits
 from solvers.placement.engines import answered, most
-from solvers.placement.single import PROOF, least_busiest
+from solvers.placement.search import staged_start
+from solvers.placement.single import PROOF, least_busiest, least_stage
 from tests.paths import reference
 from tests.placement.graphs import graph, question, random_graph
 from tests.placement.test_answers import silent
@@ -48,6 +50,39 @@ def test_no_placement_is_below_it(seed: int) -> None:
         staged = one.contiguity != "no"
         blocks = blocks_of(one.graph, staged)
         assert least_busiest(one, blocks, most(blocks)) <= brute_force(one)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_stages_are_below_what_one_stage_must_do(seed: int) -> None:
+    asked = replace(asked_at_random(seed), contiguity="stages")
+    asked = replace(asked, graph=replace(asked.graph, transfer=asked.graph.transfer * 4.0))
+    blocks = blocks_of(asked.graph, staged=True)
+    start = staged_start(asked, blocks)
+    if start.value == float("inf"):
+        return
+    least = least_busiest(asked, blocks, start.value)
+    bound, proof = least_stage(asked, blocks, start, least, Spend())
+    assert least <= bound <= brute_force(asked)
+    assert (proof == PROOF) == (bound == least)
+
+
+def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
+    gained = 0
+    for seed in range(60):
+        asked = replace(asked_at_random(seed), contiguity="stages")
+        asked = replace(asked, graph=replace(asked.graph, transfer=asked.graph.transfer * 4.0))
+        blocks = blocks_of(asked.graph, staged=True)
+        start = staged_start(asked, blocks)
+        if start.value < float("inf"):
+            least = least_busiest(asked, blocks, start.value)
+            gained += least_stage(asked, blocks, start, least, Spend())[0] > least
+    assert gained >= 2
+
+
+@pytest.mark.parametrize(("name", "devices"), [("bert_l-3_inference", 16), ("bert_l-6_training", 32), ("resnet50_inference", 16)])
+def test_many_devices_leave_one_stage_to_rule(name: str, devices: int) -> None:
+    asked = read_placement(reference(f"placement/throughput/operator/{name}.json"), Asked(accelerators=devices))
+    assert answered(asked, "auto", Limits(), silent).status == "OPTIMAL"
 
 
 def test_a_block_that_no_accelerator_runs_takes_its_time_on_a_cpu() -> None:
