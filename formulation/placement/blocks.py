@@ -9,10 +9,10 @@ Arcs      between which blocks data flow forward (see `solvers.placement.judge`,
 from collections import defaultdict
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 
 from crossflow.arrays import Array, Index
+from formulation.placement.networks import numbered_along
 from instances.placement.graph import Graph
 
 Pins = tuple[int, ...]
@@ -39,16 +39,12 @@ class Blocks:
 
 def blocks_of(graph: Graph, staged: bool) -> Blocks:
     """The blocks of a graph, in an order in which all arcs lead forward if `staged`."""
-    flow = _flow(graph)
-    if staged:
-        groups = nx.condensation(flow)
-        number = {colour: place for place, group in enumerate(nx.topological_sort(groups)) for colour in groups.nodes[group]["members"]}
-    else:
-        number = {colour: colour for colour in flow}
+    colours, arcs_of_colours = int(graph.colour.max()) + 1, _flow(graph)
+    number = numbered_along(colours, arcs_of_colours) if staged else list(range(colours))
     block_of = np.array([number[int(colour)] for colour in graph.colour], np.int64)
     count = int(block_of.max()) + 1
     nets = _nets(graph, block_of)
-    arcs = {(number[one], number[other]) for one, other in flow.edges if number[one] != number[other]}
+    arcs = {(number[one], number[other]) for one, other in arcs_of_colours if number[one] != number[other]}
     return Blocks(
         accelerator_time=_sums(block_of, graph.accelerator_time, count),
         cpu_time=_sums(block_of, graph.cpu_time, count),
@@ -64,22 +60,21 @@ def _sums(block_of: Index, column: Array, count: int) -> Array:
     return np.bincount(block_of, column, count).astype(np.float64)
 
 
-def _flow(graph: Graph) -> "nx.DiGraph[int]":
-    """Colours and the arcs between them: forward edges, and edges between backward nodes turned round where one is of a colour without
-    forward nodes."""
-    flow: nx.DiGraph[int] = nx.DiGraph()
+def _flow(graph: Graph) -> set[tuple[int, int]]:
+    """The arcs between colours: forward edges, and edges between backward nodes turned round where one is of a colour without forward
+    nodes."""
+    arcs = set()
     colours, backward = graph.colour.tolist(), graph.backward.tolist()
-    flow.add_nodes_from(range(max(colours) + 1))
     ahead = {colour for colour, back in zip(colours, backward, strict=True) if not back}
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         one, other = colours[start], colours[end]
         if one == other or backward[start] != backward[end]:
             continue
         if not backward[start]:
-            flow.add_edge(one, other)
+            arcs.add((one, other))
         elif one not in ahead or other not in ahead:
-            flow.add_edge(other, one)
-    return flow
+            arcs.add((other, one))
+    return arcs
 
 
 def _nets(graph: Graph, block_of: Index) -> dict[Pins, float]:

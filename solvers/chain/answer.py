@@ -1,16 +1,14 @@
 """What is answered about a chain, as JSON both ways, and what it takes for an answer to be called proved."""
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
-from platform import python_version
+from dataclasses import dataclass, field
 from typing import Any
 
 from instances.pipeline.chain import ChainQuestion
-from solvers.certify import VerificationError, gap_between, status_of
+from solvers.certify import VerificationError, gap_between
 from solvers.chain.judge import ChainLoad, judge
 from solvers.chain.plan import ChainPlan
+from solvers.graph_answers import answer_status, is_proved, versions
 from solvers.result import Status, record
 
 KIND = "chain"
@@ -74,12 +72,12 @@ def certified(question: ChainQuestion, found: Found, gap: float, seconds: Callab
     bound = None if found.bound is None else found.bound * (1.0 - _ROUNDINGS * (len(question.layers) + 2))
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the plan, below the bound {bound!r}")
-    proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= max(gap, LEAST_GAP))
+    proved = is_proved(value, bound, max(gap, LEAST_GAP))
     return ChainResult(
         kind=KIND,
         instance=described(question),
         engine="cuts",
-        status=chain_status(value, bound, proved),
+        status=answer_status(value, bound, proved, LEAST_GAP),
         stopped=found.stopped,
         value=value,
         bound=None if bound == float("inf") else bound,
@@ -92,7 +90,7 @@ def certified(question: ChainQuestion, found: Found, gap: float, seconds: Callab
         reasons=(_reason(question),) if proved and value is None else (),
         rivals=found.rivals,
         seconds=seconds(),
-        versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
+        versions=versions(),
     )
 
 
@@ -118,13 +116,6 @@ def rival(question: ChainQuestion, name: str, plan: ChainPlan | None) -> RivalCh
     return RivalChain(name, None if verdict.violations else verdict.value, plan, "; ".join(verdict.violations[:1]))
 
 
-def chain_status(value: float | None, bound: float | None, proved: bool) -> Status:
-    """OPTIMAL where no plan is better by more than sums lose."""
-    if value is not None and bound is not None and gap_between(value, bound) <= LEAST_GAP:
-        return "OPTIMAL"
-    return status_of(value, None if bound == value else bound, proved)
-
-
 def described(question: ChainQuestion) -> dict[str, Any]:
     """What a result says of its question: enough to ask it again."""
     return {"name": question.name, "objective": "time of a batch", "unit": "s", **question.document}
@@ -134,8 +125,3 @@ def from_json(data: object) -> ChainResult:
     """The result in plain data; a ValueError in words if it is none."""
     found: ChainResult = record(ChainResult, data, "")
     return found
-
-
-def text_of(result: ChainResult) -> str:
-    """The result as JSON text."""
-    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"

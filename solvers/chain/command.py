@@ -7,11 +7,12 @@ from pathlib import Path
 from instances.pipeline.chain import read_chain
 from reports.chain import chain_text
 from solvers.certify import Limits
-from solvers.chain.answer import from_json, text_of
+from solvers.chain.answer import from_json
 from solvers.chain.check import check as report_of
 from solvers.check import Report
 from solvers.console import check_target, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
+from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.progress import logged, progress_on
 

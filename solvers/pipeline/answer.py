@@ -1,15 +1,13 @@
 """What is answered about a profile, as JSON both ways, and what it takes for an answer to be called proved."""
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from math import fsum
-from platform import python_version
 from typing import Any
 
 from instances.pipeline.question import PipelineQuestion
-from solvers.certify import VerificationError, gap_between, status_of
+from solvers.certify import VerificationError, gap_between
+from solvers.graph_answers import answer_status, is_proved, versions
 from solvers.pipeline.judge import StageLoad, judge
 from solvers.pipeline.plan import Stage
 from solvers.result import Status, record
@@ -78,12 +76,12 @@ def certified(
     bound = None if found.bound is None else max(found.bound - rounding(question), 0.0)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the plan, below the bound {bound!r}")
-    proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= max(gap, LEAST_GAP))
+    proved = is_proved(value, bound, max(gap, LEAST_GAP))
     return PipelineResult(
         kind=KIND,
         instance=described(question),
         engine="cuts",
-        status=pipeline_status(value, bound, proved),
+        status=answer_status(value, bound, proved, LEAST_GAP),
         stopped=found.stopped,
         value=value,
         bound=None if bound == float("inf") else bound,
@@ -97,7 +95,7 @@ def certified(
         left_out=question.profile.left_out,
         rivals=rivals,
         seconds=seconds(),
-        versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
+        versions=versions(),
     )
 
 
@@ -107,13 +105,6 @@ def rounding(question: PipelineQuestion) -> float:
     moved = 4.0 * len(question.levels) * fsum(profile.parameters) / slowest
     moved += 0.0 if question.compression is None else 2.0 * fsum(profile.activation) / (question.compression * slowest)
     return _ROUNDINGS * (fsum(profile.seconds) + moved)
-
-
-def pipeline_status(value: float | None, bound: float | None, proved: bool) -> Status:
-    """OPTIMAL where no plan is better by more than sums lose."""
-    if value is not None and bound is not None and gap_between(value, bound) <= LEAST_GAP:
-        return "OPTIMAL"
-    return status_of(value, None if bound == value else bound, proved)
 
 
 def described(question: PipelineQuestion) -> dict[str, Any]:
@@ -127,8 +118,3 @@ def from_json(data: object) -> PipelineResult:
     """The result in plain data; a ValueError in words if it is none."""
     found: PipelineResult = record(PipelineResult, data, "")
     return found
-
-
-def text_of(result: PipelineResult) -> str:
-    """The result as JSON text."""
-    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"

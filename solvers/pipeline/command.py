@@ -11,8 +11,9 @@ from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
+from solvers.graph_answers import text_of
 from solvers.kinds import Ending
-from solvers.pipeline.answer import from_json, text_of
+from solvers.pipeline.answer import from_json
 from solvers.pipeline.check import check as report_of
 from solvers.progress import logged, progress_on
 

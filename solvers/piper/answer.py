@@ -1,14 +1,12 @@
 """What the search answers about stages, as JSON both ways, and what it takes for an answer to be called proved."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
-from platform import python_version
+from dataclasses import dataclass, field
 from typing import Any
 
 from instances.piper.graph import PiperQuestion
-from solvers.certify import Limits, VerificationError, gap_between, status_of
+from solvers.certify import Limits, VerificationError, gap_between
+from solvers.graph_answers import answer_status, is_proved, versions
 from solvers.piper.judge import Stage, StageLoad, judge
 from solvers.result import Status, record
 
@@ -92,12 +90,12 @@ def certified(question: PiperQuestion, limits: Limits, found: Found, rivals: tup
     value, bound = verdict.value if verdict else None, found.bound
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the stages, below the bound {bound!r}")
-    proved = is_proved(value, bound, limits.gap)
+    proved = is_proved(value, bound, max(limits.gap, LEAST_GAP))
     return PiperResult(
         kind=KIND,
         instance=described(question),
         engine=ENGINE,
-        status=status_after(value, bound, proved),
+        status=answer_status(value, bound, proved, LEAST_GAP),
         stopped=found.stopped,
         value=value,
         bound=None if bound == float("inf") else bound,
@@ -113,22 +111,8 @@ def certified(question: PiperQuestion, limits: Limits, found: Found, rivals: tup
         trace=found.trace,
         seconds=found.seconds,
         seed=limits.seed,
-        versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
+        versions=versions(),
     )
-
-
-def is_proved(value: float | None, bound: float | None, gap: float) -> bool:
-    """Whether the bound is as near as was asked, or says that there are no stages."""
-    if value is None or bound is None:
-        return value is None and bound == float("inf")
-    return gap_between(value, bound) <= max(gap, LEAST_GAP)
-
-
-def status_after(value: float | None, bound: float | None, proved: bool) -> Status:
-    """OPTIMAL where no stages are quicker by more than rounding."""
-    if value is not None and bound is not None and gap_between(value, bound) <= LEAST_GAP:
-        return "OPTIMAL"
-    return status_of(value, None if bound == value else bound, proved)
 
 
 def described(question: PiperQuestion) -> dict[str, Any]:
@@ -167,8 +151,3 @@ def from_json(data: object) -> PiperResult:
     """The result in plain data; a ValueError in words if it is none."""
     found: PiperResult = record(PiperResult, data, "")
     return found
-
-
-def text_of(result: PiperResult) -> str:
-    """The result as JSON text."""
-    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"

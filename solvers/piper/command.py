@@ -10,8 +10,9 @@ from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bandwidth_of, bytes_of, check_target, count_of, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
+from solvers.graph_answers import text_of
 from solvers.kinds import Ending
-from solvers.piper.answer import ENGINE, from_json, text_of
+from solvers.piper.answer import ENGINE, from_json
 from solvers.piper.check import check as report_of
 from solvers.progress import logged, notes_on, progress_on
 

@@ -1,10 +1,7 @@
 """What an engine answers about a placement, as JSON both ways, and what it takes for an answer to be called proved."""
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
-from platform import python_version
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -12,7 +9,8 @@ import numpy as np
 
 from crossflow.arrays import Index
 from instances.placement.graph import PlacementQuestion
-from solvers.certify import Limits, VerificationError, gap_between, status_of
+from solvers.certify import Limits, VerificationError, gap_between
+from solvers.graph_answers import answer_status, is_proved, versions
 from solvers.placement.judge import Load, Run, Verdict, judge
 from solvers.placement.latency.judge import judge_latency
 from solvers.result import Status, record
@@ -102,13 +100,12 @@ def certified(
     if value is not None and bound is not None and value < bound * (1.0 - 1e-12):
         raise VerificationError(f"the judge finds {value!r} for the placement, below the bound {bound!r}")
     bound = bound if value is None or bound is None else min(value, bound)
-    near = max(limits.gap, LEAST_GAP)
-    proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= near)
+    proved = is_proved(value, bound, max(limits.gap, LEAST_GAP))
     return PlacementResult(
         kind=KIND,
         instance=described(question),
         engine=engine,
-        status=placement_status(value, bound, proved),
+        status=answer_status(value, bound, proved, LEAST_GAP),
         stopped=found.stopped,
         value=value,
         bound=None if bound == float("inf") else bound,
@@ -126,7 +123,7 @@ def certified(
         trace=found.trace,
         seconds=monotonic() - began,
         seed=limits.seed,
-        versions={"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()},
+        versions=versions(),
     )
 
 
@@ -135,13 +132,6 @@ def verdict_on(question: PlacementQuestion, device_of: Index, piece_of: Index | 
     if question.problem == "throughput":
         return judge(question, device_of)
     return judge_latency(question, device_of, np.zeros(len(device_of), np.int64) if piece_of is None else piece_of)
-
-
-def placement_status(value: float | None, bound: float | None, proved: bool) -> Status:
-    """OPTIMAL where no placement is better by more than the quanta of the models lose."""
-    if value is not None and bound is not None and gap_between(value, bound) <= LEAST_GAP:
-        return "OPTIMAL"
-    return status_of(value, None if bound == value else bound, proved)
 
 
 def described(question: PlacementQuestion) -> dict[str, Any]:
@@ -199,8 +189,3 @@ def from_json(data: object) -> PlacementResult:
     """The result in plain data; a ValueError in words if it is none."""
     found: PlacementResult = record(PlacementResult, data, "")
     return found
-
-
-def text_of(result: PlacementResult) -> str:
-    """The result as JSON text."""
-    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"

@@ -12,9 +12,10 @@ from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, count_of, question_path, refuse_options, seconds_of, spare_question, usage
 from solvers.files import read_as, write_whole
+from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.objective import RefusedError
-from solvers.placement.answer import from_json, text_of
+from solvers.placement.answer import from_json
 from solvers.placement.check import check as report_of
 from solvers.progress import logged, progress_on
 

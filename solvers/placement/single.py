@@ -12,12 +12,13 @@ Where data must flow in stages, S is what lies between two cuts of the network, 
 says how much. It is asked for blocks of the stage that is busiest in what is known, where work alone would leave the devices idle.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-import networkx as nx
 import numpy as np
 
 from formulation.placement.blocks import Blocks
+from formulation.placement.networks import Edge, least_cut, network_of
 from formulation.placement.rows import Figures, figures_of
 from formulation.placement.stages import one_stage_model
 from formulation.rounding import real
@@ -53,8 +54,8 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) 
             best = max(best, figures.cpu[block] if cpus else 0)
             continue
         if most[block] > figures.accelerator[block]:
-            network = _network(blocks, figures) if network is None else network
-            on_accelerator = int(nx.minimum_cut_value(network, block, "sink"))
+            network = network_of(_edges(blocks, figures)) if network is None else network
+            on_accelerator = least_cut(network, block, len(blocks))
         else:
             on_accelerator = most[block]
         best = max(best, min(on_accelerator, figures.cpu[block]) if cpus else on_accelerator)
@@ -102,14 +103,14 @@ def _alone(blocks: Blocks, figures: Figures) -> list[int]:
     return alone
 
 
-def _network(blocks: Blocks, figures: Figures) -> "nx.DiGraph[object]":
-    """Blocks, two nodes for each net, and the sink; edges without a capacity are without limit."""
-    network: nx.DiGraph[object] = nx.DiGraph()
+def _edges(blocks: Blocks, figures: Figures) -> Iterator[Edge]:
+    """Blocks as they are numbered, then the sink, then two nodes for each net."""
+    sink = len(blocks)
     for block, work in enumerate(figures.accelerator):
-        network.add_edge(block, "sink", capacity=work)
+        yield block, sink, work
     for number, (pins, cost) in enumerate(zip(blocks.nets, figures.transfer, strict=True)):
-        network.add_edge(("in", number), ("out", number), capacity=cost)
+        entry = sink + 1 + 2 * number
+        yield entry, entry + 1, cost
         for pin in pins:
-            network.add_edge(pin, ("in", number))
-            network.add_edge(("out", number), pin)
-    return network
+            yield pin, entry, None
+            yield entry + 1, pin, None

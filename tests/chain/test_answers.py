@@ -8,10 +8,11 @@ import pytest
 from instances.document import InstanceError
 from instances.pipeline.chain import chain_again, read_chain
 from solvers.certify import Limits
-from solvers.chain.answer import ChainResult, from_json, text_of
+from solvers.chain.answer import ChainResult, from_json
 from solvers.chain.check import check
 from solvers.chain.engine import answered
 from solvers.cli import main
+from solvers.graph_answers import text_of
 from solvers.watching import Progress
 from tests.chain.chains import SHAPES, asked_of, random_chain
 from tests.chain.chains import text_of as chain_text

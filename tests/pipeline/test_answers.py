@@ -9,7 +9,8 @@ import pytest
 from instances.pipeline.question import Asked
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.pipeline.answer import PipelineResult, from_json, text_of
+from solvers.graph_answers import text_of
+from solvers.pipeline.answer import PipelineResult, from_json
 from solvers.pipeline.check import check
 from solvers.pipeline.engine import answered
 from solvers.watching import Progress

@@ -9,8 +9,9 @@ import pytest
 from instances.piper.question import Asked, read_piper
 from solvers.certify import Limits
 from solvers.cli import main
+from solvers.graph_answers import text_of
 from solvers.kinds import family_of
-from solvers.piper.answer import PiperResult, from_json, text_of
+from solvers.piper.answer import PiperResult, from_json
 from solvers.piper.check import check, proved_again
 from solvers.piper.engine import answered
 from solvers.piper.judge import Stage, judge

@@ -10,8 +10,9 @@ from instances.placement.question import Asked, read_placement
 from solvers.backends.answer import Answer, SolverError
 from solvers.certify import Limits
 from solvers.cli import main
+from solvers.graph_answers import text_of
 from solvers.placement import engines
-from solvers.placement.answer import PlacementResult, from_json, text_of
+from solvers.placement.answer import PlacementResult, from_json
 from solvers.placement.check import check
 from solvers.placement.engines import answered
 from solvers.watching import Progress

@@ -16,7 +16,8 @@ from instances.placement.graph import PlacementQuestion
 from instances.placement.question import Asked, read_placement
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.placement.answer import PlacementResult, from_json, text_of
+from solvers.graph_answers import text_of
+from solvers.placement.answer import PlacementResult, from_json
 from solvers.placement.check import check
 from solvers.placement.engines import answered
 from solvers.placement.judge import Verdict
