@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from instances.document import Fault, InstanceError
+from instances.json_graphs import read_json
 from instances.piper.graph import PARTS, Part, PiperGraph, PiperQuestion, narrowed
 from instances.piper.reader import piper_graph_of
-from instances.placement.fiddle import read_json
 
 TimeUnit = Literal["s", "ms"]
 MOST_DEVICES, MOST_MICROBATCHES = 1 << 14, 1 << 20

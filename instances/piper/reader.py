@@ -11,11 +11,12 @@ or after it, never both. A part of a byte of memory takes a byte, so that sums o
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
-from instances.document import Fault, InstanceError
+from instances.json_graphs import FaultList, figure, rows_of
 from instances.piper.graph import Configuration, Offer, PiperGraph
 from instances.placement.graph import cycle_of
 from instances.units import quoted
@@ -27,6 +28,7 @@ _GREATEST_MEMORY = 1 << 52
 """Bytes that all layers take together at the most, so that sums are exact."""
 _LIKELY_RATES = (5.0e7, 5.0e12)
 """Bytes of parameters that are worked through in a second, at the least and at the most."""
+_figure = partial(figure, greatest=_GREATEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +41,9 @@ class Machine:
     microbatches: int
 
 
-@dataclass(slots=True)
-class _Faults:
-    source: str
-    found: list[Fault] = field(default_factory=list)
-
-    def add(self, path: str, message: str) -> None:
-        self.found.append(Fault(1, 1, path, message))
-
-    def end(self) -> None:
-        if self.found:
-            raise InstanceError(self.source, self.found)
-
-
 def piper_graph_of(document: Any, source: str, seconds: float) -> tuple[PiperGraph, Machine, tuple[str, ...]]:  # noqa: ANN401
     """The graph, the machine and what should be known of the file, whose times are in units of so many seconds."""
-    faults = _Faults(source)
+    faults = FaultList(source)
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not isinstance(document.get("edges"), list):
         faults.add("", "a Piper graph is a mapping with the lists `nodes` and `edges`")
         faults.end()
@@ -69,7 +58,7 @@ def piper_graph_of(document: Any, source: str, seconds: float) -> tuple[PiperGra
         _figure(document, "bandwidth", "", faults),
         int(_figure(document, batch, "", faults, whole=True)),
     )
-    rows = _rows(nodes, faults)
+    rows = rows_of(nodes, faults)
     ends = _ends(edges, rows, faults)
     sizes = tuple(_figure(_mapping(edge), "communicationCost", f"edges[{place}]", faults) for place, edge in enumerate(edges))
     offers = _offers([_mapping(node) for node in nodes], rows, ends, seconds, faults)
@@ -85,23 +74,7 @@ def _mapping(what: Any) -> Mapping[str, Any]:  # noqa: ANN401
     return what if isinstance(what, dict) else {}
 
 
-def _rows(nodes: list[Any], faults: _Faults) -> dict[str, int]:
-    """The row of each id; ids are compared as words, as keys of mappings are."""
-    rows: dict[str, int] = {}
-    for place, node in enumerate(nodes):
-        name = _mapping(node).get("id")
-        if isinstance(name, bool) or not isinstance(name, int | str):
-            faults.add(f"nodes[{place}].id", "an id is needed, a whole number or a word")
-            rows[f"?{place}"] = place
-        elif str(name) in rows:
-            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{rows[str(name)]}] already (give each node its own)")
-            rows[f"?{place}"] = place
-        else:
-            rows[str(name)] = place
-    return rows
-
-
-def _ends(edges: list[Any], rows: Mapping[str, int], faults: _Faults) -> list[tuple[int, int]]:
+def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[tuple[int, int]]:
     found, seen = [], dict[tuple[int, int], int]()
     for place, edge in enumerate(edges):
         pair = []
@@ -119,7 +92,7 @@ def _ends(edges: list[Any], rows: Mapping[str, int], faults: _Faults) -> list[tu
 
 
 def _offers(
-    nodes: list[Mapping[str, Any]], rows: Mapping[str, int], ends: list[tuple[int, int]], seconds: float, faults: _Faults
+    nodes: list[Mapping[str, Any]], rows: Mapping[str, int], ends: list[tuple[int, int]], seconds: float, faults: FaultList
 ) -> tuple[Offer, ...]:
     before, after = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
     for start, end in ends:
@@ -148,7 +121,7 @@ def _offers(
 
 
 def _configuration(
-    given: Mapping[str, Any], path: str, neighbours: tuple[Mapping[str, int], set[int], set[int]], seconds: float, faults: _Faults
+    given: Mapping[str, Any], path: str, neighbours: tuple[Mapping[str, int], set[int], set[int]], seconds: float, faults: FaultList
 ) -> Configuration:
     rows, before, after = neighbours
     name, sync = given.get("id"), dict[int, float]()
@@ -177,31 +150,14 @@ def _configuration(
     )
 
 
-def _refuse_twins(configurations: tuple[Configuration, ...], path: str, faults: _Faults) -> None:
+def _refuse_twins(configurations: tuple[Configuration, ...], path: str, faults: FaultList) -> None:
     names = [one.name for one in configurations]
-    faults.found += [
-        Fault(1, 1, f"{path}[{place}].id", f"{quoted(name)} is a configuration of this list already (give each its own name)")
-        for place, name in enumerate(names)
-        if names.index(name) != place
-    ]
+    for place, name in enumerate(names):
+        if names.index(name) != place:
+            faults.add(f"{path}[{place}].id", f"{quoted(name)} is a configuration of this list already (give each its own name)")
 
 
-def _figure(given: Mapping[str, Any], key: str, at: str, faults: _Faults, whole: bool = False) -> float:
-    """A number that is not below zero."""
-    value, path = given.get(key), f"{at}.{key}" if at else key
-    kinds: Any = int if whole else (int, float)
-    if value is None:
-        faults.add(path, f"{key} is missing")
-    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= _GREATEST:
-        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
-    elif value < 0:
-        faults.add(path, f"{value} is below 0 (give 0 or more)")
-    else:
-        return float(value)
-    return 0.0
-
-
-def _refuse_cycles(ids: list[str], ends: list[tuple[int, int]], faults: _Faults) -> None:
+def _refuse_cycles(ids: list[str], ends: list[tuple[int, int]], faults: FaultList) -> None:
     cycle = cycle_of([pair for pair in ends if min(pair) >= 0], len(ids))
     if cycle:
         named = [ids[row] for row in (*cycle, cycle[0])]
@@ -209,7 +165,7 @@ def _refuse_cycles(ids: list[str], ends: list[tuple[int, int]], faults: _Faults)
         faults.add("edges", f"the nodes {shown} form a cycle (a network without cycles is needed)")
 
 
-def _refuse_memory(offers: tuple[Offer, ...], faults: _Faults) -> None:
+def _refuse_memory(offers: tuple[Offer, ...], faults: FaultList) -> None:
     most = sum(max((one.stashed + one.fixed for options in offer.values() for one in options), default=0) for offer in offers)
     if most > _GREATEST_MEMORY:
         faults.add(

@@ -5,23 +5,18 @@ nodes   id, name, supportedOnFpga, cpuLatency, fpgaLatency (ms), isBackwardNode,
 edges   sourceId, destId, cost (ms to move the output of the source; the same on all its edges), size (bytes, for information)
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from crossflow.arrays import Array, Index, Mask
-from instances.document import Fault, InstanceError
+from instances.json_graphs import GREATEST, FaultList, figure, rows_of
 from instances.placement.graph import Graph, cycle_of
 from instances.units import quoted
 
-_LARGEST = 64 << 20
 _MOST_NODES = 100_000
-GREATEST = 1e18
-"""Figures beyond it are no times and no sizes; sums of them stay finite."""
 _SAME = 1e-6
 """Costs of the edges of one node differ by no more, in relation to the largest."""
 _LIKELY_RATES = (2.0e8, 2.0e12)
@@ -37,41 +32,9 @@ class Limits:
     memory: float
 
 
-@dataclass(slots=True)
-class _Faults:
-    source: str
-    found: list[Fault] = field(default_factory=list)
-
-    def add(self, path: str, message: str) -> None:
-        self.found.append(Fault(1, 1, path, message))
-
-    def end(self) -> None:
-        if self.found:
-            raise InstanceError(self.source, self.found)
-
-
-def read_json(path: Path) -> tuple[str, Any]:
-    """The text and what it says; an InstanceError in one sentence where it is none."""
-    if path.stat().st_size > _LARGEST:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")])
-    try:
-        text = path.read_text(encoding="utf-8")
-        return text, json.loads(text, parse_constant=_no_number)
-    except UnicodeDecodeError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this is no text in UTF-8: {error.reason}")]) from error
-    except json.JSONDecodeError as error:
-        raise InstanceError(str(path), [Fault(error.lineno, error.colno, "", f"this is no JSON: {error.msg.lower()}")]) from error
-    except (ValueError, RecursionError) as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this cannot be read: {str(error)[:80]}")]) from error
-
-
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
-
-
 def graph_of(document: Any, source: str) -> tuple[Graph, Limits, tuple[str, ...]]:  # noqa: ANN401 - whatever a file may hold
     """The graph, the machine and what should be known of the file; an InstanceError with every fault."""
-    faults = _Faults(source)
+    faults = FaultList(source)
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not isinstance(document.get("edges"), list):
         faults.add("", "a placement graph is a mapping with the lists `nodes` and `edges`")
         faults.end()
@@ -80,18 +43,18 @@ def graph_of(document: Any, source: str) -> tuple[Graph, Limits, tuple[str, ...]
         faults.add("nodes", f"{len(nodes)} nodes are given, 1 to {_MOST_NODES:,} are needed")
         faults.end()
     limits = Limits(
-        int(_figure(document, "maxFPGAs", "", faults, whole=True)),
-        int(_figure(document, "maxCPUs", "", faults, whole=True)),
-        _figure(document, "maxSizePerFPGA", "", faults),
+        int(figure(document, "maxFPGAs", "", faults, whole=True)),
+        int(figure(document, "maxCPUs", "", faults, whole=True)),
+        figure(document, "maxSizePerFPGA", "", faults),
     )
-    rows = _rows(nodes, faults)
+    rows = rows_of(nodes, faults)
     columns = _columns(nodes, faults)
     ends = _ends(edges, rows, faults)
     transfer = _transfers(edges, ends, len(nodes), [str(node.get("id")) if isinstance(node, dict) else "?" for node in nodes], faults)
     faults.end()
     source_rows, target_rows = (np.array([pair[side] for pair in ends], np.int64) for side in (0, 1))
     graph = Graph(
-        ids=tuple(rows),
+        ids=tuple(node["id"] for node in nodes),
         names=columns.names,
         accelerator_time=columns.accelerator,
         cpu_time=columns.cpu,
@@ -117,28 +80,11 @@ class _Columns:
     colour: Index
 
 
-def _rows(nodes: list[Any], faults: _Faults) -> dict[int | str, int]:
-    """The row of each id."""
-    rows: dict[int | str, int] = {}
-    words: dict[str, int] = {}  # results name nodes by words, so that 1 and "1" are one id
-    for place, node in enumerate(nodes):
-        name = node.get("id") if isinstance(node, dict) else None
-        if isinstance(name, bool) or not isinstance(name, int | str):
-            faults.add(f"nodes[{place}].id", "an id is needed, a whole number or a word")
-            rows[f"?{place}"] = place
-        elif str(name) in words:
-            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{words[str(name)]}] already (give each node its own)")
-            rows[f"?{place}"] = place
-        else:
-            rows[name] = words[str(name)] = place
-    return rows
-
-
-def _columns(nodes: list[Any], faults: _Faults) -> _Columns:
+def _columns(nodes: list[Any], faults: FaultList) -> _Columns:
     kept = [node if isinstance(node, dict) else {} for node in nodes]
 
     def column(key: str, default: float | None = None) -> Array:
-        return np.array([_figure(node, key, f"nodes[{row}]", faults, default=default) for row, node in enumerate(kept)])
+        return np.array([figure(node, key, f"nodes[{row}]", faults, default=default) for row, node in enumerate(kept)])
 
     supported = np.array([_truth(node, "supportedOnFpga", f"nodes[{row}]", faults, default=True) for row, node in enumerate(kept)])
     backward = np.array([_truth(node, "isBackwardNode", f"nodes[{row}]", faults, default=False) for row, node in enumerate(kept)])
@@ -155,22 +101,7 @@ def _columns(nodes: list[Any], faults: _Faults) -> _Columns:
     )
 
 
-def _figure(node: Mapping[str, Any], key: str, at: str, faults: _Faults, whole: bool = False, default: float | None = None) -> float:
-    """A number that is not below zero."""
-    value, path = node.get(key, default), f"{at}.{key}" if at else key
-    kinds: Any = int if whole else (int, float)
-    if value is None:
-        faults.add(path, f"{key} is missing")
-    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= GREATEST:
-        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
-    elif value < 0:
-        faults.add(path, f"{value} is below 0 (give 0 or more)")
-    else:
-        return float(value)
-    return 0.0
-
-
-def _truth(node: Mapping[str, Any], key: str, at: str, faults: _Faults, default: bool) -> bool:
+def _truth(node: Mapping[str, Any], key: str, at: str, faults: FaultList, default: bool) -> bool:
     value = node.get(key, default)
     if value not in (0, 1):
         faults.add(f"{at}.{key}", f"{quoted(str(value))} is neither true nor false")
@@ -178,24 +109,24 @@ def _truth(node: Mapping[str, Any], key: str, at: str, faults: _Faults, default:
     return bool(value)
 
 
-def _ends(edges: list[Any], rows: Mapping[int | str, int], faults: _Faults) -> list[tuple[int, int]]:
+def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[tuple[int, int]]:
     """Rows of source and target of every edge."""
     found = []
     for place, edge in enumerate(edges):
         pair = [edge.get(key) if isinstance(edge, dict) else None for key in ("sourceId", "destId")]
         for key, name in zip(("sourceId", "destId"), pair, strict=True):
-            if isinstance(name, bool) or not isinstance(name, int | str) or name not in rows:
+            if isinstance(name, bool) or not isinstance(name, int | str) or str(name) not in rows:
                 faults.add(f"edges[{place}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
-        known = [rows.get(name, 0) if isinstance(name, int | str) else 0 for name in pair]
+        known = [rows.get(str(name), 0) for name in pair]
         found.append((known[0], known[1]))
     return found
 
 
-def _transfers(edges: list[Any], ends: list[tuple[int, int]], count: int, ids: list[str], faults: _Faults) -> Array:
+def _transfers(edges: list[Any], ends: list[tuple[int, int]], count: int, ids: list[str], faults: FaultList) -> Array:
     """The cost of each node's output."""
     transfer, first = np.zeros(count), dict[int, int]()
     for place, (edge, (start, _)) in enumerate(zip(edges, ends, strict=True)):
-        cost = _figure(edge if isinstance(edge, dict) else {}, "cost", f"edges[{place}]", faults)
+        cost = figure(edge if isinstance(edge, dict) else {}, "cost", f"edges[{place}]", faults)
         if start in first and abs(cost - transfer[start]) > _SAME * max(cost, transfer[start]):
             words = f"the output of node {ids[start]} costs {cost!r} here and {float(transfer[start])!r} in edges[{first[start]}]"
             faults.add(f"edges[{place}].cost", f"{words} (all edges of a node carry the same output: give one cost)")
@@ -204,7 +135,7 @@ def _transfers(edges: list[Any], ends: list[tuple[int, int]], count: int, ids: l
     return transfer
 
 
-def _refuse_cycles(graph: Graph, faults: _Faults) -> None:
+def _refuse_cycles(graph: Graph, faults: FaultList) -> None:
     cycle = cycle_of(list(zip(graph.source.tolist(), graph.target.tolist(), strict=True)), len(graph))
     if cycle:
         named = [str(graph.ids[row]) for row in (*cycle, cycle[0])]

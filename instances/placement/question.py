@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from instances.document import Fault, InstanceError, Node, read_file, read_text
-from instances.placement.fiddle import graph_of, read_json
+from instances.json_graphs import read_json
+from instances.placement.fiddle import graph_of
 from instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion, Problem
 from instances.placement.section import PlacementFile
 from instances.placement.written import written

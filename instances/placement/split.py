@@ -14,7 +14,7 @@ import numpy as np
 
 from crossflow.arrays import Index
 from instances.document import Fault, InstanceError
-from instances.placement.fiddle import read_json
+from instances.json_graphs import read_json
 from instances.placement.graph import PlacementQuestion
 from instances.units import quoted
 

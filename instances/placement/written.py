@@ -11,7 +11,8 @@ import numpy as np
 from crossflow.operators import Operator, blocks, operators
 from crossflow.workload import Transformer
 from instances.document import Fault, InstanceError, Node, fault_at
-from instances.placement.fiddle import GREATEST, graph_of, read_json
+from instances.json_graphs import GREATEST, read_json
+from instances.placement.fiddle import graph_of
 from instances.placement.graph import Graph, cycle_of
 from instances.placement.section import GraphSection, NodeSection, PlacementFile
 from instances.registry import UnknownNameError, build_device, device
