@@ -32,7 +32,7 @@ PROOF = "the least that a device with one of the blocks must do, by minimum cuts
 
 
 _STEPS = 1 << 40
-_ASKED, _SHARE = 6, 0.1
+_ASKED, _SHARE = 4, 0.1
 """Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
 
 
@@ -45,7 +45,8 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) 
     if question.communication == "overlapped":
         figures = replace(figures, transfer=[0] * len(figures.transfer))
     most = _alone(blocks, figures)
-    best = 0
+    alone = zip(figures.accelerator, figures.cpu, figures.supported, strict=True)
+    best = max((min(work, cpu) if cpus else work for work, cpu, runs in alone if runs), default=0)
     network = None
     for block in sorted(range(len(blocks)), key=lambda one: -most[one]):
         if min(most[block], figures.cpu[block] if cpus and figures.supported[block] else most[block]) <= best:
