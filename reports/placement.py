@@ -34,7 +34,8 @@ def _headline(result: PlacementResult) -> str:
     if result.value is None:
         return f"no placement found ({result.stopped})"
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
-    ended = f"proved in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
+    near = f"to {result.gap:.2%} " if result.gap and result.status != "OPTIMAL" else ""
+    ended = f"proved {near}in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
     return f"{nodes} on {_counted(len(result.loads), 'device')}, {ended}"
 
 
@@ -78,7 +79,7 @@ def comparison_text(result: PlacementResult, rows: Sequence[RivalPlacement]) -> 
 
 def _compared(row: RivalPlacement, bound: float | None) -> str:
     value = "none" if row.value is None else f"{row.value:.5g}"
-    above = "" if row.value is None or not bound or row.value < bound else f"{row.value / bound - 1.0:.2%}"
+    above = "" if row.value is None or not bound or row.note else f"{row.value / bound - 1.0:.2%}"
     return f"  {row.name:<24}{value:>10}{above:>13}{row.seconds:>9.2f}{row.note and f'  {row.note}'}"
 
 

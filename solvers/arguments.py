@@ -198,7 +198,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number, such as 5)")
+        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number of at most nine digits, such as 5)")
     return int(text)
 
 

@@ -298,6 +298,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    _refuse_export(options)
     if options.stack in PLACEMENTS:
         from solvers.placement.export import export_placement  # noqa: PLC0415
 
@@ -317,6 +318,19 @@ def _export(options: argparse.Namespace) -> int:
         usage(str(error))
     sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
     return ANSWERED
+
+
+def _refuse_export(options: argparse.Namespace) -> None:
+    """Say so where a result is of a family whose answers are not written in this form."""
+    from solvers.files import kind_of  # noqa: PLC0415
+    from solvers.kinds import FAMILIES  # noqa: PLC0415
+
+    if options.file.suffix.lower() != ".json":
+        return
+    kind = kind_of(options.file)
+    if kind in FAMILIES and (kind != "placement" or options.stack not in PLACEMENTS):
+        other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
+        usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -341,7 +355,7 @@ def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
             usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
-_BY_FAMILY = ("solve", "validate", "compare")
+_BY_FAMILY = ("solve", "validate", "compare", "evaluate", "explain")
 """Commands that other families than the joint design answer too."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "solve": _solve,

@@ -41,9 +41,9 @@ _LARGEST = 64 << 20
 
 def family_of(path: Path) -> str | None:
     """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
-    if path.suffix == ".txt":
+    if path.suffix.lower() == ".txt":
         return "pipeline"
-    if path.suffix == ".json":
+    if path.suffix.lower() == ".json":
         return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
     try:
         with path.open("rb") as file:

@@ -43,7 +43,7 @@ _WORDS = {"problem": Problem, "contiguity": Contiguity, "communication": Communi
 
 def read_placement(path: Path, asked: Asked) -> PlacementQuestion:
     """The question in a file, a graph in JSON or a question in YAML; an InstanceError with every fault."""
-    if path.suffix == ".json":
+    if path.suffix.lower() == ".json":
         text, document = read_json(path)
         return _question(_of_json(document, str(path)), str(path), asked, text)
     root = read_file(path)
@@ -57,7 +57,7 @@ def placement_again(document: Mapping[str, Any]) -> PlacementQuestion:
         raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
     try:
         asked = _asked(words)
-        json_form = Path(source).suffix == ".json"
+        json_form = Path(source).suffix.lower() == ".json"
         said = _of_json(json.loads(text), source) if json_form else _of_yaml(read_text(text, source), source, asked, graph)
         return _question(said, source, asked, text)
     except (TypeError, ValueError) as error:
@@ -118,7 +118,7 @@ def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQue
     problem: Problem = asked.problem or (file and file.problem) or "throughput"
     cpus = 1 if problem == "latency" else said.cpus if asked.cpus is None else asked.cpus
     if not 1 <= accelerators + cpus <= MOST_DEVICES:
-        words = f"{accelerators} accelerators and {cpus} CPUs are given, 1 to {MOST_DEVICES} devices are needed"
+        words = f"{accelerators} accelerators and {cpus} CPU{'s' * (cpus != 1)} are given, 1 to {MOST_DEVICES} devices in all are needed"
         raise InstanceError(source, [Fault(1, 1, "maxFPGAs" if said.file is None else "devices", f"{words} (--devices, --cpus)")])
     graph, notes = said.graph, said.notes
     if asked.transfer_unit == "s":

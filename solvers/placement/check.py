@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from instances.document import InstanceError
 from instances.placement.graph import PlacementQuestion
-from instances.placement.question import placement_again
+from instances.placement.question import placement_again, too_large
 from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
 from solvers.placement.answer import KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
@@ -27,9 +27,16 @@ def check(result: PlacementResult) -> Report:
         refused += _placement_faults(result, question)
         looked = "loads" if question.problem == "throughput" else "every start and end"
         checked.append(f"the placement was judged anew: {looked}, memory, colours, supported devices, order of the data")
-    if result.bound is not None or (result.proved and result.value is None):
-        checked.append(f"the bound is the word of {result.proved_by}, not proved anew")
-    return Report(tuple(checked), tuple(refused), told=result.bound is not None)
+    told = result.bound is not None or (result.proved and result.value is None)
+    if told and result.bound is None and (reasons := too_large(question)):
+        told, refused = False, [*refused, *([] if reasons == result.reasons else [f"reasons: {'; '.join(reasons)}"])]
+        checked.append("sizes were counted anew: there is no placement")
+    elif told:
+        checked.append(
+            f"{'the bound' if result.bound is not None else 'that there is none'} is the word of {result.proved_by}, not proved anew"
+        )
+    checked.append("rules beside it, the trace and the seconds were not looked at")
+    return Report(tuple(checked), tuple(refused), told=told)
 
 
 def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:
@@ -52,9 +59,16 @@ def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> l
     return faults
 
 
+def _below(result: PlacementResult) -> list[str]:
+    """Rules that would be better than anything can be."""
+    return [rival.name for rival in result.rivals if rival.value is not None and not rival.note and rival.value < (result.bound or 0.0)]
+
+
 def _certificate_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:
     rules = (
         ("value, placement and loads belong together", (result.value is None) == (result.placement is None) == (not result.loads)),
+        ("notes are others than the graph's", result.notes == question.notes),
+        ("a rule that keeps the question is below the bound", not _below(result)),
         ("there are no pieces without a placement", result.placement is not None or (result.pieces is None and not result.runs)),
     )
     own = [sentence for sentence, holds in rules if not holds]

@@ -86,7 +86,7 @@ def _question(options: argparse.Namespace) -> PlacementQuestion:
 
 
 def _asked(options: argparse.Namespace) -> Asked:
-    if options.settings and options.file.suffix == ".json":
+    if options.settings and options.file.suffix.lower() == ".json":
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
     return Asked(
         problem=options.problem,

@@ -32,8 +32,12 @@ from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
-_ANNEALING = 0.2
-"""Share of the time limit after which annealing ends."""
+_STARTING, _ANNEALING = 0.1, 0.2
+"""Shares of the time limit after which starts and bounds without a model end, and after which annealing ends."""
+_SHORTAGE = 10.0
+"""Seconds for the least memory that would do."""
+_ROUNDED = 1.0 + 1e-9
+"""Sums in another order may be larger by less than this share."""
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
@@ -46,17 +50,21 @@ def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Placeme
 
 def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
     blocks = blocks_of(question.graph, staged=True)
-    start = staged_start(question, blocks)
+    start = staged_start(question, blocks, began + _STARTING * limits.seconds)
     known = None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
-    first = ((monotonic() - began, None if known is None else start.value, None),)
-    greatest = min(start.value, most(blocks))
+    value = float("inf") if known is None else judge(question, known).value
+    first = ((monotonic() - began, None if known is None else value, None),)
+    greatest = min(value * _ROUNDED, most(blocks))
     overlapped = question.communication == "overlapped"
-    least, proof = least_busiest(question, blocks, greatest), PROOF
-    near = max(limits.gap, LEAST_GAP) * start.value
-    if known is not None and start.value - least > near:
-        left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
-        least, proof = least_stage(question, blocks, start, least, left)
-    if known is not None and start.value - least <= near:
+    near = max(limits.gap, LEAST_GAP) * value
+    try:
+        least, proof = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds), PROOF
+        if known is not None and value - least > near:
+            left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
+            least, proof = least_stage(question, blocks, start, greatest, least, left)
+    except KeyboardInterrupt:
+        return Found(known, stopped="interrupted", trace=first)
+    if known is not None and value - least <= near:
         return Found(known, least, proof, trace=first)
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, least)
     hint = None if known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
@@ -66,7 +74,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
         workers=_WORKERS,
         seed=limits.seed,
         hint=hint,
-        watch=_shown(watch, model, start.value),
+        watch=_shown(watch, model, value),
     )
     answer = backend("cpsat")(model.model, spend)
     return _found(question, blocks, model, answer, known, first)
@@ -85,7 +93,7 @@ def _found(
     trace = [(event.seconds + offset, _real(event.value, quantum), _real(event.bound, quantum)) for event in answer.trace]
     if answer.status == "INFEASIBLE":
         _refuse_lie(known, answer.solver)
-        return Found(None, float("inf"), answer.solver, reasons=("no stages keep the memory of every accelerator",), trace=first)
+        return Found(None, float("inf"), answer.solver, reasons=_shortage(question), trace=first)
     device_of = known
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
@@ -93,6 +101,18 @@ def _found(
     bound = None if answer.bound is None or device_of is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
     return Found(device_of, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, trace=(*first, *trace))
+
+
+def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
+    """Why there is no placement, and the least memory that would do: the busiest device where bytes are the work."""
+    graph = replace(question.graph, accelerator_time=question.graph.size, transfer=np.zeros(len(question.graph)))
+    asked = replace(question, graph=graph, memory=float("inf"), communication="calls")
+    found = answered(asked, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
+    words = f"no placement keeps the memory of every accelerator, {question.memory:,.0f} bytes"
+    if found.value is None:
+        return (words,)
+    surely = "" if found.status == "OPTIMAL" or found.bound is None else f", and less than {found.bound:,.0f} would not"
+    return (f"{words}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
 
 
 def _refuse_lie(known: Index | None, solver: str) -> None:
@@ -148,10 +168,9 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Plac
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
-    known = _staged_devices(question)
-    least = least_busiest(question, blocks, most(blocks) if known is None else judge(question, known).value)
-    if known is not None and not convex:
-        known = improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least)
+    known, least, ended = _started(question, blocks, limits, began)
+    if ended:
+        return Found(known, least if known is not None else None, PROOF, "interrupted")
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
         blocks = contracted(blocks, machine, value)
@@ -174,11 +193,26 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     trace = tuple((at, _real(found, quantum), _real(bound, quantum)) for at, found, bound in end.trace)
     if end.bound is None:
         _refuse_lie(known, " and ".join(end.solvers))
-        return Found(None, float("inf"), " and ".join(end.solvers), reasons=("no placement keeps the memory of every accelerator",))
+        return Found(None, float("inf"), " and ".join(end.solvers), reasons=_shortage(question))
     device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
     best = _better(question, known, device_of)
     bound = None if best is None else real(end.bound, quantum)
     return Found(best, bound, f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms", end.stopped, trace=trace)
+
+
+def _started(question: PlacementQuestion, blocks: Blocks, limits: Limits, began: float) -> tuple[Index | None, float, bool]:
+    """A placement that is known, a bound of all, and whether Ctrl-C ended it: the best stages, and what annealing makes of them."""
+    known, least = None, 0.0
+    try:
+        known = _staged_devices(question, began + _STARTING * limits.seconds)
+        greatest = most(blocks) if known is None else min(judge(question, known).value * _ROUNDED, most(blocks))
+        least = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
+        if known is not None and question.contiguity != "convex":
+            for better in improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least):
+                known = better
+    except KeyboardInterrupt:
+        return known, least, True
+    return known, least, False
 
 
 def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:
@@ -189,10 +223,10 @@ def _better(question: PlacementQuestion, known: Index | None, found: Index | Non
     return found if verdict.accepted and (known is None or verdict.value <= judge(question, known).value) else known
 
 
-def _staged_devices(question: PlacementQuestion) -> Index | None:
+def _staged_devices(question: PlacementQuestion, deadline: float) -> Index | None:
     """The best stages along some orders: they are convex, and a placement without contiguity too."""
     blocks = blocks_of(question.graph, staged=True)
-    start = staged_start(question, blocks)
+    start = staged_start(question, blocks, deadline)
     return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
 
 

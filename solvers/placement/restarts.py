@@ -4,6 +4,7 @@ Blocks that no better placement parts are made one before each round (`formulati
 larger the better the placement that is known.
 """
 
+from collections.abc import Iterator
 from time import monotonic
 
 import numpy as np
@@ -26,8 +27,8 @@ _DOUBLED = 4
 _HEATS = (0.01, 0.03, 0.1)
 
 
-def improved(question: PlacementQuestion, known: Index, seed: int, deadline: float, least: float = 0.0) -> Index:
-    """The least busy placement of all rounds; no round is begun once it is as near to `least`, below which none is, as models can tell."""
+def improved(question: PlacementQuestion, known: Index, seed: int, deadline: float, least: float = 0.0) -> Iterator[Index]:
+    """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell."""
     value, since, number = judge(question, known).value, 0, 0
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
     rounds = min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
@@ -40,7 +41,7 @@ def improved(question: PlacementQuestion, known: Index, seed: int, deadline: flo
         since, number = since + 1, number + 1
         if verdict.accepted and verdict.value < value:
             known, value, since = found, verdict.value, 0
-    return known
+            yield known
 
 
 def _start(question: PlacementQuestion, blocks: Blocks, known: Index, seed: int) -> list[int]:

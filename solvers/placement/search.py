@@ -1,6 +1,7 @@
 """Placements to start from: stages along many orders of the blocks."""
 
 from collections.abc import Iterator
+from time import monotonic
 
 import numpy as np
 
@@ -14,13 +15,15 @@ _LARGE = 3000
 """Blocks from which tables over all intervals take too long for more than one order."""
 
 
-def staged_start(question: PlacementQuestion, blocks: Blocks) -> Staged:
-    """The best stages along some orders in which all data flow forward."""
+def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = float("inf")) -> Staged:
+    """The best stages along some orders in which all data flow forward; along one at the least, whatever the time."""
     found = Staged(float("inf"), [0] * len(blocks), [])
     for order in orders(blocks, 1 if len(blocks) > _LARGE else _ORDERS):
         overlapped = question.communication == "overlapped"
         one = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped)
         found = one if one.value < found.value else found
+        if monotonic() >= deadline:
+            break
     return found
 
 

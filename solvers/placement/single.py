@@ -14,6 +14,7 @@ says how much. It is asked for blocks of the stage that is busiest in what is kn
 
 from collections.abc import Iterator
 from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 
@@ -31,15 +32,16 @@ from solvers.placement.intervals import Staged
 PROOF = "the least that a device with one of the blocks must do, by minimum cuts"
 
 
-_STEPS = 1 << 40
+_STEPS, _CUTS = 1 << 40, 40
 _ASKED, _SHARE = 4, 0.1
 """Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
 
 
-def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) -> float:
+def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, deadline: float = float("inf")) -> float:
     """The greatest of these bounds, in milliseconds, for placements no busier than `greatest`.
 
-    Blocks whose own work and nets are less than it are not looked at. Where transfers run behind the work, they count for nothing here.
+    Blocks whose own work and nets are less than it are not looked at, nor more than some blocks, nor any after the deadline. Where
+    transfers run behind the work, they count for nothing here.
     """
     figures, cpus = figures_of(blocks, question.memory, greatest, _STEPS), question.cpus
     if question.communication == "overlapped":
@@ -47,8 +49,10 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) 
     most = _alone(blocks, figures)
     alone = zip(figures.accelerator, figures.cpu, figures.supported, strict=True)
     best = max((min(work, cpu) if cpus else work for work, cpu, runs in alone if runs), default=0)
-    network = None
+    network, asked = None, 0
     for block in sorted(range(len(blocks)), key=lambda one: -most[one]):
+        if asked == _CUTS or monotonic() >= deadline:
+            break
         if min(most[block], figures.cpu[block] if cpus and figures.supported[block] else most[block]) <= best:
             continue
         if not figures.supported[block]:
@@ -56,23 +60,25 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float) 
             continue
         if most[block] > figures.accelerator[block]:
             network = network_of(_edges(blocks, figures)) if network is None else network
-            on_accelerator = least_cut(network, block, len(blocks))
+            on_accelerator, asked = least_cut(network, block, len(blocks)), asked + 1
         else:
             on_accelerator = most[block]
         best = max(best, min(on_accelerator, figures.cpu[block]) if cpus else on_accelerator)
     return real(best, figures.quantum)
 
 
-def least_stage(question: PlacementQuestion, blocks: Blocks, start: Staged, least: float, spend: Spend) -> tuple[float, str]:
+def least_stage(
+    question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
+) -> tuple[float, str]:
     """The bound that one stage gives, and what proves it; `least` where it gives no more than that, or where work decides."""
     accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
     if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
         return least, PROOF
     overlapped, proof = question.communication == "overlapped", PROOF
-    figures = figures_of(blocks, question.memory, start.value, _STEPS)
+    figures = figures_of(blocks, question.memory, greatest, _STEPS)
     alone = _alone(blocks, figures)
     for block in sorted(_busiest(blocks, start), key=lambda one: -alone[one])[:_ASKED]:
-        model, quantum = one_stage_model(blocks, question.memory, overlapped, start.value, block)
+        model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
             raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
@@ -80,7 +86,7 @@ def least_stage(question: PlacementQuestion, blocks: Blocks, start: Staged, leas
         bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
         if bound > least:
             least, proof = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
-        if least >= start.value * (1.0 - LEAST_GAP):
+        if least >= greatest * (1.0 - LEAST_GAP):
             break
     return least, proof
 

@@ -1,10 +1,13 @@
 """Annealing from several starts: never worse, within memory, the same for the same seed, and better than one start on published graphs."""
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from crossflow.arrays import Index
 from formulation.placement.blocks import blocks_of
 from instances.placement.question import Asked, read_placement
 from solvers.placement import restarts
@@ -12,6 +15,11 @@ from solvers.placement.judge import judge
 from solvers.placement.restarts import improved
 from tests.paths import reference
 from tests.placement.graphs import question, random_graph
+
+
+def last(found: Iterator[Index], known: Index) -> Index:
+    """The best of them."""
+    return deque([known, *found], maxlen=1)[0]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -22,18 +30,18 @@ def test_rounds_only_improve_and_keep_every_rule(seed: int, monkeypatch: pytest.
     blocks = blocks_of(graph, staged=False)
     known = (np.arange(len(blocks)) % 3)[blocks.block_of]
     assert judge(asked, known).accepted
-    found = improved(asked, known, seed, float("inf"))
+    found = last(improved(asked, known, seed, float("inf")), known)
     assert judge(asked, found).accepted
     assert judge(asked, found).value <= judge(asked, known).value
-    assert np.array_equal(found, improved(asked, known, seed, float("inf")))
+    assert np.array_equal(found, last(improved(asked, known, seed, float("inf")), known))
 
 
 def test_what_is_known_is_kept_where_time_is_up_and_where_shares_break_the_memory() -> None:
     graph = replace(random_graph(2, 12), size=np.full(12, 1.0))
     asked = question(graph, 2, 1, 1.0, "no")
     known = np.array([0, 1] + [2] * 10)
-    assert np.array_equal(improved(asked, known, 0, 0.0), known)
-    assert judge(asked, improved(asked, known, 0, float("inf"))).accepted
+    assert list(improved(asked, known, 0, 0.0)) == []
+    assert judge(asked, last(improved(asked, known, 0, float("inf")), known)).accepted
 
 
 def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +51,6 @@ def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: py
     asked = read_placement(reference("placement/throughput/operator/bert_l-6_inference.json"), Asked(contiguity="no"))
     from solvers.placement.engines import _staged_devices
 
-    stages = _staged_devices(asked)
+    stages = _staged_devices(asked, float("inf"))
     assert stages is not None
-    assert judge(asked, improved(asked, stages, 0, float("inf"))).value < 28.8 < judge(asked, stages).value
+    assert judge(asked, last(improved(asked, stages, 0, float("inf")), stages)).value < 28.8 < judge(asked, stages).value

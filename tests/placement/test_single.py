@@ -60,8 +60,8 @@ def test_no_stages_are_below_what_one_stage_must_do(seed: int) -> None:
     start = staged_start(asked, blocks)
     if start.value == float("inf"):
         return
-    least = least_busiest(asked, blocks, start.value)
-    bound, proof = least_stage(asked, blocks, start, least, Spend())
+    least = least_busiest(asked, blocks, start.value * (1.0 + 1e-9))
+    bound, proof = least_stage(asked, blocks, start, start.value * (1.0 + 1e-9), least, Spend())
     assert least <= bound <= brute_force(asked)
     assert (proof == PROOF) == (bound == least)
 
@@ -74,8 +74,8 @@ def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
         blocks = blocks_of(asked.graph, staged=True)
         start = staged_start(asked, blocks)
         if start.value < float("inf"):
-            least = least_busiest(asked, blocks, start.value)
-            gained += least_stage(asked, blocks, start, least, Spend())[0] > least
+            least = least_busiest(asked, blocks, start.value * (1.0 + 1e-9))
+            gained += least_stage(asked, blocks, start, start.value * (1.0 + 1e-9), least, Spend())[0] > least
     assert gained >= 2
 
 
