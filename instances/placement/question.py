@@ -121,6 +121,9 @@ def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQue
         words = f"{accelerators} accelerators and {cpus} CPU{'s' * (cpus != 1)} are given, 1 to {MOST_DEVICES} devices in all are needed"
         raise InstanceError(source, [Fault(1, 1, "maxFPGAs" if said.file is None else "devices", f"{words} (--devices, --cpus)")])
     graph, notes = said.graph, said.notes
+    if asked.transfer_unit is not None and file is not None and said.graph_text is None:
+        words = "its figures have units, or come from the cost model (leave out --edge-unit, which is for graphs in JSON)"
+        raise InstanceError(source, [Fault(1, 1, "graph", words)])
     if asked.transfer_unit == "s":
         graph, notes = replace(graph, transfer=graph.transfer * 1e3), ()
     return PlacementQuestion(

@@ -95,6 +95,12 @@ def test_a_wrong_question_names_the_place_and_the_remedy(text: str, message: str
     assert message in str(error.value)
 
 
+def test_units_that_are_known_are_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "question.yaml").write_text(INLINE, encoding="utf-8")
+    with pytest.raises(InstanceError, match="its figures have units"):
+        read_placement(tmp_path / "question.yaml", Asked(transfer_unit="s"))
+
+
 def test_a_missing_graph_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "question.yaml").write_text("kind: placement\ngraph: {file: gone.json}\n", encoding="utf-8")
     assert main(["solve", str(tmp_path / "question.yaml")]) == 3
