@@ -319,6 +319,13 @@ def _export(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
+def _report(options: argparse.Namespace) -> int:
+    from solvers.reporting.command import report  # noqa: PLC0415
+
+    report(options)
+    return ANSWERED
+
+
 def _list(options: argparse.Namespace) -> int:
     from instances.registry import UnknownNameError, descriptions, entry_text  # noqa: PLC0415
 
@@ -353,6 +360,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "accuracy": _accuracy,
     "calibrate": _calibrate,
     "export": _export,
+    "report": _report,
     "list": _list,
 }
 
