@@ -42,12 +42,12 @@ def line(points: Sequence[tuple[float, float]], kind: str) -> str:
     return f'<polyline class="{kind}" points="{" ".join(f"{_number(x)},{_number(y)}" for x, y in points)}"/>'
 
 
-def curve(start: tuple[float, float], end: tuple[float, float], kind: str) -> str:
-    """A line that leaves and arrives upright."""
+def curve(start: tuple[float, float], end: tuple[float, float], kind: str, bow: float = 0.0) -> str:
+    """A line that leaves and arrives upright, and swings out to the right by a bow."""
     (x, y), (to, down) = start, end
     middle = (y + down) / 2.0
-    way = f"M{_number(x)} {_number(y)}C{_number(x)} {_number(middle)} {_number(to)} {_number(middle)} {_number(to)} {_number(down)}"
-    return f'<path class="{kind}" d="{way}"/>'
+    bends = f"{_number(x + bow)} {_number(middle)} {_number(to + bow)} {_number(middle)}"
+    return f'<path class="{kind}" d="M{_number(x)} {_number(y)}C{bends} {_number(to)} {_number(down)}"/>'
 
 
 def dot(x: float, y: float, radius: float, kind: str) -> str:

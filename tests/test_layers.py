@@ -39,8 +39,11 @@ ALSO = {
     "solvers/several/command.py": {"reports.several"},
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
-    "solvers/reporting/command.py": {"reports.pages.design"},
+    "solvers/reporting/command.py": {"reports.pages.design", "reports.pages.placement"},
     "reports/pages/design.py": {"solvers.reporting.facts", "solvers.result"},
+    "reports/pages/placement.py": {
+        *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),
+    },
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

@@ -5,7 +5,21 @@ from typing import Any
 
 from reports.charts import Part, Row, Steps, Titles, Units, bars, columns, stacked, steps
 from reports.near import option_word
-from reports.pages.shell import Page, figure, folded, named, page, paragraph, parts_table, said, section, table, tiles
+from reports.pages.shell import (
+    Page,
+    figure,
+    folded,
+    heading,
+    listing,
+    named,
+    page,
+    paragraph,
+    parts_table,
+    proof_box,
+    section,
+    table,
+    tiles,
+)
 from reports.text import amount, chip_words, count_of, design_words, hardware_words, proof_words, seconds_of, shown, time_of
 from solvers.reporting.facts import Amounts, Asked, Facts
 from solvers.result import Conflict, Result, Rival
@@ -22,20 +36,9 @@ def design_page(result: Result, asked: Asked, facts: Facts | None, data: object)
     sections = (
         *(*head, _tiles(result, evaluation), question_section(result.instance, asked), _design(result.design, evaluation)),
         *(_time(evaluation), _chip(facts), _memory(facts, evaluation), _limits(evaluation["limits"])),
-        *(_rivals(result), _search(result), _near(result), _assumptions(facts, evaluation), _proof(result)),
+        *(_rivals(result), _search(result), _near(result), _assumptions(facts), _proof(result)),
     )
     return page(Page(result.instance["name"], sections, data))
-
-
-def heading(name: str, sentence: str) -> str:
-    """The title with the question below it."""
-    return f'<h1>{said(name)}</h1>\n<p class="lead">{said(sentence)}</p>'
-
-
-def proof_box(label: str, text: str, proved: bool) -> str:
-    """What is proved, where nobody can miss it."""
-    mood, box = ("good", "proof") if proved else ("warn", "proof open")
-    return f'<div class="{box}"><p><span class="badge {mood}">{said(label)}</span></p>\n<p>{said(text)}</p></div>'
 
 
 def question_section(instance: dict[str, Any], asked: Asked) -> str:
@@ -263,11 +266,9 @@ def _distance(least: float, value: float) -> str:
     return "best" if least <= value else f"+{least / value - 1.0:.2%}" if value else "-"
 
 
-def _assumptions(facts: Facts, evaluation: dict[str, Any]) -> str:
-    del evaluation
+def _assumptions(facts: Facts) -> str:
     rows = [(name.replace("_", " "), f"{value:.6g}") for name, value in facts.constants]
-    items = "".join(f"<li>{said(sentence)}</li>" for sentence in facts.assumed)
-    return section("Assumptions", f"<ul>{items}</ul>", table(("constant of the model", "value"), rows, numbers=(1,)))
+    return section("Assumptions", listing(facts.assumed), table(("constant of the model", "value"), rows, numbers=(1,)))
 
 
 def _proof(result: Result) -> str:

@@ -66,9 +66,30 @@ def section(title: str, *parts: str) -> str:
     return "\n".join([f"<section>\n<h2>{said(title)}</h2>", *inside, "</section>"]) if inside else ""
 
 
+def heading(name: str, sentence: str) -> str:
+    """The title with the question below it."""
+    return f'<h1>{said(name)}</h1>\n<p class="lead">{said(sentence)}</p>'
+
+
+def proof_box(label: str, text: str, proved: bool) -> str:
+    """What is proved, where nobody can miss it."""
+    mood, box = ("good", "proof") if proved else ("warn", "proof open")
+    return f'<div class="{box}"><p><span class="badge {mood}">{said(label)}</span></p>\n<p>{said(text)}</p></div>'
+
+
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph of plain words."""
     return f"<p{_class(kind)}>{said(text)}</p>"
+
+
+def listing(items: Sequence[str]) -> str:
+    """A list of sentences; nothing where there are none."""
+    return f"<ul>{''.join(f'<li>{said(item)}</li>' for item in items)}</ul>" if items else ""
+
+
+def swatch_row(labels: Sequence[str]) -> str:
+    """Letters and colours of a picture with what they stand for."""
+    return f"<p>{' &#160; '.join(f'{swatch(place)} {said(label)}' for place, label in enumerate(labels))}</p>"
 
 
 def figure(picture: str, caption: str = "") -> str:

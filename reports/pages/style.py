@@ -55,7 +55,8 @@ footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:v
 .mark{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 3;fill:none}
 .pointer{fill:none;stroke-width:1.2}.step{fill:none;stroke-width:2.2}.dashed{stroke-dasharray:7 4}
 .arc{fill:none;stroke:var(--soft);stroke-width:1;stroke-opacity:.55}
-@media print{body{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+.moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
+@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
 h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from instances.placement.question import placement_again
 from instances.reading import read_question
 from reports.pages.design import design_page
+from reports.pages.placement import placement_page
 from solvers.certify import VerificationError
 from solvers.check import false_rivals, faults_but_proof
 from solvers.console import check_target, spare_question
 from solvers.files import kind_of, read_as, read_result, write_whole
+from solvers.placement.answer import from_json
+from solvers.placement.check import check as check_placement
 from solvers.reporting.facts import Asked, asked_of, facts_of
+from solvers.reporting.placement import placed
 from solvers.result import Result
 
 
@@ -71,5 +76,11 @@ def _near_faults(result: Result, asked: Asked) -> list[str]:
     return [f"space.near: {one.name} has other options in the question" for one in wrong]
 
 
-PAGES: dict[str | None, Callable[[Path], str]] = {None: _design}
+def _placement(path: Path) -> str:
+    result, data = read_as(path, from_json), read_as(path, _plain)
+    hold(path, list(check_placement(result).refused))
+    return placement_page(result, placed(placement_again(result.instance), result), data)
+
+
+PAGES: dict[str | None, Callable[[Path], str]] = {None: _design, "placement": _placement}
 """By the kind that a result says it is; those about chips and plans say nothing."""
