@@ -10,7 +10,7 @@ from reports.svg import box, dot, fitted, hue, letter, line, picture, spread, wi
 
 WIDTH: Final = 720.0
 _ROW: Final = 34.0
-_LABEL: Final = 150.0
+LABEL: Final = 150.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
 def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
     """Bars from zero with words at their ends, and a line at the limit."""
     end = max(width_of(f"{row.shown}   {row.note}") for row in rows) + 8.0
-    label = min(max(width_of(row.label) for row in rows) + 12.0, _LABEL)
+    label = min(max(width_of(row.label) for row in rows) + 12.0, LABEL)
     most = max(limit, *(row.value for row in rows))
     room, top = WIDTH - label - end - 8.0, 16.0 if mark else 2.0
     scale = room / most if most > 0.0 else 0.0
@@ -81,11 +81,11 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
         body += [words(WIDTH, y + 20.0, row.note, "t b", "end")] if row.note else []
     bottom = top + len(rows) * _ROW
     body.append(line([(label + limit * scale, top), (label + limit * scale, bottom)], "mark"))
-    body += [words(*_kept(label + limit * scale, mark), mark, "m", "middle")] if mark else []
+    body += [words(*kept_inside(label + limit * scale, mark), mark, "m", "middle")] if mark else []
     return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 2.0), body)
 
 
-def _kept(x: float, text: str) -> tuple[float, float]:
+def kept_inside(x: float, text: str) -> tuple[float, float]:
     """Where a centred word stands above a line without leaving the picture."""
     half = width_of(text) / 2.0
     return min(max(x, half), WIDTH - half), 11.0
@@ -233,56 +233,42 @@ def _plane_ticks(plane: _Plane) -> Iterator[str]:
         yield words(plane.across(tick), _TOP + _PLOT + 18.0, f"{tick:g}", "m n", "middle")
 
 
-# --- timelines -----------------------------------------------------------------------------------------------------------------------
+# --- points --------------------------------------------------------------------------------------------------------------------------
 
-_TRACK: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """From when to when something is done, and what: its letter and colour. Several lanes of a track lie above each other."""
-
-    start: float
-    end: float
-    place: int
-    lane: int = 0
-    lanes: int = 1
+_TALL: Final = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
-    """What one device or stage does, with words at its end."""
-
-    label: str
-    segments: tuple[Segment, ...]
-    shown: str
-
-
-def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "") -> str:
-    """Tracks below each other on one axis of time, with a line at its end."""
-    label = min(max(width_of(track.label) for track in tracks) + 12.0, _LABEL)
-    room = WIDTH - label - max(width_of(track.shown) for track in tracks) - 18.0
-    scale, top = (room / until if until > 0.0 else 0.0), 18.0
-    bottom = top + len(tracks) * _TRACK
-    body = list[str]()
-    for tick in round_steps(0.0, until, 6):
-        body.append(line([(label + tick * scale, top), (label + tick * scale, bottom)], "grid"))
-        body.append(words(label + tick * scale, bottom + 15.0, f"{tick:g}", "m n", "middle"))
-    body.append(words(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
-    for number, track in enumerate(tracks):
-        y = top + number * _TRACK
-        body.append(words(0.0, y + 19.0, fitted(track.label, label - 8.0)))
-        for one in track.segments:
-            body += _segment(one, label, y + 4.0, scale)
-        body.append(words(label + room + 12.0, y + 19.0, track.shown, "t n"))
-    body.append(line([(label + until * scale, top), (label + until * scale, bottom)], "mark"))
-    body += [words(*_kept(label + until * scale, mark), mark, "m", "middle")] if mark else []
-    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 38.0), body)
+def points(titles: Titles, pairs: Sequence[tuple[float, float]], axes: tuple[str, str]) -> str:
+    """Points of a front, numbered from 1 where there is room, and the corner lines beyond which designs are worse than one of them."""
+    right, top = [_ends([pair[side] for pair in pairs]) for side in (0, 1)]
+    room = WIDTH - _LEFT - 24.0
+    places = [(_LEFT + room * (x - right[0]) / (right[1] - right[0]), _TOP + _TALL * (top[1] - y) / (top[1] - top[0])) for x, y in pairs]
+    body = [words(0.0, 11.0, axes[1], "m"), words(_LEFT + room / 2.0, _TOP + _TALL + 36.0, axes[0], "m", "middle")]
+    for tick in round_steps(*top, 5):
+        y = _TOP + _TALL * (top[1] - tick) / (top[1] - top[0])
+        body += [line([(_LEFT, y), (_LEFT + room, y)], "grid"), words(_LEFT - 8.0, y + 4.0, f"{tick:.6g}", "m n", "end")]
+    for tick in round_steps(*right, 6):
+        x = _LEFT + room * (tick - right[0]) / (right[1] - right[0])
+        body += [line([(x, _TOP), (x, _TOP + _TALL)], "grid"), words(x, _TOP + _TALL + 18.0, f"{tick:.6g}", "m n", "middle")]
+    corners = [places[0]]
+    for (_, before), (x, y) in pairwise(places):
+        corners += [(x, before), (x, y)]
+    body.append(line(corners, "step k0-line dashed"))
+    return picture(titles.name, titles.title, titles.description, (WIDTH, _TOP + _TALL + 42.0), [*body, *_numbered(places)])
 
 
-def _segment(one: Segment, left: float, top: float, scale: float) -> Iterator[str]:
-    width, height = (one.end - one.start) * scale, 22.0 / one.lanes
-    y = top + one.lane * height
-    yield box(left + one.start * scale, y, width, height, f"{hue(one.place)} cut")
-    if width >= width_of(letter(one.place)) + 6.0 and height > 12.0:
-        yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + 4.0, letter(one.place), "on", "middle")
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    margin = (max(values) - min(values)) * 0.06 or abs(max(values)) * 0.05 or 1.0
+    return min(values) - margin, max(values) + margin
+
+
+def _numbered(places: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Marks with numbers, small ones without where they would lie on the last one with a number."""
+    last: tuple[float, float] | None = None
+    for number, (x, y) in enumerate(places, 1):
+        if last and abs(x - last[0]) < 20.0 and abs(y - last[1]) < 20.0:
+            yield dot(x, y, 4.0, "k0 cut")
+            continue
+        yield dot(x, y, 10.0, "k0 cut")
+        yield words(x, y + 4.0, str(number), "on", "middle")
+        last = (x, y)

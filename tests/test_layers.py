@@ -39,7 +39,12 @@ ALSO = {
     "solvers/several/command.py": {"reports.several"},
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
-    "solvers/reporting/command.py": {"reports.pages.design", "reports.pages.placement"},
+    "solvers/reporting/command.py": {
+        *("reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
+    },
+    "reports/pages/evaluated.py": {"solvers.reporting.facts"},
+    "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},
+    "reports/pages/front.py": {"solvers.pareto", "solvers.reporting.facts"},
     "reports/pages/design.py": {"solvers.reporting.facts", "solvers.result"},
     "reports/pages/placement.py": {
         *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from reports.charts import Part, Row, Steps, Titles, Units, bars, columns, stacked, steps
+from reports.charts import Row, Titles, bars
 from reports.near import option_word
+from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from reports.pages.search import Search, search_section
 from reports.pages.shell import (
     Page,
     figure,
@@ -14,17 +16,14 @@ from reports.pages.shell import (
     named,
     page,
     paragraph,
-    parts_table,
     proof_box,
     section,
     table,
     tiles,
 )
-from reports.text import amount, chip_words, count_of, design_words, hardware_words, proof_words, seconds_of, shown, time_of
-from solvers.reporting.facts import Amounts, Asked, Facts
+from reports.text import amount, count_of, design_words, proof_words, seconds_of, shown, time_of
+from solvers.reporting.facts import Asked, Facts
 from solvers.result import Conflict, Result, Rival
-
-_BINDING = 0.95
 
 
 def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> str:
@@ -34,9 +33,9 @@ def design_page(result: Result, asked: Asked, facts: Facts | None, data: object)
     if evaluation is None or result.design is None or facts is None:
         return page(Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data))
     sections = (
-        *(*head, _tiles(result, evaluation), question_section(result.instance, asked), _design(result.design, evaluation)),
-        *(_time(evaluation), _chip(facts), _memory(facts, evaluation), _limits(evaluation["limits"])),
-        *(_rivals(result), _search(result), _near(result), _assumptions(facts), _proof(result)),
+        *(*head, _tiles(result, evaluation), question_section(result.instance, asked), design_section(result.design, evaluation)),
+        *(time_section(evaluation), chip_section(facts), memory_section(facts, evaluation), limits_section(evaluation["limits"])),
+        *(_rivals(result), _search(result), _near(result), assumptions_section(facts), _proof(result)),
     )
     return page(Page(result.instance["name"], sections, data))
 
@@ -113,97 +112,6 @@ def _least(conflict: Conflict) -> str:
     return "-" if conflict.least_share is None else f"{conflict.least_share:.4g} times what there is"
 
 
-# --- the design ----------------------------------------------------------------------------------------------------------------------
-
-
-def _design(design: dict[str, Any], evaluation: dict[str, Any]) -> str:
-    name, *chosen = hardware_words(design)
-    rows = [("hardware", " · ".join([name, *chosen])), ("plan", design["words"]), ("a device offers", chip_words(evaluation))]
-    ends = [named(end) for end in design["at_end_of_range"]]
-    rows += [("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else []
-    return section("The design", table(("", ""), rows))
-
-
-def _time(evaluation: dict[str, Any]) -> str:
-    parts = _parts(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]), "time")
-    low, high = evaluation["likely"]
-    likely = f"By the optimistic and the pessimistic constants a step takes {time_of(low)} to {time_of(high)}." if low < high else ""
-    total = time_of(evaluation["step_time"])
-    titles = Titles("time", "Where the step goes", f"A bar of {total}, cut into {_listed(parts)}.")
-    whole = figure(stacked(titles, parts), f"A step of {total} on the fullest stage. {likely}".strip())
-    return section("Where the step goes", whole, parts_table(("use", "time"), parts))
-
-
-def _parts(items: Any, dimension: str) -> list[Part]:  # noqa: ANN401 - pairs of a name and an amount, from a mapping or a tuple
-    """What is there at all, the most first."""
-    found = [Part(name, value, shown(value, dimension), place) for place, (name, value) in enumerate(items) if value > 0.0]
-    return sorted(found, key=lambda part: -part.value)
-
-
-def _listed(parts: Sequence[Part]) -> str:
-    return ", ".join(f"{part.label} {part.shown}" for part in parts)
-
-
-def _chip(facts: Facts) -> str:
-    if not facts.areas:
-        return ""
-    return section("The chip", *_split("Die area", "area", "area", facts.areas), *_split("Power", "power", "power", facts.powers))
-
-
-def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:
-    parts = _parts(amounts, dimension)
-    total = shown(sum(part.value for part in parts), dimension)
-    titles = Titles(name, f"{title} by part", f"A bar of {total}, cut into {_listed(parts)}.")
-    return f"<h3>{title}</h3>", figure(stacked(titles, parts), f"{total} of one device"), parts_table(("part", name), parts)
-
-
-# --- memory --------------------------------------------------------------------------------------------------------------------------
-
-
-def _memory(facts: Facts, evaluation: dict[str, Any]) -> str:
-    """The bytes of every stage of a pipeline; of a single stage, as the fullest device has them."""
-    if len(facts.stages) > 1:
-        return _stages(facts)
-    parts = _parts(evaluation["memory"].items(), "bytes")
-    used, capacity = (shown(size, "bytes") for size in (sum(part.value for part in parts), facts.capacity))
-    titles = Titles("memory", "Memory of a device", f"A bar of {capacity}, filled with {_listed(parts)}.")
-    picture = figure(stacked(titles, parts, facts.capacity), f"{used} of {capacity} of a device")
-    return section("Memory", picture, parts_table(("use", "memory"), parts))
-
-
-def _stages(facts: Facts) -> str:
-    totals, stages = [sum(size for _, size in stage) for stage in facts.stages], [dict(stage) for stage in facts.stages]
-    fullest = totals.index(max(totals))
-    values = [(use, [stage[use] for stage in stages]) for use in stages[0] if any(stage[use] > 0.0 for stage in stages)]
-    least, most, capacity = (shown(size, "bytes") for size in (min(totals), max(totals), facts.capacity))
-    titles = Titles("memory", "Memory of each stage", f"{len(totals)} columns of {least} to {most}; a device has {capacity}.")
-    unit, one = ("GiB", 2.0**30) if facts.capacity >= 2.0**30 else ("MiB", 2.0**20)
-    axis = Units(unit, one, f"capacity {capacity}", "pipeline stage, the first one left")
-    picture = columns(titles, [str(place + 1) for place in range(len(totals))], values, facts.capacity, axis)
-    parts = [Part(use, sizes[fullest], shown(sizes[fullest], "bytes"), place) for place, (use, sizes) in enumerate(values)]
-    caption = f"The fullest stage is number {fullest + 1}: {most} of {capacity} on each of its devices."
-    return section("Memory", figure(picture, caption), parts_table((f"stage {fullest + 1}", "memory"), parts))
-
-
-def _limits(limits: Sequence[dict[str, Any]]) -> str:
-    rows, lines = [], []
-    for limit in limits:
-        share = limit["used"] / limit["available"] if limit["available"] > 0.0 else 1.0
-        used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
-        rows.append(Row(limit["name"], share, f"{share:.1%}", "binds" if share >= _BINDING else ""))
-        lines.append(
-            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= _BINDING else "no")
-        )
-    said_rows = "; ".join(f"{row.label} {row.shown}{' binds' if row.note else ''}" for row in rows)
-    titles = Titles("limits", "How much of each limit is used", f"{said_rows}.")
-    heads = ("limit", "used", "of", "slack", "binds")
-    return section(
-        "Limits",
-        figure(bars(titles, rows, 1.0, "the limit"), f"A limit binds where {_BINDING:.0%} or more of it are used."),
-        table(heads, lines, numbers=(1, 2, 3)),
-    )
-
-
 # --- how good, and how it was found --------------------------------------------------------------------------------------------------
 
 
@@ -231,19 +139,8 @@ def _above(rival: Rival, value: float) -> str:
 
 
 def _search(result: Result) -> str:
-    best = tuple((at, value) for at, value, _ in result.trace if value is not None)
-    bound = tuple((at, value) for at, _, value in result.trace if value is not None)
-    unit = result.instance["unit"]
-    bound += ((result.seconds, result.bound),) if result.bound is not None and (not bound or bound[-1][1] != result.bound) else ()
-    series = [Steps("best design", best)] if best else []
-    series += [Steps("lower bound", bound)] if bound else []
-    if not result.trace or not series:
-        return ""
-    until = max(result.seconds, *(at for at, _, _ in result.trace))
-    gap = "" if result.gap is None else f" and leaves a gap of {result.gap:.2%}"
-    titles = Titles("search", "Best design and bound over time", f"The search ends after {seconds_of(result.seconds)}{gap}.")
-    picture = steps(titles, series, until or 1.0, ("seconds", f"{result.instance['objective'].replace('_', ' ')} in {unit}"))
-    return section("How the search closed in", figure(picture, f"Engine {result.engine}. {titles.description}"))
+    axis = f"{result.instance['objective'].replace('_', ' ')} in {result.instance['unit']}"
+    return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
 
 
 def _near(result: Result) -> str:
@@ -266,7 +163,8 @@ def _distance(least: float, value: float) -> str:
     return "best" if least <= value else f"+{least / value - 1.0:.2%}" if value else "-"
 
 
-def _assumptions(facts: Facts) -> str:
+def assumptions_section(facts: Facts) -> str:
+    """What the figures rest on."""
     rows = [(name.replace("_", " "), f"{value:.6g}") for name, value in facts.constants]
     return section("Assumptions", listing(facts.assumed), table(("constant of the model", "value"), rows, numbers=(1,)))
 

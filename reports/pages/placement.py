@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from instances.units import format_quantity
-from reports.charts import Row, Segment, Steps, Titles, Track, bars, steps, timeline
+from reports.charts import Row, Titles, bars
 from reports.layered import MOST, Graph, drawn
+from reports.pages.search import Search, search_section
 from reports.pages.shell import Page, figure, folded, heading, listing, page, paragraph, proof_box, section, swatch_row, table, tiles
+from reports.timeline import Segment, Track, timeline
 from solvers.placement.answer import PlacementResult
 from solvers.placement.judge import Load, Run
 from solvers.reporting.placement import Placed
@@ -221,17 +223,7 @@ def _rivals(result: PlacementResult) -> str:
 
 
 def _search(result: PlacementResult) -> str:
-    best = tuple((at, value) for at, value, _ in result.trace if value is not None)
-    bound = tuple((at, value) for at, _, value in result.trace if value is not None)
-    series = [Steps(label, points) for label, points in (("best placement", best), ("lower bound", bound)) if points]
-    if not series:
-        return ""
-    until = max(result.seconds, *(at for at, _, _ in result.trace))
-    words = f"The search ends after {result.seconds:.3g} s{'' if result.gap is None else f' with a gap of {result.gap:.2%}'}."
-    return section(
-        "How the search closed in",
-        figure(steps(Titles("search", "Best placement and bound over time", words), series, until or 1.0, ("seconds", "ms")), words),
-    )
+    return search_section(Search("best placement", "ms", result.engine, result.trace, result.seconds, result.bound, result.gap))
 
 
 def _notes(result: PlacementResult) -> str:

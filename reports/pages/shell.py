@@ -12,6 +12,7 @@ from reports.pages.style import style
 from reports.svg import HUES, letter
 
 _TIE: Final = "\N{NO-BREAK SPACE}"
+_HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
 LARGEST: Final = 300_000
 """Characters of a result that are embedded; a longer one is named by its digest."""
 
@@ -56,8 +57,8 @@ def named(name: str) -> str:
 
 
 def said(text: str) -> str:
-    """Words of a result as HTML, with squares as people write them."""
-    return escape(text.replace(" mm^2", f"{_TIE}mm²").replace("m^2", "m²"))
+    """Words of a result as HTML, with squares as people write them, and names and amounts that no line breaks."""
+    return escape(text.replace(" mm^2", f"{_TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
 
 
 def section(title: str, *parts: str) -> str:

@@ -3,22 +3,30 @@
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from instances.instance import Portfolio
 from instances.placement.question import placement_again
-from instances.reading import read_question
+from instances.reading import asked_in, read_question
 from reports.pages.design import design_page
+from reports.pages.front import front_page
 from reports.pages.placement import placement_page
+from reports.pages.several import several_page
 from solvers.certify import VerificationError
 from solvers.check import false_rivals, faults_but_proof
 from solvers.console import check_target, spare_question
 from solvers.files import kind_of, read_as, read_result, write_whole
+from solvers.fronts import front_faults, points_in
+from solvers.pareto import FIGURES, Front, Point
 from solvers.placement.answer import from_json
 from solvers.placement.check import check as check_placement
 from solvers.reporting.facts import Asked, asked_of, facts_of
 from solvers.reporting.placement import placed
 from solvers.result import Result
+from solvers.several.check import faults_but_proof as several_faults
+from solvers.several.result import JointResult
 
 
 def report(options: Namespace) -> None:
@@ -47,12 +55,21 @@ def _stranger(kind: object) -> str:
 def _design(path: Path) -> str:
     result, data = read_result(path), read_as(path, _plain)
     if not isinstance(result, Result):
-        return read_as(path, lambda _: _stranger("several workloads"))
+        return _several(path, result, data)
     instance = read_question(result.instance)
     asked = asked_of(instance)
     hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
     facts = None if result.design is None else facts_of(instance, result.design)
     return design_page(result, asked, facts, data)
+
+
+def _several(path: Path, result: JointResult, data: object) -> str:
+    portfolio = asked_in(result.instance)
+    if not isinstance(portfolio, Portfolio):
+        raise VerificationError(f"{path}: the question has one workload and the answer several")
+    hold(path, several_faults(result, portfolio))
+    facts = tuple(facts_of(part, share.design) for part, share in zip(portfolio.parts, result.shares, strict=False))
+    return several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data)
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -82,5 +99,28 @@ def _placement(path: Path) -> str:
     return placement_page(result, placed(placement_again(result.instance), result), data)
 
 
-PAGES: dict[str | None, Callable[[Path], str]] = {None: _design, "placement": _placement}
+def _front(path: Path) -> str:
+    (figures, said), data = read_as(path, points_in), read_as(path, _plain)
+    faults = front_faults(figures, said) if set(figures) <= set(FIGURES) else [f"there is no front of {' and '.join(figures)}"]
+    questions = [read_question(result.instance) for _, result in said]
+    for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
+        found = faults_but_proof(result, instance) or false_rivals(result, instance)
+        faults += [f"points[{place}]: {fault}" for fault in found]
+    if not said:
+        faults.append("there is no point in this front")
+    hold(path, faults)
+    points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
+    front = Front(points, str(data.get("stopped")), data.get("proved") is True and all(result.proved for _, result in said))
+    shared = _shared([result for _, result in said])
+    return front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
+
+
+def _shared(results: list[Result]) -> dict[str, Any]:
+    """The question of all points: settings that limit single points come last in theirs."""
+    columns = zip(*(result.instance["settings"] for result in results), strict=False)
+    shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
+    return {**results[0].instance, "settings": shared}
+
+
+PAGES: dict[str | None, Callable[[Path], str]] = {None: _design, "placement": _placement, "front": _front}
 """By the kind that a result says it is; those about chips and plans say nothing."""
