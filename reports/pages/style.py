@@ -37,7 +37,7 @@ svg{display:block;width:100%;min-width:600px;height:auto;font-family:inherit;fon
 table{border-collapse:collapse;width:100%;font-size:15px}
 caption{text-align:left;font-size:14px;padding-bottom:4px}
 th,td{text-align:left;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);vertical-align:top}
-.parts{max-width:520px}
+tbody th:nth-last-child(2){width:1%}.parts{max-width:520px}
 th{font-weight:600}thead th{color:var(--soft);font-size:14px}
 @media(min-width:640px){tbody th{white-space:nowrap}}
 .n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}

@@ -8,22 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from instances.instance import Portfolio
+from instances.pipeline.chain import chain_again
+from instances.pipeline.question import pipeline_again
 from instances.placement.question import placement_again
 from instances.reading import asked_in, read_question
 from reports.pages.design import design_page
 from reports.pages.front import front_page
 from reports.pages.placement import placement_page
 from reports.pages.several import several_page
+from reports.pages.stages import stages_page
 from solvers.certify import VerificationError
+from solvers.chain.answer import from_json as chain_from_json
+from solvers.chain.check import check as check_chain
 from solvers.check import false_rivals, faults_but_proof
 from solvers.console import check_target, spare_question
 from solvers.files import kind_of, read_as, read_result, write_whole
 from solvers.fronts import front_faults, points_in
 from solvers.pareto import FIGURES, Front, Point
+from solvers.pipeline.answer import from_json as pipeline_from_json
+from solvers.pipeline.check import check as check_pipeline
 from solvers.placement.answer import from_json
 from solvers.placement.check import check as check_placement
 from solvers.reporting.facts import Asked, asked_of, facts_of
 from solvers.reporting.placement import placed
+from solvers.reporting.stages import staged_chain, staged_pipeline
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
@@ -122,5 +130,23 @@ def _shared(results: list[Result]) -> dict[str, Any]:
     return {**results[0].instance, "settings": shared}
 
 
-PAGES: dict[str | None, Callable[[Path], str]] = {None: _design, "placement": _placement, "front": _front}
+def _pipeline(path: Path) -> str:
+    result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
+    hold(path, list(check_pipeline(result).refused))
+    return stages_page(result, staged_pipeline(pipeline_again(result.instance), result), data)
+
+
+def _chain(path: Path) -> str:
+    result, data = read_as(path, chain_from_json), read_as(path, _plain)
+    hold(path, list(check_chain(result).refused))
+    return stages_page(result, staged_chain(chain_again(result.instance), result), data)
+
+
+PAGES: dict[str | None, Callable[[Path], str]] = {
+    None: _design,
+    "placement": _placement,
+    "front": _front,
+    "pipeline": _pipeline,
+    "chain": _chain,
+}
 """By the kind that a result says it is; those about chips and plans say nothing."""
