@@ -106,6 +106,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     side = max((width_of(label) for label, _ in parts), default=0.0) + 40.0
     room, scale = WIDTH - _AXIS - side, _HEIGHT / most
     step = min(room / len(names), 90.0)
+    room = step * len(names)
     floor_of, ends = [_TOP + _HEIGHT] * len(names), list[float]()
     body = list(_upward(most, scale, room, units))
     for kind, (_, values) in enumerate(parts):
@@ -118,7 +119,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     body += _below(names, step)
     y = _TOP + _HEIGHT - limit * scale
     body.append(line([(_AXIS, y), (_AXIS + room, y)], "mark"))
-    body.append(words(_AXIS + room, y - 5.0, units.limit, "t b", "end"))
+    body.append(words(_AXIS + 4.0, y - 5.0, units.limit, "t b"))
     return picture(titles.name, titles.title, titles.description, (WIDTH, _TOP + _HEIGHT + 42.0), body)
 
 

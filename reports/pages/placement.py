@@ -67,8 +67,9 @@ def _tiles(result: PlacementResult, value: float) -> str:
 
 def _loads(result: PlacementResult, facts: Placed, value: float) -> str:
     """How busy every device is, stacked where transfers take its time, and in two lanes where they run behind the work."""
-    loads = sorted(result.loads, key=lambda load: -load.total)[:_SHOWN]
-    shown = [load for load in result.loads if load in loads][:_SHOWN]
+    busy = [load for load in result.loads if load.nodes]
+    loads = sorted(busy, key=lambda load: -load.total)[:_SHOWN]
+    shown = [load for load in busy if load in loads][:_SHOWN]
     lanes = 2 if facts.overlapped else 1
     tracks = [Track(load.device, _segments(load, lanes), f"{load.total:.5g} ms") for load in shown]
     busiest = loads[0]
@@ -76,7 +77,9 @@ def _loads(result: PlacementResult, facts: Placed, value: float) -> str:
         "loads", "How busy every device is", f"The busiest of {len(result.loads)} devices is {busiest.device} with {value:.5g} ms."
     )
     picture = timeline(titles, tracks, value, "ms for a sample", "the pace")
-    left_out = f" {len(result.loads) - len(shown):,} devices that are less busy are left out." if len(shown) < len(result.loads) else ""
+    idle, less = len(result.loads) - len(busy), len(busy) - len(shown)
+    left_out = f" Idle: {idle:,}." if idle else ""
+    left_out += f" Less busy and left out: {less:,}." if less else ""
     caption = f"The busiest device sets the pace; transfers {'run behind the work' if lanes == 2 else 'take a device its time'}.{left_out}"
     return section("How busy every device is", swatch_row(_WORK), figure(picture, caption), _load_table(shown, value, facts.memory))
 

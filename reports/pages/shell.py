@@ -15,6 +15,7 @@ _TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
 LARGEST: Final = 300_000
 """Characters of a result that are embedded; a longer one is named by its digest."""
+_LONGEST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,9 @@ def swatch(place: int) -> str:
 
 
 def folded(title: str, text: str) -> str:
-    """Long text that is shown when it is asked for."""
-    return f"<details>\n<summary>{said(title)}</summary>\n<pre>{escape(text)}</pre>\n</details>"
+    """Long text that is shown when it is asked for, its beginning where it is very long."""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n... {len(text) - _LONGEST:,} more characters"
+    return f"<details>\n<summary>{said(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, numbers: Sequence[int], kind_of_table: str = "table") -> str:
@@ -156,11 +158,12 @@ def _class(kind: str) -> str:
 def _embedded(result: object) -> str:
     """The result for re-use: its text as JSON, which `crossopt check` takes back."""
     text = json.dumps(result, separators=(",", ":"), allow_nan=False)
-    if len(text) > LARGEST:
+    inside = escape(text, quote=False)
+    if len(inside) > LARGEST:
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
         return f'<footer id="result-left-out">{said(words)}</footer>'
     return (
         "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
-        f'<pre id="result">{escape(text, quote=False)}</pre>\n</details>'
+        f'<pre id="result">{inside}</pre>\n</details>'
     )

@@ -36,6 +36,9 @@ from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
 
+_MOST = 10**300
+"""Designs of a question are fewer."""
+
 
 def report(options: Namespace) -> None:
     """Write the page, or print it; a result that does not hold, as far as that is seen without its proof, is refused."""
@@ -57,7 +60,7 @@ def page_of(path: Path) -> str:
 
 
 def _stranger(kind: object) -> str:
-    raise ValueError(f"a result of the kind {kind!r} has no page (one about a chip and a plan has)")
+    raise ValueError(f"a result of the kind {kind!r} has no page (those about designs, fronts, placements, profiles and chains have one)")
 
 
 def _design(path: Path) -> str:
@@ -92,13 +95,18 @@ def hold(path: Path, faults: list[str]) -> None:
 
 
 def _near_faults(result: Result, asked: Asked) -> list[str]:
-    """Choices that are told to occur near the optimum, and are none of the question."""
-    options = dict(asked.open)
-    near = result.space.near if result.space else ()
-    wrong = [
-        one for one in near if len(one.options) != len(one.least) or any(option not in options.get(one.name, ()) for option in one.options)
-    ]
-    return [f"space.near: {one.name} has other options in the question" for one in wrong]
+    """Counts of designs that cannot be, and choices that are told to occur near the optimum and are none of the question."""
+    space, options = result.space, dict(asked.open)
+    if space is None:
+        return []
+    counts = (space.feasible, space.ties, space.within_1_percent, space.within_5_percent)
+    faults = [] if all(0 <= count <= space.designs < _MOST for count in counts) else ["space: such numbers of designs cannot be"]
+    strange = [one for one in space.near if len(one.options) != len(one.least) or not _among(one.options, options.get(one.name, ()))]
+    return [*faults, *(f"space.near: {one.name} has other options in the question" for one in strange)]
+
+
+def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
+    return all(option in options for option in told)
 
 
 def _placement(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Pages about placements: loads, schedule, the graph, and nothing that the judge would not say."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -58,6 +59,23 @@ def test_every_operator_is_drawn_with_its_device(tmp_path: Path) -> None:
     assert drawn == sorted(short[name] for name in data["placement"].values())
 
 
+def test_the_name_of_a_file_cannot_act(tmp_path: Path) -> None:
+    path = tmp_path / "<img src=x onerror=y> & more.json"
+    small(tmp_path).rename(path)
+    page = page_of(solved(tmp_path, path))
+    assert "img" not in looked_at(page).tags
+    assert "<h1>&lt;img" in page
+
+
+def test_a_result_that_is_too_large_is_named_by_its_digest(tmp_path: Path) -> None:
+    result = solved(tmp_path, small(tmp_path, name="x" * 400_000))
+    page = page_of(result)
+    looked_at(page)
+    assert len(page.encode("utf-8")) < LARGEST
+    text = json.dumps(json.loads(result.read_text(encoding="utf-8")), separators=(",", ":"))
+    assert hashlib.sha256(text.encode("utf-8")).hexdigest() in page
+
+
 def test_a_question_without_a_placement_says_why(tmp_path: Path) -> None:
     page = page_of(solved(tmp_path, small(tmp_path), "--memory", "1B", "--cpus", "0"))
     looked_at(page)
@@ -65,7 +83,8 @@ def test_a_question_without_a_placement_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "new"), [(("value",), 1.0), (("loads", 0, "compute"), 0.5), (("placement",), {}), (("instance", "name"), "x")]
+    ("path", "new"),
+    [(("value",), 1.0), (("loads", 0, "compute"), 0.5), (("placement",), {}), (("placement", "1"), []), (("instance", "name"), "x")],
 )
 def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(solved(tmp_path, small(tmp_path)).read_text(encoding="utf-8"))

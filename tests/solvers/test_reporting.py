@@ -200,6 +200,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
         ("instance", "name"),
         ("rivals", 0, "value"),
         ("space", "near", 0, "name"),
+        ("space", "within_1_percent"),
         ("space", "near", 0, "options"),
     ],
     ids=str,
@@ -210,7 +211,15 @@ def test_edited_figures_are_not_drawn(path: tuple[Any, ...], tmp_path: Path, cap
     for key in path[:-1]:
         place = place[key]
     old = place[path[-1]]
-    place[path[-1]] = ["<b>", {}, None, []] if isinstance(old, list) else "gone" if isinstance(old, str) else old * 2
+    place[path[-1]] = (
+        ["<b>", {}, None, []]
+        if isinstance(old, list)
+        else "gone"
+        if isinstance(old, str)
+        else 10**400
+        if path[-1] == "within_1_percent"
+        else old * 2
+    )
     assert main(["report", str(written(tmp_path, data)), "--out", str(tmp_path / "page.html")]) == 30
     assert "verification failed" in capsys.readouterr().err
     assert not (tmp_path / "page.html").exists()

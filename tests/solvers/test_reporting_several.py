@@ -116,6 +116,14 @@ def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> N
     assert (not data["shares"]) == ("proved: no design" in page)
 
 
+def test_names_of_workloads_cannot_act(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script> & a name that is so long that no picture has room for all of it, whatever its width may be"
+    page = page_of(solved(tmp_path, TWO.replace("weight: 3}", f"weight: 3, name: '{name}'}}")))
+    assert "script" not in looked_at(page).tags
+    assert "&lt;script&gt;" in page
+    assert faults_in_a_browser(page, tmp_path, 500) == []
+
+
 @pytest.mark.parametrize("place", [("value",), ("shares", 0, "evaluation", "step_time"), ("shares", 1, "weight")], ids=str)
 def test_an_edited_answer_about_several_workloads_is_not_drawn(
     place: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
