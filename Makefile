@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table schema clean
+.PHONY: demo test lint bench accuracy-table gallery schema clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -25,6 +25,10 @@ bench: $(INSTALLED)
 
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
 	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md
+
+gallery: $(INSTALLED) # the report that a test draws again, byte for byte
+	$(BIN)/crossopt solve instances/quickstart.yaml --out reports/gallery/quickstart.json
+	$(BIN)/crossopt report reports/gallery/quickstart.json --out reports/gallery/quickstart.html
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

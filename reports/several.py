@@ -42,9 +42,9 @@ def _size(result: JointResult) -> str:
 
 def _value_lines(result: JointResult) -> list[str]:
     combine, objective = (result.instance[key].replace("_", " ") for key in ("combine", "objective"))
-    bound = "no bound" if result.bound is None else f"bound {_figure(result.bound, result)}"
+    bound = "no bound" if result.bound is None else f"bound {figure_of(result.bound, result)}"
     gap = "" if result.gap is None else f", gap {result.gap:.2%}"
-    return wrapped(f"  {combine:<{_LABEL}}", f"{_figure(result.value, result)}, of {objective}      {bound}{gap}")
+    return wrapped(f"  {combine:<{_LABEL}}", f"{figure_of(result.value, result)}, of {objective}      {bound}{gap}")
 
 
 def _share_lines(share: Share, result: JointResult) -> list[str]:
@@ -63,25 +63,33 @@ def _limit_lines(shares: tuple[Share, ...]) -> list[str]:
     """The limits of the chip once, those of a plan for each workload."""
     lines = []
     for share in shares:
-        own = [limit for limit in share.evaluation["limits"] if limit["name"] in _OF_PLANS]
+        own = [limit for limit in share.evaluation["limits"] if limit["name"] in OF_PLANS]
         lines += [f"    {share.name}", *(f"  {limit_line(limit)}" for limit in own)]
-    return [*lines, *(limit_line(limit) for limit in shares[0].evaluation["limits"] if limit["name"] not in _OF_PLANS)]
+    return [*lines, *(limit_line(limit) for limit in shares[0].evaluation["limits"] if limit["name"] not in OF_PLANS)]
 
 
-_OF_PLANS = ("memory", "step time")
+OF_PLANS = ("memory", "step time")
+"""Limits that each workload has of its own."""
 
 
 def _certificate(result: JointResult) -> list[str]:
     """The proof in a sentence."""
     checks = wrapped("  ", f"Checked for each workload: {'; '.join(result.checks)}.")
-    if result.bound is None:
-        return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
-    figure = _figure(result.bound, result)
-    if not result.proved:
-        return [*wrapped("  ", f"a better design may exist, but none below {figure}, by {result.proved_by}."), *checks]
+    if result.bound is None or not result.proved:
+        return [*wrapped("  ", joint_proof(result)), *checks]
     alone = [f"{one.instance['name']} alone: {_optimum(one)}, by {one.proved_by}." for one in result.alone]
-    proof = wrapped("  ", f"certificate: no design of the question is below {figure}, by {result.proved_by}.")
+    proof = wrapped("  ", f"certificate: {joint_proof(result)}")
     return [*proof, *(line for words in alone for line in wrapped("  ", words)), *checks]
+
+
+def joint_proof(result: JointResult) -> str:
+    """What is proved, in a sentence."""
+    if not result.shares and result.proved:
+        return f"no chip serves every workload within the limits, by {result.proved_by}."
+    if result.bound is None:
+        return f"not proved by {result.engine}, so a better design may exist."
+    figure = f"{figure_of(result.bound, result)}, by {result.proved_by}."
+    return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
 
 
 def _optimum(result: Result) -> str:
@@ -100,7 +108,8 @@ def _no_design(result: JointResult) -> str:
     return "\n".join([*lines, "", "  `crossopt explain FILE --workload NAME` names what clashes for one of them"]) + "\n"
 
 
-def _figure(value: float | None, result: JointResult) -> str:
+def figure_of(value: float | None, result: JointResult) -> str:
+    """A figure of all workloads together."""
     if value is None:
         return "none"
     return f"{value:.3%}" if result.instance["combine"] == "worst_regret" else amount(value, result.instance["unit"])

@@ -130,11 +130,15 @@ def _design_lines(design: dict[str, Any]) -> list[str]:
 
 def chip_lines(evaluation: dict[str, Any]) -> list[str]:
     """What one device offers."""
-    offered = {resource["name"]: _shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
+    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
+
+
+def chip_words(evaluation: dict[str, Any]) -> str:
+    """The same in words."""
+    offered = {resource["name"]: shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
     links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
     memory = f"{offered['memory']} at {offered['memory bandwidth']}"
-    words = [offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"]
-    return listed(f"  {'device':<{_LABEL}}", " · ".join(words))
+    return " · ".join([offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"])
 
 
 def end_lines(design: dict[str, Any]) -> list[str]:
@@ -158,7 +162,7 @@ def _choice(name: str, value: float) -> str:
     if name == "hbm_stacks":
         return f"{value:g} HBM stacks"
     part, _, kind = name.rpartition("_")
-    amount = f"{value:.3g} of" if kind == "edge" else _shown(value, kind)
+    amount = f"{value:.3g} of" if kind == "edge" else shown(value, kind)
     return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"
 
 
@@ -178,7 +182,7 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
     rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
     if evaluation["energy"] > 0.0:
         rates.append(f"{evaluation['average_power']:.0f} W a device on average")
-        rates.append(f"{_shown(evaluation['energy'], 'energy')} a step")
+        rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
@@ -198,7 +202,7 @@ def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
     for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
         if seconds > 0.0:
             lines.append(f"    {name:<{_LABEL}}{time_of(seconds):>9}  {seconds / total:6.1%}  {_bar(seconds / total)}".rstrip())
-    memory = [f"{name} {_shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
+    memory = [f"{name} {shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
     lines += [limit_line(limit) for limit in evaluation["limits"]]
     return [*lines, *listed("    memory holds: ", ", ".join(memory))]
@@ -206,7 +210,7 @@ def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
 
 def limit_line(limit: dict[str, Any]) -> str:
     """One limit and how much of it is used."""
-    used, available = _shown(limit["used"], limit["unit"]), _shown(limit["available"], limit["unit"])
+    used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
     mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
     return f"    {limit['name']:<{_LABEL - 6}}{used:>11} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
@@ -248,15 +252,16 @@ def _undecided_lines(space: Space) -> list[str]:
 
 def _certificate(result: Result) -> list[str]:
     """The proof in a sentence."""
-    checks = wrapped("  ", f"Checked: {'; '.join(result.checks)}.")
-    unit = result.instance["unit"]
+    label = "certificate: " if result.proved and result.bound is not None else ""
+    return [*wrapped("  ", f"{label}{proof_words(result)}"), *wrapped("  ", f"Checked: {'; '.join(result.checks)}.")]
+
+
+def proof_words(result: Result) -> str:
+    """What is proved, in a sentence."""
     if result.bound is None:
-        return [f"  not proved by {result.engine}, so a better design may exist.", *checks]
-    if not result.proved:
-        words = f"a better design may exist, but none below {lowered(result.bound)} {unit}, by {result.proved_by}."
-        return [*wrapped("  ", words), *checks]
-    words = f"certificate: no design of the question is below {lowered(result.bound)} {unit}, by {result.proved_by}."
-    return [*wrapped("  ", words), *checks]
+        return f"not proved by {result.engine}, so a better design may exist."
+    figure = f"{lowered(result.bound)} {result.instance['unit']}, by {result.proved_by}."
+    return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
 
 
 def lowered(bound: float) -> str:
@@ -297,15 +302,15 @@ def amount(value: float | None, unit: str) -> str:
     """A value of an objective."""
     if value is None:
         return "none"
-    return _shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
+    return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
 
 
 def time_of(seconds: float) -> str:
     """A time with four digits."""
-    return _shown(seconds, "time")
+    return shown(seconds, "time")
 
 
-def _shown(value: float, dimension: str) -> str:
+def shown(value: float, dimension: str) -> str:
     """A quantity with four digits: more say nothing to a reader."""
     number, _, unit = format_quantity(value, dimension).partition(" ")
     return f"{float(number):.{_DIGITS}g} {unit}"

@@ -24,6 +24,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
     _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
+    _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     return parser
 
@@ -188,6 +189,12 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
     parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
     parser.set_defaults(command="export")
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the page (default: RESULT.html in this folder); - is standard output")
+    parser.set_defaults(command="report")
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

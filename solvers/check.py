@@ -49,20 +49,24 @@ def check(result: Result, watch: Watch, cross_check: bool = False) -> Report:
 
 def check_answer(result: Result, instance: Instance, watch: Watch, cross_check: bool = False) -> Report:
     """The same for a question that was read anew."""
-    checked, refused = ["the question was read anew"], [*_question_faults(result, instance), *_certificate_faults(result)]
+    checked, refused = ["the question was read anew"], faults_but_proof(result, instance)
     if result.design is not None:
-        refused += _design_faults(result, instance)
         checked.append("the design was priced anew by the full model and every limit checked")
-    for rival in result.rivals:
-        refused += _rival_faults(rival, result, instance)
     if (result.proved or result.bound is not None) and not refused:
         proofs = {**PROOFS, **dict.fromkeys(BY_SOLVER, _crossed)} if cross_check else PROOFS
         facts, faults = proofs[result.engine](result, instance, watch)
         refused += faults
         checked.append(facts)
-        refused += _false_rivals(result, instance)
+        refused += false_rivals(result, instance)
     told = not cross_check and result.engine in BY_SOLVER and result.bound is not None
     return Report(tuple(checked), tuple(refused), told)
+
+
+def faults_but_proof(result: Result, instance: Instance) -> list[str]:
+    """Why the result is refused, as far as that can be said without carrying out its proof."""
+    refused = [*_question_faults(result, instance), *_certificate_faults(result)]
+    refused += _design_faults(result, instance) if result.design is not None else []
+    return refused + [fault for rival in result.rivals for fault in _rival_faults(rival, result, instance)]
 
 
 def _question_faults(result: Result, instance: Instance) -> list[str]:
@@ -224,7 +228,8 @@ PROOFS = {"exhaustive": _enumerated, "boxes": _cut_again, **dict.fromkeys(BY_SOL
 """How the proof of an engine is carried out again: what was done, and why it does not hold."""
 
 
-def _false_rivals(result: Result, instance: Instance) -> list[str]:
+def false_rivals(result: Result, instance: Instance) -> list[str]:
+    """Whether a proved result tells of other rivals than the rules choose."""
     expected = rivals(instance) if result.proved and result.design is not None else ()
     return [] if result.rivals == expected else ["rivals differ from what the rules choose"]
 

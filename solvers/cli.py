@@ -333,6 +333,13 @@ def _refuse_export(options: argparse.Namespace) -> None:
         usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")
 
 
+def _report(options: argparse.Namespace) -> int:
+    from solvers.reporting.command import report  # noqa: PLC0415
+
+    report(options)
+    return ANSWERED
+
+
 def _list(options: argparse.Namespace) -> int:
     from instances.registry import UnknownNameError, descriptions, entry_text  # noqa: PLC0415
 
@@ -367,6 +374,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "accuracy": _accuracy,
     "calibrate": _calibrate,
     "export": _export,
+    "report": _report,
     "list": _list,
 }
 

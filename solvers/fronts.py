@@ -51,23 +51,31 @@ def check_front(path: Path, cross_check: bool) -> Report:
 
     That nothing lies between the points, or beyond them, is not proved anew.
     """
-    figures, points = read_as(path, _points)
+    figures, points = read_as(path, points_in)
     checked, refused = [f"{len(points)} points, each as a result of its own"], []
     with progress_on(sys.stderr, "") as watch:
-        for place, (said, result) in enumerate(points):
-            report = check_any(result, watch, cross_check)
-            refused += [f"points[{place}]: {line}" for line in report.refused]
-            evaluation = result.evaluation or {}
-            true = [evaluation.get(name) for name in figures]
-            if said != true:
-                refused.append(f"points[{place}]: {figures[0]} and {figures[1]} are {true}, the front says {said}")
-    pairs = [said for said, _ in points]
-    if any(one[0] >= other[0] or one[1] <= other[1] for one, other in pairwise(pairs)):
-        refused.append("the points do not go from the least first figure to the least second one")
+        for place, (_, result) in enumerate(points):
+            refused += [f"points[{place}]: {line}" for line in check_any(result, watch, cross_check).refused]
+    refused += front_faults(figures, points)
     return Report((*checked, "that nothing lies between and beyond them is not proved anew"), tuple(refused))
 
 
-def _points(data: Any) -> tuple[list[str], list[tuple[list[float], Result]]]:  # noqa: ANN401
+def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -> list[str]:
+    """Points whose figures are not those of their results, and points that are no front."""
+    refused = []
+    for place, (said, result) in enumerate(points):
+        true = [(result.evaluation or {}).get(name) for name in figures]
+        if None in true:
+            refused.append(f"points[{place}]: there is no design")
+        elif said != true:
+            refused.append(f"points[{place}]: {figures[0]} and {figures[1]} are {true}, the front says {said}")
+    pairs = [said for said, _ in points] if not refused else []
+    if any(one[0] >= other[0] or one[1] <= other[1] for one, other in pairwise(pairs)):
+        refused.append("the points do not go from the least first figure to the least second one")
+    return refused
+
+
+def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], Result]]]:  # noqa: ANN401
     """Figures and results; a ValueError where there are none."""
     if not isinstance(data, dict) or not isinstance(data.get("points"), list) or not isinstance(data.get("figures"), list):
         raise ValueError("a front needs its figures and its points (write one with `crossopt solve FILE --pareto A,B --out FRONT.json`)")

@@ -39,6 +39,20 @@ ALSO = {
     "solvers/several/command.py": {"reports.several"},
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
+    "solvers/reporting/command.py": {
+        *("reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
+        "reports.pages.stages",
+    },
+    "reports/pages/evaluated.py": {"solvers.reporting.facts"},
+    "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},
+    "reports/pages/front.py": {"solvers.pareto", "solvers.reporting.facts"},
+    "reports/pages/design.py": {"solvers.reporting.facts", "solvers.result"},
+    "reports/pages/stages.py": {
+        *("instances.units", "solvers.chain.answer", "solvers.pipeline.answer", "solvers.reporting.stages"),
+    },
+    "reports/pages/placement.py": {
+        *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),
+    },
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

@@ -42,10 +42,11 @@ def test_help_does_not_even_wait_for_numpy(arguments: tuple[str, ...]) -> None:
     assert loaded(*arguments).isdisjoint({*SLOW, "numpy", "yaml"})
 
 
-def test_checking_a_result_loads_neither_models_nor_solvers(tmp_path: Path) -> None:
+def test_checking_and_drawing_a_result_loads_neither_models_nor_solvers(tmp_path: Path) -> None:
     target = tmp_path / "answer.json"
     loaded("solve", str(INSTANCES / "tiny.yaml"), "--engine", "boxes", "--out", str(target))
     assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
+    assert loaded("report", str(target), "--out", str(tmp_path / "page.html")).isdisjoint({*SLOW, "formulation"})
     graph = written(tmp_path, document(maxSizePerFPGA=24.0))
     assert "formulation" in loaded("solve", str(graph), "--out", str(target))
     assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})

@@ -179,7 +179,7 @@ def devices_in(question: PlacementQuestion, placement: object) -> Index:
     ids = [str(name) for name in question.graph.ids]
     if wrong := sorted(set(ids) ^ set(placement)):
         raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is none of the graph'}")
-    unknown = [word for word in placement.values() if word not in numbers]
+    unknown = [word for word in placement.values() if not isinstance(word, str) or word not in numbers]
     if unknown:
         raise ValueError(f"there is no device {unknown[0]!r} (one of {', '.join(question.devices[:4])}, ...)")
     return np.array([numbers[placement[name]] for name in ids], np.int64)

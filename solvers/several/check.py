@@ -8,6 +8,7 @@ from instances.instance import Instance, Portfolio
 from instances.reading import asked_in
 from solvers.certify import CHECKS, VerificationError, gap_between, status_of
 from solvers.check import ANEW, STOPPED, Report, check_answer, differences, short, trace_holds
+from solvers.check import faults_but_proof as answer_faults
 from solvers.designs import Candidate, from_words
 from solvers.objective import ModelError
 from solvers.result import Result
@@ -54,6 +55,20 @@ def _check(result: JointResult, portfolio: Portfolio, watch: Watch, cross_check:
             facts, faults = _proof_faults(result, asked, watch)
             checked, refused = [*checked, facts], [*refused, *faults]
     return Report(tuple(checked), tuple(refused))
+
+
+def faults_but_proof(result: JointResult, portfolio: Portfolio) -> list[str]:
+    """Why the result is refused, as far as that can be said without carrying out its proofs."""
+    refused = [*differences("instance", question(portfolio), result.instance), *_certificate_faults(result, portfolio)]
+    if not refused:
+        pairs = zip(portfolio.parts, result.alone, strict=False)
+        refused += [f"{part.name} alone: {fault}" for part, answer in pairs for fault in answer_faults(answer, part)]
+    if not refused and result.shares:
+        try:
+            refused += _share_faults(result, portfolio, joint(portfolio, [answer.value for answer in result.alone]))
+        except ModelError as error:
+            refused.append(str(error))
+    return refused
 
 
 def _certificate_faults(result: JointResult, portfolio: Portfolio) -> list[str]:

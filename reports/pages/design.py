@@ -1,0 +1,184 @@
+"""A page about one workload's best design: the question, the design, the proof, and every figure that an architect asks for next."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports.charts import Row, Titles, bars
+from reports.near import option_word
+from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from reports.pages.search import Search, search_section
+from reports.pages.shell import (
+    Page,
+    figure,
+    folded,
+    heading,
+    listing,
+    named,
+    page,
+    paragraph,
+    proof_box,
+    section,
+    table,
+    tiles,
+)
+from reports.text import amount, count_of, design_words, proof_words, seconds_of, shown, time_of
+from solvers.reporting.facts import Asked, Facts
+from solvers.result import Conflict, Result, Rival
+
+
+def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> str:
+    """The page; `data` is the result as it was read, for re-use."""
+    evaluation = result.evaluation
+    head = [heading(result.instance["name"], asked.sentence), _verdict(result)]
+    if evaluation is None or result.design is None or facts is None:
+        return page(Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data))
+    sections = (
+        *(*head, _tiles(result, evaluation), question_section(result.instance, asked), design_section(result.design, evaluation)),
+        *(time_section(evaluation), chip_section(facts), memory_section(facts, evaluation), limits_section(evaluation["limits"])),
+        *(_rivals(result), _search(result), _near(result), assumptions_section(facts), _proof(result)),
+    )
+    return page(Page(result.instance["name"], sections, data))
+
+
+def question_section(instance: dict[str, Any], asked: Asked) -> str:
+    """What is given, and what is open."""
+    terms = table(("", "given"), asked.terms)
+    rows = [(named(name), f"{len(options):,}", _options(name, options)) for name, options in asked.open]
+    return section(
+        "The question",
+        terms,
+        table(("open", "options", "from"), rows, numbers=(1,)) if rows else paragraph("No choice is open: one design is priced."),
+        folded("The question as it was written", f"{instance['text']}{_settings(instance)}"),
+    )
+
+
+def _options(name: str, options: Sequence[Any]) -> str:
+    said_options = [option_words(name, option) for option in options]
+    if len(options) <= 8 or isinstance(options[0], str):
+        return ", ".join(said_options)
+    return f"{said_options[0]} to {said_options[-1]}"
+
+
+def option_words(name: str, option: object) -> str:
+    """One option, with its unit."""
+    return {True: "yes", False: "no"}[option] if isinstance(option, bool) else option_word(name, option)
+
+
+def _settings(instance: dict[str, Any]) -> str:
+    return "".join(f"\n# --set {setting}" for setting in instance.get("settings", ()))
+
+
+# --- verdict -------------------------------------------------------------------------------------------------------------------------
+
+
+def _verdict(result: Result) -> str:
+    if result.design is None:
+        words = (
+            f"No design of the question keeps every limit, by {result.proved_by}."
+            if result.proved
+            else "No design was found, and none is ruled out."
+        )
+        return proof_box("proved: no design" if result.proved else "no design found", words, result.proved)
+    label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
+    return proof_box(label, _sentence(result), result.proved)
+
+
+def _sentence(result: Result) -> str:
+    words = proof_words(result)
+    return words[0].upper() + words[1:]
+
+
+def _tiles(result: Result, evaluation: dict[str, Any]) -> str:
+    unit, objective = result.instance["unit"], result.instance["objective"]
+    bound = "none" if result.bound is None else amount(result.bound, unit)
+    facts = [(objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
+    facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
+    facts += [("step time", time_of(evaluation["step_time"]))] if objective != "step_time" else []
+    facts += [("tokens a second", count_of(round(evaluation["tokens_per_second"]))), ("of peak", f"{evaluation['utilisation']:.1%}")]
+    if evaluation["energy"] > 0.0:
+        facts += [("a device, on average", f"{evaluation['average_power']:.0f} W"), ("a step", shown(evaluation["energy"], "energy"))]
+    facts += [("a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []
+    return tiles(facts)
+
+
+def _conflicts(result: Result) -> str:
+    rows = [(conflict.limit, f"{conflict.kept_by:,}", _least(conflict)) for conflict in result.conflicts]
+    if not rows:
+        return paragraph("`crossopt explain` names the limits and choices that clash.") if result.proved else ""
+    return section("What clashes", table(("limit", "designs that keep it", "the least any design needs"), rows, numbers=(1,)))
+
+
+def _least(conflict: Conflict) -> str:
+    return "-" if conflict.least_share is None else f"{conflict.least_share:.4g} times what there is"
+
+
+# --- how good, and how it was found --------------------------------------------------------------------------------------------------
+
+
+def _rivals(result: Result) -> str:
+    if not result.rivals or result.value is None:
+        return ""
+    unit, found = result.instance["unit"], [rival for rival in result.rivals if rival.value is not None]
+    rows = [Row("this design", result.value, amount(result.value, unit))]
+    rows += [
+        Row(f"{rival.name} rule", rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found
+    ]
+    titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
+    lines = [
+        (f"{rival.name} rule", design_words(rival.design) if rival.value is not None and rival.design else f"finds no design: {rival.note}")
+        for rival in result.rivals
+    ]
+    mark = "bound" if result.bound is not None else ""
+    picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
+    return section("Rivals", picture, table(("", "chooses"), lines))
+
+
+def _above(rival: Rival, value: float) -> str:
+    distance = (rival.value or 0.0) / value - 1.0 if value else 0.0
+    return "the same value" if distance == 0.0 else f"{distance:.1%} above"
+
+
+def _search(result: Result) -> str:
+    axis = f"{result.instance['objective'].replace('_', ' ')} in {result.instance['unit']}"
+    return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
+
+
+def _near(result: Result) -> str:
+    space, value = result.space, result.value
+    if space is None or value is None or not result.proved:
+        return ""
+    counts = [("designs asked about", count_of(space.designs)), ("keep every limit", count_of(space.feasible))]
+    counts += [("others as good", count_of(space.ties - 1)), ("others within 1 %", count_of(space.within_1_percent - 1))]
+    counts += [("others within 5 %", count_of(space.within_5_percent - 1))]
+    rows = []
+    for choice in space.near:
+        pairs = zip(choice.options, choice.least, strict=True)
+        options = ", ".join(f"{option_words(choice.name, option)} ({_distance(least, value)})" for option, least in pairs)
+        rows.append((named(choice.name), f"{len(choice.options)} of {choice.of}", options))
+    caption = "Options that occur within 5 %, and how far above the best the best design with each of them is"
+    return section("Designs nearly as good", tiles(counts), table(("choice", "occur", "options"), rows, caption, (1,)) if rows else "")
+
+
+def _distance(least: float, value: float) -> str:
+    return "best" if least <= value else f"+{least / value - 1.0:.2%}" if value else "-"
+
+
+def assumptions_section(facts: Facts) -> str:
+    """What the figures rest on."""
+    rows = [(name.replace("_", " "), f"{value:.6g}") for name, value in facts.constants]
+    return section("Assumptions", listing(facts.assumed), table(("constant of the model", "value"), rows, numbers=(1,)))
+
+
+def _proof(result: Result) -> str:
+    lines = [f"Checked: {'; '.join(result.checks)}."]
+    lines.append(
+        "The design was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
+    made = f"Answered by the engine {result.engine} in {seconds_of(result.seconds)}{f', with {versions}' if versions else ''}."
+    return section(
+        "How this is known",
+        paragraph(_sentence(result)),
+        *map(paragraph, lines),
+        paragraph(made, "soft"),
+    )

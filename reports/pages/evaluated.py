@@ -1,0 +1,119 @@
+"""Sections about one priced design: what was chosen, where its time goes, what its chip is made of, what its memory holds, its limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.charts import Part, Row, Titles, Units, bars, columns, stacked
+from reports.pages.shell import figure, named, parts_table, section, table
+from reports.text import chip_words, hardware_words, shown, time_of
+from solvers.reporting.facts import Amounts, Facts
+
+_BINDING = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """Whose section it is, where a page has several of a kind: a name, and the number of its pictures."""
+
+    name: str = ""
+    number: int = 0
+
+    @property
+    def words(self) -> str:
+        return f" of {self.name}" if self.name else ""
+
+    @property
+    def mark(self) -> str:
+        return f"-{self.number}" if self.name else ""
+
+
+def design_section(design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+    """Chip and plan."""
+    return section("The design", table(("", ""), [*chip_rows(design, evaluation), ("plan", design["words"])]))
+
+
+def chip_rows(design: dict[str, Any], evaluation: dict[str, Any]) -> list[tuple[str, str]]:
+    """What was chosen of the chip, and what it offers."""
+    rows = [("hardware", " · ".join(hardware_words(design))), ("a device offers", chip_words(evaluation))]
+    ends = [named(end) for end in design["at_end_of_range"]]
+    return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
+
+
+def time_section(evaluation: dict[str, Any], of: Of = Of()) -> str:
+    parts = _parts(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]), "time")
+    low, high = evaluation["likely"]
+    likely = f"By the optimistic and the pessimistic constants a step takes {time_of(low)} to {time_of(high)}." if low < high else ""
+    total = time_of(evaluation["step_time"])
+    titles = Titles(f"time{of.mark}", f"Where the step{of.words} goes", f"A bar of {total}, cut into {_listed(parts)}.")
+    whole = figure(stacked(titles, parts), f"A step of {total} on the fullest stage. {likely}".strip())
+    return section(f"Where the step{of.words} goes", whole, parts_table(("use", "time"), parts))
+
+
+def _parts(items: Any, dimension: str) -> list[Part]:  # noqa: ANN401 - pairs of a name and an amount, from a mapping or a tuple
+    """What is there at all, the most first."""
+    found = [Part(name, value, shown(value, dimension), place) for place, (name, value) in enumerate(items) if value > 0.0]
+    return sorted(found, key=lambda part: -part.value)
+
+
+def _listed(parts: Sequence[Part]) -> str:
+    return ", ".join(f"{part.label} {part.shown}" for part in parts)
+
+
+def chip_section(facts: Facts) -> str:
+    if not facts.areas:
+        return ""
+    return section("The chip", *_split("Die area", "area", "area", facts.areas), *_split("Power", "power", "power", facts.powers))
+
+
+def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str, str, str]:
+    parts = _parts(amounts, dimension)
+    total = shown(sum(part.value for part in parts), dimension)
+    titles = Titles(name, f"{title} by part", f"A bar of {total}, cut into {_listed(parts)}.")
+    return f"<h3>{title}</h3>", figure(stacked(titles, parts), f"{total} of one device"), parts_table(("part", name), parts)
+
+
+def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = Of()) -> str:
+    """The bytes of every stage of a pipeline; of a single stage, as the fullest device has them."""
+    if len(facts.stages) > 1:
+        return _stages(facts, of)
+    parts = _parts(evaluation["memory"].items(), "bytes")
+    used, capacity = (shown(size, "bytes") for size in (sum(part.value for part in parts), facts.capacity))
+    titles = Titles(f"memory{of.mark}", f"Memory of a device{of.words}", f"A bar of {capacity}, filled with {_listed(parts)}.")
+    picture = figure(stacked(titles, parts, facts.capacity), f"{used} of {capacity} of a device")
+    return section(f"Memory{of.words}", picture, parts_table(("use", "memory"), parts))
+
+
+def _stages(facts: Facts, of: Of) -> str:
+    totals, stages = [sum(size for _, size in stage) for stage in facts.stages], [dict(stage) for stage in facts.stages]
+    fullest = totals.index(max(totals))
+    values = [(use, [stage[use] for stage in stages]) for use in stages[0] if any(stage[use] > 0.0 for stage in stages)]
+    least, most, capacity = (shown(size, "bytes") for size in (min(totals), max(totals), facts.capacity))
+    titles = Titles(
+        f"memory{of.mark}", f"Memory of each stage{of.words}", f"{len(totals)} columns of {least} to {most}; a device has {capacity}."
+    )
+    unit, one = ("GiB", 2.0**30) if facts.capacity >= 2.0**30 else ("MiB", 2.0**20)
+    axis = Units(unit, one, f"capacity {capacity}", "pipeline stage, the first one left")
+    picture = columns(titles, [str(place + 1) for place in range(len(totals))], values, facts.capacity, axis)
+    parts = [Part(use, sizes[fullest], shown(sizes[fullest], "bytes"), place) for place, (use, sizes) in enumerate(values)]
+    caption = f"The fullest stage is number {fullest + 1}: {most} of {capacity} on each of its devices."
+    return section(f"Memory{of.words}", figure(picture, caption), parts_table((f"stage {fullest + 1}", "memory"), parts))
+
+
+def limits_section(limits: Sequence[dict[str, Any]]) -> str:
+    rows, lines = [], []
+    for limit in limits:
+        share = limit["used"] / limit["available"] if limit["available"] > 0.0 else 1.0
+        used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
+        rows.append(Row(limit["name"], share, f"{share:.1%}", "binds" if share >= _BINDING else ""))
+        lines.append(
+            (limit["name"], used, available, shown(limit["available"] - limit["used"], limit["unit"]), "yes" if share >= _BINDING else "no")
+        )
+    said_rows = "; ".join(f"{row.label} {row.shown}{' binds' if row.note else ''}" for row in rows)
+    titles = Titles("limits", "How much of each limit is used", f"{said_rows}.")
+    heads = ("limit", "used", "of", "slack", "binds")
+    return section(
+        "Limits",
+        figure(bars(titles, rows, 1.0, "the limit"), f"A limit binds where {_BINDING:.0%} or more of it are used."),
+        table(heads, lines, numbers=(1, 2, 3)),
+    )

@@ -1,0 +1,68 @@
+"""A page about a Pareto front: its points in a picture and in a table, and what each of them is."""
+
+from typing import Any
+
+from reports.charts import Titles, points
+from reports.pages.design import question_section
+from reports.pages.shell import Page, figure, heading, page, paragraph, proof_box, section, table
+from reports.text import amount, hardware_words, lowered
+from solvers.pareto import Front
+from solvers.reporting.facts import Asked
+
+UNITS = {"step_time": ("s", 1.0, "s"), "power": ("W", 1.0, "W"), "die_area": ("m^2", 1e-6, "mm^2")}
+"""Of each figure: its unit, how much one mark of its axis is, and what the axis calls that."""
+
+
+def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str, Any], Asked], data: object) -> str:
+    """The page; `question` is the one that all points share, as it was written and in words, `data` the front as it was read."""
+    first = front.points[0].result
+    labels = [name.replace("_", " ") for name in figures]
+    name = first.instance["name"]
+    sentence = f"Which designs are such that none is better in {labels[0]} without being worse in {labels[1]}?"
+    ended = "" if front.stopped == "complete" else f" ({front.stopped})"
+    words = f"{len(front.points)} designs, each with its proof; nothing is better in {labels[0]} that is not worse in {labels[1]}."
+    open_words = f"{len(front.points)} designs, not all proved{ended}: there may be better ones, beside these and beyond them."
+    box = proof_box("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
+    told = (
+        "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew; "
+        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`)."
+    )
+    sections = (
+        heading(name, sentence),
+        box,
+        _picture(figures, front),
+        _table(figures, front),
+        question_section(*question),
+    )
+    return page(Page(name, (*sections, section("How this is known", paragraph(told))), data))
+
+
+def _picture(figures: tuple[str, str], front: Front) -> str:
+    (_, one, across), (_, other, upward) = (UNITS[name] for name in figures)
+    labels = [name.replace("_", " ") for name in figures]
+    pairs = [(point.first / one, point.second / other) for point in front.points]
+    ends = "; ".join(
+        f"{place}: {amount(point.first, UNITS[figures[0]][0])}, {amount(point.second, UNITS[figures[1]][0])}"
+        for place, point in enumerate(front.points, 1)
+    )
+    titles = Titles("front", f"Front of {labels[0]} and {labels[1]}", f"{ends}.")
+    axes = (f"{labels[0]} in {_square(across)}", f"{labels[1]} in {_square(upward)}")
+    caption = (
+        "Numbers are the rows of the table. Designs above and to the right of the line are worse than one of the points in both figures."
+    )
+    return section("The front", figure(points(titles, pairs, axes), caption))
+
+
+def _square(unit: str) -> str:
+    return unit.replace("^2", "²")
+
+
+def _table(figures: tuple[str, str], front: Front) -> str:
+    rows = []
+    for place, point in enumerate(front.points, 1):
+        design, result = point.result.design or {}, point.result
+        bound = "none" if result.bound is None else f"{lowered(result.bound)} {result.instance['unit']}"
+        amounts = (amount(point.first, UNITS[figures[0]][0]), amount(point.second, UNITS[figures[1]][0]))
+        rows.append((str(place), *amounts, " · ".join(hardware_words(design)[1:]), design["words"], bound))
+    heads = ("", *(name.replace("_", " ") for name in figures), "chip", "plan", f"no {figures[1].replace('_', ' ')} below")
+    return section("The designs", table(heads, rows, numbers=(1, 2)))

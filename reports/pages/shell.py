@@ -1,0 +1,169 @@
+"""The frame of a page and what fills it: sections, tables, tiles and figures as HTML text, with every word of a result escaped."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+from reports.charts import Part
+from reports.pages.style import style
+from reports.svg import HUES, letter
+
+_TIE: Final = "\N{NO-BREAK SPACE}"
+_HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
+LARGEST: Final = 300_000
+"""Characters of a result that are embedded; a longer one is named by its digest."""
+_LONGEST: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says: its name, and its sections in their order."""
+
+    name: str
+    sections: tuple[str, ...]
+    result: Any
+    """Plain data, for whoever wants to use it again."""
+
+
+def page(content: Page) -> str:
+    """The whole file."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{said(content.name)} · crossopt report</title>",
+            f"<style>{style()}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *(part for part in content.sections if part),
+            _embedded(content.result),
+            "</main>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def named(name: str) -> str:
+    """What a choice is called among people."""
+    return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(word, word) for word in name.split("_"))
+
+
+def said(text: str) -> str:
+    """Words of a result as HTML, with squares as people write them, and names and amounts that no line breaks."""
+    return escape(text.replace(" mm^2", f"{_TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading with what stands below it; nothing where nothing does."""
+    inside = [part for part in parts if part]
+    return "\n".join([f"<section>\n<h2>{said(title)}</h2>", *inside, "</section>"]) if inside else ""
+
+
+def heading(name: str, sentence: str) -> str:
+    """The title with the question below it."""
+    return f'<h1>{said(name)}</h1>\n<p class="lead">{said(sentence)}</p>'
+
+
+def proof_box(label: str, text: str, proved: bool) -> str:
+    """What is proved, where nobody can miss it."""
+    mood, box = ("good", "proof") if proved else ("warn", "proof open")
+    return f'<div class="{box}"><p><span class="badge {mood}">{said(label)}</span></p>\n<p>{said(text)}</p></div>'
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain words."""
+    return f"<p{_class(kind)}>{said(text)}</p>"
+
+
+def listing(items: Sequence[str]) -> str:
+    """A list of sentences; nothing where there are none."""
+    return f"<ul>{''.join(f'<li>{said(item)}</li>' for item in items)}</ul>" if items else ""
+
+
+def swatch_row(labels: Sequence[str]) -> str:
+    """Letters and colours of a picture with what they stand for."""
+    return f"<p>{' &#160; '.join(f'{swatch(place)} {said(label)}' for place, label in enumerate(labels))}</p>"
+
+
+def figure(picture: str, caption: str = "") -> str:
+    """A picture with a line below it."""
+    below = f"\n<figcaption>{said(caption)}</figcaption>" if caption else ""
+    return f"<figure>\n{picture}{below}\n</figure>"
+
+
+def tiles(facts: Sequence[tuple[str, str]]) -> str:
+    """The figures that a reader looks for first."""
+    inside = "".join(f'<div class="tile"><b>{said(value)}</b><span>{said(label)}</span></div>' for label, value in facts)
+    return f'<div class="tiles">{inside}</div>'
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = ()) -> str:
+    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row."""
+    return _table([said(head) for head in heads], [[said(cell) for cell in row] for row in rows], caption, numbers)
+
+
+def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:
+    """The parts of a whole with their letters and colours, as a stacked bar has them, and their shares."""
+    total = sum(part.value for part in parts)
+    rows = [[f"{swatch(part.place)} {said(part.label)}", said(part.shown), _share(part.value, total)] for part in parts]
+    return _table([said(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
+
+
+def swatch(place: int) -> str:
+    """The letter of a part on its colour."""
+    return f'<span class="swatch b{place % HUES}">{letter(place)}</span>'
+
+
+def folded(title: str, text: str) -> str:
+    """Long text that is shown when it is asked for, its beginning where it is very long."""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n... {len(text) - _LONGEST:,} more characters"
+    return f"<details>\n<summary>{said(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, numbers: Sequence[int], kind_of_table: str = "table") -> str:
+    right = set(numbers)
+
+    def kind(place: int) -> str:
+        return ' class="n"' if place in right else ""
+
+    head = "".join(f'<th scope="col"{kind(place)}>{cell}</th>' for place, cell in enumerate(heads))
+    lines = [
+        "<tr>"
+        + "".join(f'<th scope="row">{cell}</th>' if not place else f"<td{kind(place)}>{cell}</td>" for place, cell in enumerate(row))
+        + "</tr>"
+        for row in rows
+    ]
+    named = f"<caption>{said(caption)}</caption>" if caption else ""
+    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
+    return "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
+
+
+def _share(value: float, total: float) -> str:
+    return f"{value / total:.1%}" if total > 0.0 else "-"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _embedded(result: object) -> str:
+    """The result for re-use: its text as JSON, which `crossopt check` takes back."""
+    text = json.dumps(result, separators=(",", ":"), allow_nan=False)
+    inside = escape(text, quote=False)
+    if len(inside) > LARGEST:
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
+        return f'<footer id="result-left-out">{said(words)}</footer>'
+    return (
+        "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
+        f'<pre id="result">{inside}</pre>\n</details>'
+    )

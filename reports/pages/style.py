@@ -1,0 +1,72 @@
+"""How pages look: colours for light and dark screens and for paper, all in variables, and nothing that has to be fetched."""
+
+from typing import Final
+
+_LIGHT: Final = (
+    "--page:#fff;--panel:#f5f6f8;--ink:#1b2129;--soft:#566170;--rule:#d9dee5;--on:#fff;--good:#1a6b3c;--warn:#9a4a00;"
+    "--k0:#2563a8;--k1:#b3490c;--k2:#0f766e;--k3:#8b3a7c;--k4:#7a5c00;--k5:#a1264a;--k6:#4d6b1f;--k7:#5b6470"
+)
+_DARK: Final = (
+    "--page:#12161b;--panel:#1b2128;--ink:#e6e9ed;--soft:#a0abb8;--rule:#343d48;--on:#10151b;--good:#7fd6a0;--warn:#f0a36b;"
+    "--k0:#7db4f0;--k1:#f0a36b;--k2:#5ccfc0;--k3:#d99ad0;--k4:#d8bb55;--k5:#f08ba5;--k6:#a9cf6e;--k7:#a7b0bb"
+)
+"""Words on each of the colours and each of the colours on the page have a contrast of 4.5 or more."""
+
+_RULES: Final = """
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
+main{max-width:880px;margin:0 auto;padding:32px 20px 64px}
+h1{font-size:30px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
+h2{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
+h3{font-size:16px;margin:24px 0 6px}
+p{margin:8px 0}
+.lead{font-size:18px}
+.soft,figcaption,caption{color:var(--soft)}
+.badge{display:inline-block;padding:2px 10px;border-radius:12px;border:1.5px solid currentColor;font-weight:600;font-size:14px}
+.good{color:var(--good)}.warn{color:var(--warn)}
+.proof{border-left:4px solid var(--good);background:var(--panel);padding:10px 16px;margin:18px 0;overflow-wrap:anywhere}
+.proof.open{border-color:var(--warn)}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:18px 0}
+.tile{background:var(--panel);border-radius:8px;padding:10px 14px}
+.tile b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
+.tile span{color:var(--soft);font-size:14px}
+figure{margin:14px 0;overflow-x:auto}
+figcaption{font-size:14px;margin-top:4px}
+svg{display:block;width:100%;min-width:600px;height:auto;font-family:inherit;font-size:12px}
+.table{overflow-x:auto;margin:12px 0}
+table{border-collapse:collapse;width:100%;font-size:15px}
+caption{text-align:left;font-size:14px;padding-bottom:4px}
+th,td{text-align:left;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule);vertical-align:top}
+tbody th:nth-last-child(2){width:1%}.parts{max-width:520px}
+th{font-weight:600}thead th{color:var(--soft);font-size:14px}
+@media(min-width:640px){tbody th{white-space:nowrap}}
+.n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}
+.swatch{display:inline-block;min-width:22px;padding:0 4px;border-radius:4px;color:var(--on);text-align:center}
+.swatch{font-size:13px;line-height:20px}
+details{margin:12px 0}summary{cursor:pointer}
+pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
+pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
+pre{overflow-wrap:anywhere}
+footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
+.t{fill:var(--ink)}.m{fill:var(--soft)}.on{fill:var(--on);font-weight:600}.b{font-weight:700}
+.cut{stroke:var(--page);stroke-width:1}
+.track{fill:var(--rule)}
+.grid{stroke:var(--rule);stroke-width:1;fill:none}
+.mark{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 3;fill:none}
+.pointer{fill:none;stroke-width:1.2}.step{fill:none;stroke-width:2.2}.dashed{stroke-dasharray:7 4}
+.arc{fill:none;stroke:var(--soft);stroke-width:1;stroke-opacity:.55}
+.moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
+@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+"""
+
+
+def style() -> str:
+    """The style sheet."""
+    hues = "".join(
+        f".k{place}{{fill:var(--k{place})}}.k{place}-line{{stroke:var(--k{place})}}.b{place}{{background:var(--k{place})}}"
+        for place in range(8)
+    )
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    return f":root{{color-scheme:light dark;{_LIGHT}}}{dark}{_RULES}{hues}"

@@ -1,0 +1,116 @@
+"""Small functions that draw: shapes and words as SVG text, in classes whose colours the page gives, light or dark, on screen or on paper.
+
+Texts depend on their input only, so that a picture that has not changed gives the same bytes. Widths of words are estimated from above, by
+the widest of the usual fonts without serifs (DejaVu Sans), so that a word that fits here fits anywhere.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final, Literal
+
+HUES: Final = 8
+"""Colours that the page has for parts, `k0` to `k7`; parts carry letters or names too, so that none is told by its colour alone."""
+SIZE: Final = 12.0
+_NARROW: Final = frozenset("iljtfrI.,:;'|!()[] /-\"·`")
+_WIDE: Final = frozenset("mwMW@%—½…≥≤→")
+_EM: Final = {"narrow": 0.42, "wide": 0.98, "capital": 0.76, "other": 0.64}
+Anchor = Literal["start", "middle", "end"]
+
+
+def picture(name: str, title: str, description: str, size: tuple[float, float], body: Sequence[str]) -> str:
+    """A picture of this width and height with words for those who cannot see it; its name is the only one of the page."""
+    width, height = size
+    return "\n".join(
+        [
+            f'<svg viewBox="0 0 {_number(width)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
+            f'<title id="{name}-title">{escape(title)}</title>',
+            f'<desc id="{name}-desc">{escape(description)}</desc>',
+            *body,
+            "</svg>",
+        ]
+    )
+
+
+def box(x: float, y: float, width: float, height: float, kind: str, corner: float = 0.0) -> str:
+    """A rectangle."""
+    rounded = f' rx="{_number(corner)}"' if corner else ""
+    return f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"{rounded}/>'
+
+
+def line(points: Sequence[tuple[float, float]], kind: str) -> str:
+    """A line through points."""
+    return f'<polyline class="{kind}" points="{" ".join(f"{_number(x)},{_number(y)}" for x, y in points)}"/>'
+
+
+def curve(start: tuple[float, float], end: tuple[float, float], kind: str, bow: float = 0.0) -> str:
+    """A line that leaves and arrives upright, and swings out to the right by a bow."""
+    (x, y), (to, down) = start, end
+    middle = (y + down) / 2.0
+    bends = f"{_number(x + bow)} {_number(middle)} {_number(to + bow)} {_number(middle)}"
+    return f'<path class="{kind}" d="M{_number(x)} {_number(y)}C{bends} {_number(to)} {_number(down)}"/>'
+
+
+def dot(x: float, y: float, radius: float, kind: str) -> str:
+    """A full circle."""
+    return f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"/>'
+
+
+def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "start", size: float = SIZE) -> str:
+    """One line of text that stands on the height y."""
+    where = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    height = "" if size == SIZE else f' font-size="{_number(size)}"'
+    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}"{where}{height}>{escape(text)}</text>'
+
+
+def width_of(text: str, size: float = SIZE) -> float:
+    """How wide a line of text is at the most."""
+    return size * sum(_EM[_kind(sign)] for sign in text)
+
+
+def fitted(text: str, room: float, size: float = SIZE) -> str:
+    """The text, or as much of its beginning as there is room for, with an ellipsis."""
+    if width_of(text, size) <= room:
+        return text
+    kept = text
+    while kept and width_of(f"{kept}…", size) > room:
+        kept = kept[:-1]
+    return f"{kept.rstrip()}…" if kept else ""
+
+
+def spread(places: Sequence[float], least: float, low: float, high: float) -> list[float]:
+    """The places, ascending, moved as little as need be to stand `least` apart between two ends; closer where there is no room."""
+    if not places:
+        return []
+    step = min(least, (high - low) / max(len(places) - 1, 1))
+    moved = list[float]()
+    for place in places:
+        moved.append(max(place, moved[-1] + step if moved else low))
+    limit = high
+    for number in range(len(moved) - 1, -1, -1):
+        moved[number] = min(moved[number], limit)
+        limit = moved[number] - step
+    return moved
+
+
+def letter(place: int) -> str:
+    """A, B, ..., Z, AA, AB, ...: what a part is called in its picture and in the table beside it."""
+    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def hue(place: int) -> str:
+    """The class of a part's colour."""
+    return f"k{place % HUES}"
+
+
+def _kind(sign: str) -> str:
+    if sign in _NARROW:
+        return "narrow"
+    if sign in _WIDE or ord(sign) > 0x2E80:
+        return "wide"
+    return "capital" if sign.isupper() else "other"
+
+
+def _number(value: float) -> str:
+    """At most one decimal place, which is a tenth of a pixel."""
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")

@@ -1,0 +1,61 @@
+"""Pages about plans in stages: profiles and chains."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from solvers.cli import main
+from solvers.reporting.command import page_of
+from tests.paths import INSTANCES
+from tests.pipeline.profiles import random_profile
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+
+STAGES = INSTANCES / "chains/gpt2-two-versions.yaml"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "profile.txt"
+    path.write_text(random_profile(3, 12), encoding="utf-8")
+    return path
+
+
+def solved(question: Path, folder: Path, *options: str) -> Path:
+    target = folder / "answer.json"
+    main(["solve", str(question), "--out", str(target), *options])
+    return target
+
+
+@pytest.mark.parametrize("options", [(), ("--compression", "1"), ("--straight",), ("--memory", "1B")], ids=str)
+def test_the_stages_of_a_profile_have_a_page(options: tuple[str, ...], profile: Path, tmp_path: Path) -> None:
+    check_page(solved(profile, tmp_path, *options))
+
+
+def test_the_stages_of_a_chain_have_a_page(tmp_path: Path) -> None:
+    check_page(solved(STAGES, tmp_path))
+
+
+def check_page(result: Path) -> None:
+    """The page is the same twice, well-formed, holds the result and names every stage."""
+    page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
+    assert page == page_of(result)
+    assert "script" not in looked_at(page).tags
+    assert embedded(page) == data
+    table = re.search(r"(?s)<h2>The stages</h2>.*?</table>", page)
+    assert (table[0].count('<th scope="row">') if table else 0) == len(data["loads"])
+    assert (data["value"] is None) == ("proved: no plan" in page)
+
+
+def test_an_edited_plan_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = solved(STAGES, tmp_path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["loads"][0]["compute"] *= 0.5
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["report", str(path), "--out", str(tmp_path / "page.html")]) == 30
+    assert "verification failed" in capsys.readouterr().err
+
+
+def test_stages_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
+    assert faults_in_a_browser(page_of(solved(STAGES, tmp_path)), tmp_path, 500) == []
