@@ -71,7 +71,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     chips = chips_of(asked, space, root.box)
     surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(asked.parts, chips, strict=True)]
     pools = [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)]
-    start = found_from(asked, space, root, pools, float("inf"), spend.deadline)
+    start = found_from(asked, space, root.box, pools, float("inf"), spend.deadline)
     minima = [float(one.every().min(initial=np.inf)) for one in surveys]
     least = float(combined(asked, [np.float64(value) for value in minima]))
     complete = all(survey.complete for survey in surveys)
