@@ -6,6 +6,7 @@ et al. 2022); context parallelism passes keys and values around a ring (Liu et a
 2020). A backward product is two products: by the weights and by the input.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from crossflow.arrays import Real
 from crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_energy, exchange_time, ring_all_reduce, send
 from crossflow.hardware import Hardware
-from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, stream_cost
+from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, stream_cost
 from crossflow.workload import Transformer
 
 _HEAD_ALIGNMENT = 64.0
@@ -118,8 +119,8 @@ _IDLE = Pass(NOTHING, NOTHING, 0.0, 0.0, 0.0, 0.0)
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
     work = NOTHING
-    for product in projections(model, ranks):
-        work = work + product_cost(product, model.value_bytes, hardware)
+    for cost in product_costs(projections(model, ranks), model.value_bytes, hardware):
+        work = work + cost
     work = work + element_wise(model, ranks, hardware, backward=False).total()
     return _with_exchanges(work, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
 
@@ -127,17 +128,21 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and of its weights."""
     work = NOTHING
-    for product in projections(model, ranks):
-        work = work + backward_cost(product, model.value_bytes, hardware)
+    for cost in backward_costs(projections(model, ranks), model.value_bytes, hardware):
+        work = work + cost
     work = work + element_wise(model, ranks, hardware, backward=True).total()
     return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
 
 
-def backward_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
-    """Cost of the two products that give a product's gradients: dA = dC B^T and dB = A^T dC."""
-    rows, depth, columns, count = product.rows, product.depth, product.columns, product.count
-    by_input = product_cost(Product(rows, columns, depth, count), value_bytes, hardware)
-    return by_input + product_cost(Product(depth, rows, columns, count), value_bytes, hardware)
+def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
+    """For each product the cost of the two that give its gradients: dA = dC B^T and dB = A^T dC."""
+    both = [
+        side
+        for one in products
+        for side in (Product(one.rows, one.columns, one.depth, one.count), Product(one.depth, one.rows, one.columns, one.count))
+    ]
+    costs = product_costs(both, value_bytes, hardware)
+    return [by_input + by_weights for by_input, by_weights in zip(costs[::2], costs[1::2], strict=True)]
 
 
 def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
@@ -162,8 +167,8 @@ def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost
         return fused_attention_cost(_core_flops(model, ranks), _operand_bytes(model, ranks), hardware)
     scores, values = _score_products(model, ranks)
     size = model.activation_bytes
-    cost = product_cost(scores, size, hardware) + product_cost(values, size, hardware)
-    return cost + _softmax_cost(model, ranks, hardware, passes=2.0, flops=5.0)
+    first, second = product_costs((scores, values), size, hardware)
+    return first + second + _softmax_cost(model, ranks, hardware, passes=2.0, flops=5.0)
 
 
 def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -172,8 +177,8 @@ def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware
         return fused_attention_cost(2.5 * _core_flops(model, ranks), 2.0 * _operand_bytes(model, ranks), hardware)
     scores, values = _score_products(model, ranks)
     size = model.activation_bytes
-    cost = backward_cost(scores, size, hardware) + backward_cost(values, size, hardware)
-    return cost + _softmax_cost(model, ranks, hardware, passes=3.0, flops=8.0)
+    first, second = backward_costs((scores, values), size, hardware)
+    return first + second + _softmax_cost(model, ranks, hardware, passes=3.0, flops=8.0)
 
 
 def _core_flops(model: Transformer, ranks: Ranks) -> Real:
@@ -280,7 +285,8 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     tokens = ranks.tokens(model)
     words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
     product = Product(tokens, float(model.hidden), words)
-    cost = product_cost(product, model.activation_bytes, hardware) + backward_cost(product, model.activation_bytes, hardware)
+    [backward] = backward_costs((product,), model.activation_bytes, hardware)
+    cost = product_cost(product, model.activation_bytes, hardware) + backward
     passes = hardware.efficiency.loss_passes
     cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
     sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)

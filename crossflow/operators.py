@@ -17,7 +17,7 @@ from crossflow.layer import (
     Ranks,
     attention_core,
     attention_core_backward,
-    backward_cost,
+    backward_costs,
     element_wise,
     embedding,
     head,
@@ -90,7 +90,7 @@ def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, sour
     """The operators of one layer that follows an operator."""
     sides = tuple(element_wise(model, alone, hardware, backward) for backward in (False, True))
     products = [
-        (product_cost(product, model.value_bytes, hardware), backward_cost(product, model.value_bytes, hardware))
+        (product_cost(product, model.value_bytes, hardware), *backward_costs((product,), model.value_bytes, hardware))
         for product in projections(model, alone)
     ]
     norms, residuals, activation, routing = (

@@ -6,11 +6,13 @@ Every quantity falls or stays when a resource grows, and only + * / max min sqrt
 monotone as well. The one exception is `bundles` at fixed throughput: matrix tiles are dealt to the bundles in whole waves.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossflow.arrays import Array, Index, Real
 from crossflow.hardware import Hardware
 
 TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
@@ -67,6 +69,28 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     registers = product.flops * hardware.register_traffic
     rate = hardware.wide_share if value_bytes > 1.0 else 1.0
     return _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
+
+
+def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
+    """Costs of several products, each as `product_cost` has it; of products in columns over many plans equal ones are looked at once."""
+    sides = [np.broadcast_arrays(product.rows, product.depth, product.columns, product.count) for product in products]
+    if any(side[0].ndim < 2 for side in sides):
+        return [product_cost(product, value_bytes, hardware) for product in products]
+    ends = np.cumsum([0, *(len(side[0]) for side in sides)]).tolist()
+    different, row = _different(np.concatenate([np.concatenate(side, axis=1) for side in sides]))
+    cost = product_cost(Product(*np.split(different, 4, axis=1)), value_bytes, hardware)
+    rows = [row[start:stop] for start, stop in pairwise(ends)]
+    return [Cost(np.take(cost.time, some, axis=0), np.take(cost.energy, some, axis=0), cost.kernels) for some in rows]
+
+
+def _different(shapes: Array) -> tuple[Array, Index]:
+    """The different rows, and for each row the number of its own."""
+    order = np.lexsort(shapes.T)
+    new = np.ones(len(order), bool)
+    new[1:] = (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return shapes[order[new]], number
 
 
 def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0) -> Cost:

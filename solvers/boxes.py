@@ -18,10 +18,11 @@ from instances.boxes import Boxes, Corners, Grid, Kept, corners, grid, point_num
 from instances.families import family_blocks, members
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Node, PlanSearch, Search, Spend, Split, branch, dive, parts_of, root_node, split_nodes
+from solvers.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
+from solvers.descent import found_from
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
-from solvers.incumbent import Incumbent, at_row, improved
+from solvers.incumbent import Incumbent, at_row
 from solvers.objective import RefusedError
 from solvers.pricing import head_values_of, joined, rows_of, values_of
 from solvers.watching import Watch
@@ -265,10 +266,8 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
 
 def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value."""
-    places = dive(instance, space, root_node(instance, space), pool) if len(pool) else None
-    if places is None:
-        return Incumbent(float("inf"), whole(space).low[0], None)
-    return improved(instance, space, pool, places)
+    found = found_from(instance, space, root_node(instance, space).box, pool) if len(pool) else None
+    return Incumbent(float("inf"), whole(space).low[0], None) if found is None else found
 
 
 def kept_heads(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:

@@ -19,26 +19,20 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Index
 from instances.boxes import Boxes, Grid, Kept, corners, parted, stacked, tightened, whole
 from instances.instance import Instance
 from instances.space import AnyPlans
+from solvers.cuts import best_cuts, single
+from solvers.descent import found_from, least_of
 from solvers.incumbent import Incumbent, at_row
 from solvers.pricing import rows_of, values_of
 from solvers.watching import Progress, Watch
 
 _PLANS = 4096
 """Plans of a box that are looked at together; the others wait with their bounds."""
-DIVING = 16
-"""Plans that decide the way of a dive."""
 DECIDING = 4
 """Plans by which is decided where a box is cut."""
-_CUTS = 32
-"""Cuts of one choice that are tried."""
-_ROUNDS = 3
-"""How often the ends of all choices are tried before the plans are looked at again."""
-_LEAST_GAIN = 1.0e-6
-"""Share of its bound that a part is taken to gain at the least, so that the other part's gain counts where it gains nothing."""
 _TOGETHER = 16
 """Boxes that are looked at together: pricing a few designs takes as long as pricing thousands of them."""
 _FEW = 512
@@ -54,7 +48,7 @@ class Node:
 
     @property
     def single(self) -> bool:
-        return bool((self.box.low == self.box.high).all())
+        return single(self.box)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +131,7 @@ def branch(
 ) -> PlanSearch:
     """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
     search: PlanSearch = Search(root, start)
+    looks = count(1)
 
     def look(looked: Sequence[tuple[Node, Rows]]) -> None:
         first: list[tuple[Node, Rows]] = []
@@ -145,10 +140,30 @@ def branch(
                 search.wait(float(waiting.bounds[_PLANS]), node, waiting.part(slice(_PLANS, None)))
             first.append((node, waiting.part(slice(_PLANS))))
         _look(instance, space, search, first, plans)
+        if seldom(next(looks), 4):
+            _go_down(instance, space, search, plans, spend.deadline)
 
     _keep(search, root, plans, Rows(np.arange(len(plans)), bounds))
     best_first(search, look, len, watch, spend)
     return search
+
+
+def seldom(look: int, factor: int) -> bool:
+    """Whether to look for a better design after so many looks: after the second, and then after so many times as many as before."""
+    at = 2
+    while at < look:
+        at *= factor
+    return at == look
+
+
+def _go_down(instance: Instance, space: Grid, search: PlanSearch, plans: AnyPlans, deadline: float) -> None:
+    """Look for a better design in the box with the least bound."""
+    if not search.heap or monotonic() >= deadline:
+        return
+    _, _, node, waiting = search.heap[0]
+    found = found_from(instance, space, node.box, rows_of(plans, waiting.rows[:_PLANS]), search.best.value)
+    if found is not None and found.value < search.best.value:
+        search.best = found
 
 
 def best_first(
@@ -234,7 +249,7 @@ def _look(instance: Instance, space: Grid, search: PlanSearch, looked: Sequence[
     if new:
         few = rows_of(plans, np.unique(np.concatenate([waiting.rows[:DECIDING] for _, waiting in new])))
         nodes = [node for node, _ in new]
-        kept = best_cuts([node.box for node in nodes], _least(instance, space, few), search.best.value)
+        kept = best_cuts([node.box for node in nodes], least_of(instance, space, few), search.best.value)
         search.boxes += sum(len(split.parts) for split in split_nodes(instance, space, nodes, kept))
     splits = [node.split for node, _ in looked if node.split is not None]
     boxes, slices = parts_of(splits)
@@ -245,11 +260,6 @@ def _look(instance: Instance, space: Grid, search: PlanSearch, looked: Sequence[
         bounds = table[np.searchsorted(every, waiting.rows), columns]
         for part, column in zip(split.parts, bounds.T, strict=True):
             _keep(search, part, plans, Rows(waiting.rows, column))
-
-
-def _least(instance: Instance, space: Grid, plans: AnyPlans) -> Callable[[Boxes], Array]:
-    """The least bound of the plans on each of some boxes."""
-    return lambda boxes: values_of(instance, corners(instance, space, boxes), plans).min(axis=0)
 
 
 def _keep(search: PlanSearch, node: Node, plans: AnyPlans, found: Rows) -> None:
@@ -264,99 +274,3 @@ def _keep(search: PlanSearch, node: Node, plans: AnyPlans, found: Rows) -> None:
     if len(kept):
         kept = kept[np.argsort(bounds[kept], kind="stable")]
         search.wait(float(bounds[kept[0]]), node, Rows(found.rows[kept], bounds[kept]))
-
-
-def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: float) -> list[Kept]:
-    """Where to cut each box: off what can be forgotten at once at the ends of all choices, until there is no such thing; then in the
-    middle of the choice that tells most.
-
-    Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
-    price and power; a choice tells the more, the greater the product of what the bounds of both parts gain (Achterberg 2007).
-    """
-    left, kept = list(boxes), [Kept()] * len(boxes)
-    going = list(range(len(boxes)))
-    for _ in range(_ROUNDS):
-        cuts = {number: _cuts(left[number]) for number in going}
-        going = [number for number, (choices, _) in cuts.items() if len(choices)]
-        if not going:
-            break
-        found = iter(np.split(*_bounds_of([(left[number], *cuts[number]) for number in going], least)))
-        for number in tuple(going):
-            keeps, cut_off = _cut(left[number], *cuts[number], next(found), value)
-            kept[number] = (*kept[number], *keeps)
-            if cut_off:
-                left[number] = parted(left[number], keeps).at(0)
-            else:
-                going.remove(number)
-    return kept
-
-
-def _bounds_of(cuts: Sequence[tuple[Boxes, Index, Index]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
-    """The least bounds of all sides of all cuts, and where those of the next box begin."""
-    sides = [_sides(*cut) for cut in cuts]
-    return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
-
-
-def _cut(box: Boxes, choices: Index, places: Index, bounds: Array, value: float) -> tuple[Kept, bool]:
-    """What to keep of one box, and whether that is because the rest can be forgotten."""
-    lower, upper = bounds.reshape(2, -1)
-    ends = _forgotten(box, choices, places, lower >= value, upper >= value)
-    if ends:
-        return ends, True
-    gains = np.stack([lower, upper]) - bounds.min() * (1.0 - _LEAST_GAIN)
-    middle = np.where(places == (box.low[0, choices] + box.high[0, choices]) // 2, gains.prod(axis=0), -np.inf)
-    best = int(np.argmax(middle))
-    return ((int(choices[best]), int(box.low[0, choices[best]]), int(places[best])),), False
-
-
-def _cuts(box: Boxes) -> tuple[Index, Index]:
-    """Where a box may be cut: choices, and places up to which the lower parts go."""
-    places = [_places(box, choice) for choice in range(box.low.shape[1])]
-    choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
-    return choices, np.array([place for some in places for place in some], np.int64)
-
-
-def _sides(box: Boxes, choices: Index, places: Index) -> Boxes:
-    """The lower parts of all cuts, and then the upper ones."""
-    count, every = len(choices), np.arange(len(choices))
-    low, high = np.repeat(box.low, 2 * count, axis=0), np.repeat(box.high, 2 * count, axis=0)
-    high[every, choices], low[every + count, choices] = places, places + 1
-    return Boxes(low, high)
-
-
-def _forgotten(box: Boxes, choices: Index, places: Index, lower: Mask, upper: Mask) -> Kept:
-    """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
-    low, high = box.low[0], box.high[0]
-    first, last = low.copy(), high.copy()
-    np.maximum.at(first, choices[lower], places[lower] + 1)
-    np.minimum.at(last, choices[upper], places[upper])
-    # Where the two parts meet, nothing of the box is left: one of them is cut off, and the other is what is kept.
-    last = np.where(first > last, high, last)
-    return tuple((choice, int(first[choice]), int(last[choice])) for choice in np.flatnonzero((first > low) | (last < high)).tolist())
-
-
-def last_least(values: Array) -> int:
-    """The last of the least."""
-    return len(values) - 1 - int(np.argmin(values[::-1]))
-
-
-def _places(box: Boxes, choice: int) -> list[int]:
-    """Where a choice may be cut: after every option, or after some thirty of them and the middle one."""
-    low, high = int(box.low[0, choice]), int(box.high[0, choice])
-    step = max(1, (high - low) // _CUTS)
-    return sorted({*range(low, high, step), (low + high) // 2}) if low < high else []
-
-
-def dive(instance: Instance, space: Grid, node: Node, plans: AnyPlans) -> Index | None:
-    """A chip that keeps the budgets: the better part of every box, from this one down to one point. None where no chip does."""
-    chosen = plans
-    bounds = values_of(instance, corners(instance, space, node.box), chosen).min(axis=1)
-    while not node.single:
-        if not np.isfinite(bounds).any():
-            return None
-        chosen = rows_of(chosen, np.argsort(bounds, kind="stable")[:DIVING])
-        [split] = split_nodes(instance, space, [node], best_cuts([node.box], _least(instance, space, chosen), np.inf))
-        table = values_of(instance, corners(instance, space, parts_of([split])[0]), chosen)
-        better = last_least(table.min(axis=0))
-        node, bounds = split.parts[better], table[:, better]
-    return node.box.low[0] if np.isfinite(bounds).any() else None

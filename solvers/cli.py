@@ -9,7 +9,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from solvers.arguments import MODELS, PLACEMENTS, parser_of_commands
-from solvers.console import USAGE, check_target, question_path, seconds_of, spare_data, spare_question, usage
+from solvers.console import USAGE, check_target, question_path, refuse_options, seconds_of, spare_data, spare_question, usage
 
 if TYPE_CHECKING:
     from instances.instance import Instance
@@ -118,6 +118,7 @@ def _solve(options: argparse.Namespace) -> int:
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
     _check_engines([options.engine], tuple(ENGINES))
+    refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
     check_target(options.log, "--log")
     try:
         limits = limits_of(options, seconds_of(options.time_limit))

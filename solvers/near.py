@@ -16,7 +16,8 @@ from crossflow.arrays import Array, Index, Mask
 from instances.boxes import Boxes, Grid, corners, grid, places_of, tightened
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Node, Spend, branch, dive, root_node
+from solvers.branch import Node, Spend, branch, root_node
+from solvers.descent import dive
 from solvers.designs import Candidate, from_words
 from solvers.incumbent import Incumbent, chip_moves
 from solvers.leasts import option_places
@@ -186,7 +187,7 @@ def _refuted(state: _State, box: Boxes, rows: Index) -> bool:
     if not len(kept):
         return True
     rows, plans, bounds = rows[kept], rows_of(plans, kept), bounds[kept]
-    places = dive(instance, space, Node(node.box), plans)
+    places = dive(instance, space, node.box, plans)
     if places is not None and _see(state, places[None], rows):
         return False
     return _searched(state, node, rows, plans, bounds)

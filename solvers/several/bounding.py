@@ -1,11 +1,12 @@
-"""Bounds of the plans of all workloads on the parts of boxes, with no more plans priced than tell the figure of each part.
+"""Bounds of the plans of all workloads on the parts of boxes, with no more plans priced than may make the figure small.
 
 Plans come with bounds on their box, ascending, below which they cannot fall on a part of it. On every part, and for every workload k,
 
-    m_k = the least of the plans priced there,    n_k = the bound of the first plan that is not,    F(min(m_1, n_1), ...) <= the figure
+    m_k = the least bound of its plans there, or on the box while they are not priced,    F(m_1, ...) <= the figure
 
-More plans of workload k are priced there while that is below the best value known and n_k < m_k. What is left is either a part that can
-be forgotten or one with the least bound of every workload; plans that were not priced keep the bounds that they have.
+One workload after the other is priced, that with the fewest plans first, on the parts on which F(m_1, ...) is still below the best value
+known, and of its plans those whose bound on the box in the place of m_k leaves it there. So a part is forgotten by as few prices as may
+be, and what is not forgotten has the least bound of every workload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Index
 from crossflow.hardware import take
 from instances.boxes import Corners, Grid
 from instances.instance import Instance
@@ -23,45 +24,21 @@ from solvers.expert import until
 from solvers.pricing import rows_of, values_of
 from solvers.several.combined import Joint, chips_of, combined, in_place
 
-_FIRST = 256
-"""Plans of a box that are priced at once; then as many again, and so on."""
 _CALL = 1 << 15
 """To begin with a table of prices takes about as long as so many prices."""
-
-
-@dataclass(slots=True)
-class _Table:
-    """The plans of one workload that wait in a box, and their bounds on its parts."""
-
-    waiting: Rows
-    columns: Index
-    """The chips of the parts."""
-    bounds: Array
-    """Plans are rows and parts are columns; of plans that are not priced those on the box."""
-    done: int = 0
-
-    def following(self) -> float:
-        """The bound of the first plan that is not priced."""
-        return float(self.waiting.bounds[self.done]) if self.done < len(self.waiting) else float("inf")
+_MOST = 1 << 22
+"""Prices in one table of several boxes, so that it does not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """Plans to be priced on some parts of a box."""
+    """Plans of one workload to be priced on some parts of a box."""
 
-    table: _Table
-    end: int
-    """Up to which of the plans that wait."""
-    needed: Mask
-    """Of the parts."""
-
-    @property
-    def rows(self) -> Index:
-        return self.table.waiting.rows[self.table.done : self.end]
-
-    @property
-    def columns(self) -> Index:
-        return self.table.columns[self.needed]
+    rows: Index
+    columns: Index
+    """The parts, by their numbers among those of all boxes."""
+    bounds: Array
+    """Plans are rows and parts are columns; what is asked for."""
 
 
 def bounded(
@@ -77,52 +54,42 @@ def bounded(
 
     No plans of any workload where it cannot. A TimeoutError at the deadline."""
     boxes, slices = parts_of(splits)
-    chips, columns = chips_of(asked, space, boxes), np.arange(len(boxes))
-    tables = [
-        [_table(lists[place], columns[some]) for lists, some in zip(waiting, slices, strict=True)] for place in range(len(asked.parts))
-    ]
-    least = np.full((len(tables), len(boxes)), np.inf)
-    while True:
-        following = np.array([np.concatenate([np.full(len(one.columns), one.following()) for one in row]) for row in tables])
-        figures = combined(asked, list(np.minimum(least, following)))
-        needed = (figures < value) & (following < least)
-        if not needed.any():
-            break
-        for place, part in enumerate(asked.parts):
-            _price(part, chips[place], plans[place], tables[place], needed[place], least[place], deadline)
-    minima = np.where(figures < value, least, np.inf)
+    chips, columns, counts = chips_of(asked, space, boxes), np.arange(len(boxes)), [len(split.parts) for split in splits]
+    lists = list(zip(*waiting, strict=True))
+    least = np.array([np.repeat([rows.bounds[0] for rows in some], counts) for some in lists])
+    asks: dict[int, list[_Ask]] = {}
+    for place in sorted(range(len(lists)), key=lambda place: sum(map(len, lists[place]))):
+        needed = combined(asked, list(least)) < value
+        asks[place] = [
+            _ask(asked, place, rows, columns[some][needed[some]], least, value) for rows, some in zip(lists[place], slices, strict=True)
+        ]
+        _price(asked.parts[place], chips[place], plans[place], asks[place], deadline)
+        for ask in asks[place]:
+            least[place, ask.columns] = ask.bounds.min(axis=0, initial=np.inf)
+    minima = np.where(combined(asked, list(least)) < value, least, np.inf)
     return [
-        [_left(asked, [row[number] for row in tables], minima, column, value) for column in range(some.start, some.stop)]
+        [_left(asked, [asks[place][number] for place in range(len(lists))], minima, column, value) for column in columns[some].tolist()]
         for number, some in enumerate(slices)
     ]
 
 
-def _table(waiting: Rows, columns: Index) -> _Table:
-    return _Table(waiting, columns, np.repeat(waiting.bounds[:, None], len(columns), axis=1))
+def _ask(asked: Joint, place: int, waiting: Rows, columns: Index, least: Array, value: float) -> _Ask:
+    """The plans that may be in a design below a value on any of some parts."""
+    minima = least[:, columns].min(axis=1, initial=np.inf).tolist()
+    rows = waiting.rows[: np.count_nonzero(in_place(asked, minima, place, waiting.bounds) < value)]
+    return _Ask(rows, columns, np.full((len(rows), len(columns)), np.inf))
 
 
-def _price(
-    instance: Instance, chips: Corners, plans: AnyPlans, tables: Sequence[_Table], needed: Mask, least: Array, deadline: float
-) -> None:
-    """Price the next plans of each box on those of its parts that need it, and lower the least bounds of these."""
-    asks = [_ask(table, needed[table.columns], least) for table in tables if needed[table.columns].any()]
-    for group in until(deadline, _groups(asks, len(plans))):
+def _price(instance: Instance, chips: Corners, plans: AnyPlans, asks: Sequence[_Ask], deadline: float) -> None:
+    """Price the plans of each box on its parts."""
+    for group in until(deadline, _groups([ask for ask in asks if ask.bounds.size], len(plans))):
         every = np.unique(np.concatenate([ask.rows for ask in group]))
         columns = np.concatenate([ask.columns for ask in group])
         some = Corners(take(chips.hardware, columns), chips.alive[columns])
         found = values_of(instance, some, rows_of(plans, every))
         starts = np.cumsum([0, *(len(ask.columns) for ask in group)])
         for ask, start, stop in zip(group, starts[:-1], starts[1:], strict=True):
-            table, bounds = ask.table, found[np.searchsorted(every, ask.rows), start:stop]
-            table.bounds[table.done : ask.end, ask.needed] = bounds
-            table.done = ask.end
-            least[ask.columns] = np.minimum(least[ask.columns], bounds.min(axis=0))
-
-
-def _ask(table: _Table, needed: Mask, least: Array) -> _Ask:
-    """The next plans, some of them at a time, of those that may have the least bound on a part."""
-    most = int(np.searchsorted(table.waiting.bounds, least[table.columns[needed]].max(), side="left"))
-    return _Ask(table, min(table.done + max(_FIRST, table.done), most), needed)
+            ask.bounds[:] = found[np.searchsorted(every, ask.rows), start:stop]
 
 
 def _groups(asks: Sequence[_Ask], plans: int) -> Iterator[list[_Ask]]:
@@ -131,26 +98,27 @@ def _groups(asks: Sequence[_Ask], plans: int) -> Iterator[list[_Ask]]:
     present, columns, used = np.zeros(plans, bool), 0, 0
     for ask in asks:
         present[ask.rows] = True
-        columns, used = columns + len(ask.columns), used + len(ask.rows) * len(ask.columns)
-        if group and np.count_nonzero(present) * columns - used > _CALL * len(group):
+        columns, used = columns + len(ask.columns), used + ask.bounds.size
+        size = np.count_nonzero(present) * columns
+        if group and (size > _MOST or size - used > _CALL * len(group)):
             yield group
             group = []
             present[:] = False
             present[ask.rows] = True
-            columns, used = len(ask.columns), len(ask.rows) * len(ask.columns)
+            columns, used = len(ask.columns), ask.bounds.size
         group.append(ask)
     if group:
         yield group
 
 
-def _left(asked: Joint, tables: Sequence[_Table], minima: Array, column: int, value: float) -> tuple[Rows, ...]:
+def _left(asked: Joint, asks: Sequence[_Ask], minima: Array, column: int, value: float) -> tuple[Rows, ...]:
     """The plans with which the figure may be below a value on one part, by their bounds."""
     if not np.isfinite(minima[:, column]).all():
-        return tuple(table.waiting.part(slice(0)) for table in tables)
+        return tuple(Rows(ask.rows[:0], np.zeros(0)) for ask in asks)
     lists = []
-    for place, table in enumerate(tables):
-        bounds = table.bounds[:, column - table.columns[0]]
+    for place, ask in enumerate(asks):
+        bounds = ask.bounds[:, np.searchsorted(ask.columns, column)]
         kept = np.flatnonzero(in_place(asked, minima[:, column].tolist(), place, bounds) < value)
         kept = kept[np.argsort(bounds[kept], kind="stable")]
-        lists.append(Rows(table.waiting.rows[kept], bounds[kept]))
+        lists.append(Rows(ask.rows[kept], bounds[kept]))
     return tuple(lists)

@@ -17,7 +17,7 @@ from solvers.boxes import Cuts, Survey, Trace, cuts_of, kept_heads, kept_plans, 
 from solvers.branch import Rows, Search, Spend, Split, root_node
 from solvers.designs import Candidate
 from solvers.guard import refuse_broken_bounds
-from solvers.pricing import values_of
+from solvers.pricing import rows_of, values_of
 from solvers.several.bounding import bounded
 from solvers.several.branch import JointSearch, branch
 from solvers.several.combined import Joint, below, chips_of, combined, in_place
@@ -71,7 +71,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     chips = chips_of(asked, space, root.box)
     surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(asked.parts, chips, strict=True)]
     pools = [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)]
-    start = found_from(asked, space, root, pools, float("inf"), spend.deadline)
+    start = found_from(asked, space, root.box, pools, float("inf"), spend.deadline)
     minima = [float(one.every().min(initial=np.inf)) for one in surveys]
     least = float(combined(asked, [np.float64(value) for value in minima]))
     complete = all(survey.complete for survey in surveys)
@@ -82,6 +82,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     plans = [members(part, kept_heads(part, which)) for part, which in zip(asked.parts, kept, strict=True)]
     every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(asked.parts, chips, plans, strict=True)]
     lists = [_sorted(bounds, bounds < np.inf) for bounds in every]
+    plans = [rows_of(some, np.flatnonzero(bounds < np.inf)) for some, bounds in zip(plans, every, strict=True)]
     offset = monotonic() - began
     searched = branch(asked, space, root, plans, below(asked, lists, start.value), start, watch, spend)
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))

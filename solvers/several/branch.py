@@ -12,7 +12,8 @@ import numpy as np
 
 from instances.boxes import Grid
 from instances.space import AnyPlans
-from solvers.branch import DECIDING, Node, Rows, Search, Spend, best_cuts, best_first, split_nodes
+from solvers.branch import DECIDING, Node, Rows, Search, Spend, best_first, seldom, split_nodes
+from solvers.cuts import best_cuts
 from solvers.designs import candidate
 from solvers.pricing import rows_of
 from solvers.several.bounding import bounded
@@ -40,7 +41,7 @@ def branch(
         going = [(node, waiting) for node, waiting in first if all(map(len, waiting))]
         if going:
             _look(asked, space, search, going, plans, spend.deadline)
-        if (number := next(looks)) > 1 and number.bit_count() == 1:  # ever more seldom: better designs become ever rarer
+        if seldom(next(looks), 2):
             _go_down(asked, space, search, plans, spend.deadline)
 
     _keep(asked, search, root, plans, lists)
@@ -54,7 +55,7 @@ def _go_down(asked: Joint, space: Grid, search: JointSearch, plans: Sequence[Any
         return
     _, _, node, lists = search.heap[0]
     pools = [rows_of(table, rows.rows[:_DOWN]) for table, rows in zip(plans, lists, strict=True)]
-    found = found_from(asked, space, node, pools, search.best.value, deadline)
+    found = found_from(asked, space, node.box, pools, search.best.value, deadline)
     if found.value < search.best.value:
         search.best = found
 

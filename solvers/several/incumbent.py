@@ -13,9 +13,10 @@ import numpy as np
 from crossflow.arrays import Array, Index
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import Plan
-from instances.boxes import Boxes, Grid
+from instances.boxes import Boxes, Grid, tightened
 from instances.space import AnyPlans
-from solvers.branch import DIVING, Node, best_cuts, last_least, parts_of, split_nodes
+from solvers.cuts import single
+from solvers.descent import AGAIN, DIVING, better_half
 from solvers.designs import candidate
 from solvers.incumbent import best_plans, chip_moves
 from solvers.pricing import rows_of, values_of
@@ -24,10 +25,6 @@ from solvers.several.combined import Joint, chips_of, combined
 _PLANS = 16
 """Plans of each workload for which a chip is sought."""
 _ROUNDS = 50
-_POOL = 1024
-"""Plans of each workload that go down together."""
-_AGAIN = 3
-"""After so many boxes these are chosen again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +41,35 @@ def no_design(space: Grid) -> Incumbent:
     return Incumbent(float("inf"), np.zeros(len(space.sizes), np.int64), ())
 
 
-def found_from(asked: Joint, space: Grid, node: Node, plans: Sequence[AnyPlans], value: float, deadline: float) -> Incumbent:
+def found_from(asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float) -> Incumbent:
     """A design to which the way down from a box leads, with steps that lower its value; none where a box on the way has a bound that is
     not below a value, and none after the deadline."""
-    found = _dive(asked, space, Node(node.box), plans, value, deadline) if all(map(len, plans)) else None
+    found = _dive(asked, space, box, plans, value, deadline) if all(map(len, plans)) else None
     return no_design(space) if found is None else improved(asked, space, found[1], found[0], deadline)
 
 
 def _dive(
-    asked: Joint, space: Grid, node: Node, plans: Sequence[AnyPlans], value: float, deadline: float
+    asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float
 ) -> tuple[Index, list[AnyPlans]] | None:
-    """A chip that keeps the budgets, with plans that are good near it: the better part of every box, down to one point. None where no
+    """A chip that keeps the budgets, with plans that are good near it: the better half of every box, down to one point. None where no
     chip does."""
-    (pools, bounds), level = _pools(asked, space, node, plans), 0
-    while all(map(len, pools)) and float(combined(asked, [some.min() for some in bounds])) < value:
-        if node.single:
-            return node.box.low[0], pools
+    pools, bounds = _pools(asked, space, box, plans)
+    while all(map(len, pools)) and float(combined(asked, [some[0] for some in bounds])) < value:
+        if single(box):
+            return box.low[0], pools
         if monotonic() >= deadline:
             break
-        chosen = [rows_of(some, np.argsort(one, kind="stable")[:DIVING]) for some, one in zip(pools, bounds, strict=True)]
-        [split] = split_nodes(asked.parts[0], space, [node], best_cuts([node.box], least_of(asked, space, chosen), np.inf))
-        tables = _tables(asked, space, parts_of([split])[0], pools)
-        better = last_least(combined(asked, [table.min(axis=0) for table in tables]))
-        node, bounds = split.parts[better], [table[:, better] for table in tables]
-        level += 1
-        if level % _AGAIN == 0:
-            pools, bounds = _pools(asked, space, node, plans)
+        for _ in range(AGAIN):
+            if not single(box):
+                box = tightened(asked.parts[0], space, better_half(box, least_of(asked, space, pools)))
+        pools, bounds = _pools(asked, space, box, plans)
     return None
 
 
-def _pools(asked: Joint, space: Grid, node: Node, plans: Sequence[AnyPlans]) -> tuple[list[AnyPlans], list[Array]]:
-    """The plans with the least bounds on a box, and these."""
-    bounds = [table[:, 0] for table in _tables(asked, space, node.box, plans)]
-    rows = [np.argsort(some, kind="stable")[: min(_POOL, int(np.isfinite(some).sum()))] for some in bounds]
+def _pools(asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans]) -> tuple[list[AnyPlans], list[Array]]:
+    """The plans with the least bounds on a box, and these, ascending."""
+    bounds = [table[:, 0] for table in _tables(asked, space, box, plans)]
+    rows = [np.argsort(some, kind="stable")[: min(DIVING, int(np.isfinite(some).sum()))] for some in bounds]
     pools = [rows_of(table, some) for table, some in zip(plans, rows, strict=True)]
     return pools, [one[some] for one, some in zip(bounds, rows, strict=True)]
 

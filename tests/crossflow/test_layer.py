@@ -12,7 +12,7 @@ from crossflow.layer import (
     Ranks,
     attention_core,
     attention_core_backward,
-    backward_cost,
+    backward_costs,
     backward_pass,
     embedding,
     forward_pass,
@@ -111,7 +111,7 @@ def test_unfused_attention_streams_its_scores(plain: Hardware) -> None:
 
 
 def test_a_backward_product_is_two_products(arithmetic: Hardware) -> None:
-    twice = backward_cost(Product(512.0, 1024.0, 256.0), 2.0, arithmetic)
+    [twice] = backward_costs((Product(512.0, 1024.0, 256.0),), 2.0, arithmetic)
     assert (number(twice.time), number(twice.kernels)) == pytest.approx((2 * 2 * 512 * 1024 * 256 / 100e12, 2))
 
 
@@ -143,7 +143,7 @@ def test_element_wise_operators_stream_their_bytes(
     and 5) over the width, and 4 passes of experts over the sorted tokens."""
     slow, one = replace(plain, dram=Memory(64e9, 1e6), throughput=1e30), group(plan)
     products = sum(number(product_cost(product, 2.0, slow).time) for product in projections(model, one))
-    twice = sum(number(backward_cost(product, 2.0, slow).time) for product in projections(model, one))
+    twice = sum(number(cost.time) for cost in backward_costs(projections(model, one), 2.0, slow))
     assert number(forward_pass(model, one, slow).work.time) - products == pytest.approx(forward / 1e6)
     assert number(backward_pass(model, one, slow).work.time) - twice == pytest.approx(backward / 1e6)
 

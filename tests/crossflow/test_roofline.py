@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossflow import roofline
 from crossflow.arrays import Array
 from crossflow.hardware import Efficiency, Hardware, Memory
-from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, reloads, stream_cost, tiled_time
+from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, reloads, stream_cost, tiled_time
 from instances.registry import build_device, device
 from tests.conftest import scaled
 
@@ -217,6 +217,21 @@ def test_many_devices_at_once_give_the_digits_of_each_alone(product: Product, re
         alone = product_cost(product, 2.0, scaled(lossy, resource, factor))
         assert np.broadcast_to(together.time, 3)[place] == alone.time
         assert np.broadcast_to(together.energy, 3)[place] == alone.energy
+
+
+def test_products_together_cost_what_each_costs_alone(plain: Hardware) -> None:
+    """In columns over many plans with equal ones among them, on many devices, and as plain numbers; to the last bit."""
+    random = np.random.default_rng(0)
+    sides = random.choice([1.0, 77.0, 128.0, 3000.0], (3, 3, 40, 1))
+    devices = scaled(plain, "throughput", random.uniform(0.5, 2.0, 50))
+    columns = [Product(*side, count) for side, count in zip(sides, (1.0, sides[0, 0], 4.0), strict=True)]
+    numbers = [Product(*side[:, 0, 0].tolist()) for side in sides]
+    for products, shape in ((columns, (40, 50)), (numbers, (50,))):
+        for product, cost in zip(products, product_costs(products, 2.0, devices), strict=True):
+            alone = product_cost(product, 2.0, devices)
+            assert cost.kernels == alone.kernels
+            for found, expected in ((cost.time, alone.time), (cost.energy, alone.energy)):
+                assert np.array_equal(np.broadcast_to(found, shape), np.broadcast_to(expected, shape))
 
 
 def test_attention_and_head_of_an_eight_bit_run_stay_at_sixteen_bits(plain: Hardware) -> None:

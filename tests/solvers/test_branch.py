@@ -12,9 +12,12 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import AnyPlans, plan_blocks
 from solvers import branch as engine
+from solvers import descent
 from solvers.boxes import cuts_of, reread
 from solvers.boxes import search as solve
-from solvers.branch import PlanSearch, Spend, best_cuts, branch, dive, root_node
+from solvers.branch import PlanSearch, Spend, branch, root_node, seldom
+from solvers.cuts import best_cuts
+from solvers.descent import better_half, dive, found_from
 from solvers.incumbent import Incumbent
 from solvers.pricing import joined, values_of
 from solvers.watching import Progress
@@ -54,7 +57,8 @@ def test_an_interrupt_in_the_midst_of_a_box_loses_none_of_its_plans(calls: int, 
         return values_of(*arguments)
 
     plans = all_plans(QUICK)
-    monkeypatch.setattr(engine, "values_of", impatient)
+    for module in (engine, descent):
+        monkeypatch.setattr(module, "values_of", impatient)
     space = grid(QUICK)
     found = branch(QUICK, space, root_node(QUICK, space), *plans, NOTHING, silent, Spend())
     assert found.stopped == "interrupted"
@@ -125,15 +129,44 @@ def test_a_box_of_which_everything_can_be_forgotten_is_cut_into_two_parts_all_th
 
 def test_a_dive_ends_on_a_chip_that_keeps_the_budgets_with_a_plan_that_fits() -> None:
     space, (plans, _) = grid(QUICK), all_plans(QUICK)
-    places = dive(QUICK, space, root_node(QUICK, space), plans)
+    places = dive(QUICK, space, root_node(QUICK, space).box, plans)
     assert places is not None
     assert np.isfinite(values_of(QUICK, corners(QUICK, space, Boxes(places[None], places[None])), plans)).any()
+
+
+def test_the_better_half_is_that_of_the_choice_that_tells_most_and_the_upper_one_of_two_equal_ones() -> None:
+    """Lower halves of both choices and then upper ones; a half that holds nothing tells most, even where the others have a bound of 0."""
+    box = Boxes(np.array([[0, 0]]), np.array([[7, 3]]))
+
+    def half(*bounds: float) -> list[list[int]]:
+        found = better_half(box, lambda _: np.array(bounds))
+        return [*found.low.tolist(), *found.high.tolist()]
+
+    assert half(2.0, 1.0, 3.0, 1.0) == [[0, 0], [3, 3]]
+    assert half(1.0, 2.0, 1.0, 2.0) == [[0, 2], [7, 3]]
+    assert half(0.0, 0.0, 0.0, np.inf) == [[0, 0], [7, 1]]
+    assert half(np.inf, np.inf, np.inf, np.inf) == [[4, 0], [7, 3]]
+
+
+def test_a_way_down_leads_to_a_design_or_nowhere_if_the_bound_is_not_below_the_value() -> None:
+    space, (plans, _) = grid(QUICK), all_plans(QUICK)
+    box = root_node(QUICK, space).box
+    found = found_from(QUICK, space, box, plans)
+    assert found is not None
+    assert QUICK_VALUE is not None
+    assert QUICK_VALUE <= found.value < np.inf
+    assert found_from(QUICK, space, box, plans, 0.0) is None
+
+
+def test_better_designs_are_looked_for_ever_more_seldom() -> None:
+    assert [look for look in range(1, 600) if seldom(look, 4)] == [2, 8, 32, 128, 512]
+    assert [look for look in range(1, 40) if seldom(look, 2)] == [2, 4, 8, 16, 32]
 
 
 @pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "compute_area=0.001 mm^2"])
 def test_a_dive_finds_nothing_where_there_is_nothing(setting: str) -> None:
     instance = ask(TINY_FREE, setting)
-    assert dive(instance, grid(instance), root_node(instance, grid(instance)), all_plans(instance)[0]) is None
+    assert dive(instance, grid(instance), root_node(instance, grid(instance)).box, all_plans(instance)[0]) is None
 
 
 def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() -> None:

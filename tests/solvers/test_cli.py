@@ -377,3 +377,9 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
     assert [line["bound"] for line in lines] == sorted(line["bound"] for line in lines)
     assert all(line["bound"] <= line["best"] for line in lines)
+
+
+def test_options_of_other_questions_are_refused_by_a_joint_design(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["solve", "tiny", "--cpus", "3"])
+    assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a joint design (leave it out)\n"

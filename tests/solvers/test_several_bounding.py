@@ -11,8 +11,9 @@ import pytest
 from instances.boxes import Boxes, grid
 from instances.instance import Portfolio
 from instances.space import AnyPlans, plan_blocks
-from solvers.branch import Rows, Split, best_cuts, parts_of, root_node, split_nodes
+from solvers.branch import Rows, Split, parts_of, root_node, split_nodes
 from solvers.certify import Limits
+from solvers.cuts import best_cuts
 from solvers.pricing import joined, values_of
 from solvers.several import bounding
 from solvers.several.bounding import bounded
@@ -55,12 +56,12 @@ class Opened:
 OPENED = [Opened(QUESTION, [None, None]), Opened(small(*REGRET[:1], "workloads.1.weight=null"), [0.1, 0.3])]
 
 
-@pytest.mark.parametrize("first", [1, 3, 256])
+@pytest.mark.parametrize("most", [1, 1 << 22])
 @pytest.mark.parametrize("opened", OPENED, ids=["sum", "regret"])
 def test_parts_are_forgotten_or_have_the_least_bounds_and_every_plan_that_may_matter(
-    opened: Opened, first: int, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounding, "_FIRST", first)
+    monkeypatch.setattr(bounding, "_MOST", most)
     true = opened.priced(opened.split)
     figures = combined(opened.asked, [table.min(axis=0) for table in true])
     values = [inf, *np.unique(figures[np.isfinite(figures)]).tolist(), float(figures[np.isfinite(figures)].mean())]
@@ -112,7 +113,7 @@ def test_a_time_limit_in_the_midst_of_a_look_loses_none_of_its_boxes(calls: int,
 
 def test_a_way_down_leads_to_a_design_below_the_value_or_to_none() -> None:
     opened = OPENED[0]
-    arguments = (opened.asked, opened.space, opened.root, opened.plans)
+    arguments = (opened.asked, opened.space, opened.root.box, opened.plans)
     found = found_from(*arguments, inf, inf)
     assert OPTIMUM <= found.value < inf
     assert len(found.plans) == 2
