@@ -39,6 +39,8 @@ ALSO = {
     "solvers/several/command.py": {"reports.several"},
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
+    "solvers/course/command.py": {"reports.course"},
+    "reports/course.py": {"solvers.course.marks"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

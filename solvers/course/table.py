@@ -1,0 +1,18 @@
+"""The assignments by name, and where their handouts lie."""
+
+from pathlib import Path
+
+import instances
+from solvers.course.layer import LAYER
+from solvers.course.marks import Assignment
+
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER,)
+HANDOUTS = Path(instances.__file__).parent / "course"
+SOLUTIONS = HANDOUTS / "solutions"
+"""Reference solutions and notes for instructors, which no student gets."""
+
+
+def assignment_named(name: str) -> Assignment | None:
+    """The assignment of that name or number: `1`, `01` and `01-transformer-layer` are the same."""
+    number = name.zfill(2)
+    return next((one for one in ASSIGNMENTS if name == one.name or number == one.name[:2]), None)
