@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import instances
+from solvers.course.knapsack import KNAPSACK
 from solvers.course.layer import LAYER
 from solvers.course.marks import Assignment
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER,)
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK)
 HANDOUTS = Path(instances.__file__).parent / "course"
 SOLUTIONS = HANDOUTS / "solutions"
 """Reference solutions and notes for instructors, which no student gets."""
