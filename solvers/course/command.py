@@ -12,7 +12,7 @@ from solvers.console import usage
 from solvers.course.grading import graded
 from solvers.course.marks import Assignment
 from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS, assignment_named
-from solvers.course.walls import missing
+from solvers.course.walls import exposed, missing
 from solvers.files import write_whole
 
 _GRADED, _REFUSED = 0, 3
@@ -28,6 +28,8 @@ def grade(options: argparse.Namespace) -> int:
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
     if not options.unconfined and (reason := missing()):
         usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")
+    if not options.unconfined and exposed(HANDOUTS):
+        usage("the answers lie where a submission can read them (install crossopt into a virtual environment, as README says)")
     found = graded(asked, submission, options.seed or os.environ.get(_SEED) or _PRACTICE, not options.unconfined)
     text = FORMATS[options.format](found)
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from formulation.model import Linear, Model, Terms, Variable
 from solvers.backends import Spend, backend
 from solvers.backends.answer import SolverError
+from solvers.backends.milp import relaxed
 
 _VARIABLES, _ROWS, _TERMS = 2000, 5000, 50_000
 _SECONDS = 20.0
@@ -28,6 +29,14 @@ def solved(handed: object) -> tuple[dict[str, int], int]:
     if answer.status != "OPTIMAL" or answer.values is None or answer.value is None:
         raise ValueError(f"the model was not solved to the end in {_SECONDS:.0f} s")
     return {variable.name: value for variable, value in answer.values.items()}, answer.value
+
+
+def relaxation(handed: object) -> float:
+    """The best objective where the integers may be fractions; a ValueError where there is none."""
+    value = relaxed(read_model(handed), _SECONDS)
+    if value is None:
+        raise ValueError("the relaxation of the model was not solved")
+    return value
 
 
 def read_model(handed: object) -> Model:

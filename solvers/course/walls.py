@@ -109,6 +109,11 @@ def missing() -> str | None:
     return None
 
 
+def exposed(path: Path) -> bool:
+    """Whether a program behind the walls could read this."""
+    return any(path.resolve().is_relative_to(place.resolve()) for place in readable())
+
+
 def limit(seconds: int, memory: int, file: int) -> None:
     """Limits that even without walls hold on every Unix."""
     for what, most in (

@@ -16,7 +16,7 @@ each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.na
 
 @walled
 @each
-@pytest.mark.parametrize("seed", ["practice", "another"])
+@pytest.mark.parametrize("seed", ["practice", pytest.param("another", marks=pytest.mark.slow)])
 def test_the_reference_earns_every_point(assignment: Assignment, seed: str) -> None:
     grade = graded(assignment, reference(assignment), seed, walls=True)
     assert [mark for mark in grade.marks if mark.why] == []

@@ -68,10 +68,11 @@ def test_without_walls_a_grade_says_so(tmp_path: Path, capsys: pytest.CaptureFix
     folder = written(tmp_path / "in", "")
     assert main(["grade", "1", str(folder), "--unconfined"]) == 0
     assert "no walls stood around the submission" in capsys.readouterr().out
-    monkeypatch.setattr("solvers.course.command.missing", lambda: "walls need Linux")
-    with pytest.raises(SystemExit):
-        main(["grade", "1", str(folder)])
-    assert "--unconfined" in capsys.readouterr().err
+    for name, answer, words in (("exposed", True, "virtual environment"), ("missing", "walls need Linux", "--unconfined")):
+        monkeypatch.setattr(f"solvers.course.command.{name}", lambda *_, answer=answer: answer)
+        with pytest.raises(SystemExit):
+            main(["grade", "1", str(folder)])
+        assert words in capsys.readouterr().err
 
 
 @walled

@@ -11,7 +11,7 @@ from solvers.course.layer import LAYER
 from solvers.course.marks import figure
 from solvers.course.running import Call, run
 from solvers.course.table import SOLUTIONS
-from solvers.course.walls import missing
+from solvers.course.walls import exposed, missing
 from tests.course.programs import grade_of, written
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
@@ -90,6 +90,11 @@ def test_a_shell_starts_nothing(tmp_path: Path) -> None:
 def test_the_judges_and_the_solutions_cannot_be_read(tmp_path: Path) -> None:
     lines = ("import instances", "import solvers.course.layer", f"open({str(SOLUTIONS / LAYER.name / 'solution.py')!r})")
     assert [said.split(":")[0] in {"PermissionError", "ModuleNotFoundError"} for said in attempts(tmp_path, lines)] == [True] * 3
+
+
+def test_what_lies_among_the_libraries_is_exposed() -> None:
+    assert exposed(Path(pytest.__file__))
+    assert not exposed(SOLUTIONS)
 
 
 def test_no_variable_of_the_grader_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
