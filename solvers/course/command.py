@@ -1,4 +1,4 @@
-"""The command line of the course: `grade ASSIGNMENT SUBMISSION`, `course list` and `course release TARGET`."""
+"""The command line of the course: `grade ASSIGNMENT SUBMISSION`, `course list`, `course release TARGET` and `course question`."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reports.course import FORMATS
 from solvers.console import usage
+from solvers.course.expert import question
 from solvers.course.grading import graded
 from solvers.course.marks import Assignment
 from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS, assignment_named
@@ -26,11 +27,12 @@ def grade(options: argparse.Namespace) -> int:
     submission = options.submission
     if not submission.exists():
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
-    if not options.unconfined and (reason := missing()):
+    walls = asked.judge is None and not options.unconfined
+    if walls and (reason := missing()):
         usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")
-    if not options.unconfined and exposed(HANDOUTS):
+    if walls and exposed(HANDOUTS):
         usage("the answers lie where a submission can read them (install crossopt into a virtual environment, as README says)")
-    found = graded(asked, submission, options.seed or os.environ.get(_SEED) or _PRACTICE, not options.unconfined)
+    found = graded(asked, submission, _seed(options), walls)
     text = FORMATS[options.format](found)
     try:
         if options.out and str(options.out) != "-":
@@ -46,6 +48,9 @@ def course(options: argparse.Namespace) -> int:
         width = max(len(one.name) for one in ASSIGNMENTS)
         sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
         return _GRADED
+    if options.action == "question":
+        sys.stdout.write(question(_seed(options)))
+        return _GRADED
     if options.target is None:
         usage("course release: name a folder to write the handouts to, such as hand-out")
     target = options.target
@@ -56,6 +61,10 @@ def course(options: argparse.Namespace) -> int:
     _release(target)
     sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions\n")
     return _GRADED
+
+
+def _seed(options: argparse.Namespace) -> str:
+    return options.seed or os.environ.get(_SEED) or _PRACTICE
 
 
 def _release(target: Path) -> None:

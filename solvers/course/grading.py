@@ -6,7 +6,6 @@ from solvers.course.marks import Assignment, Case, Grade, Mark, Task, Verdict
 from solvers.course.running import Returned, run
 from solvers.course.submission import SubmissionError, opened
 
-PROGRAM = "solution.py"
 _SENTENCES = 3
 """Of a task; further cases are counted."""
 UNCONFINED = "no walls stood around the submission: it could read and write what its grader can"
@@ -14,20 +13,28 @@ UNCONFINED = "no walls stood around the submission: it could read and write what
 
 def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> Grade:
     """The grade of a folder or a .zip; one that cannot be taken earns nothing, with the reason."""
-    tasks, note = assignment.tasks(seed), "" if walls else UNCONFINED
+    note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
-            program = folder / PROGRAM
-            if not program.is_file():
-                return _nothing(assignment, tasks, f"there is no {PROGRAM} (copy starter.py to {PROGRAM} and fill its holes)", note)
-            marks = tuple(_mark(task, run(program, [case.call for case in task.cases], assignment.seconds, walls)) for task in tasks)
-            return Grade(assignment.name, marks, note=note)
+            if not (folder / assignment.handed).is_file():
+                remedy = "see README" if assignment.judge else f"copy starter.py to {assignment.handed} and fill its holes"
+                raise SubmissionError(f"there is no {assignment.handed} ({remedy})")
+            return Grade(assignment.name, _marks(assignment, folder, seed, walls), note=note)
     except SubmissionError as error:
-        return _nothing(assignment, tasks, str(error), note)
+        return Grade(assignment.name, _nothing(assignment, seed, str(error)), str(error), note)
 
 
-def _nothing(assignment: Assignment, tasks: tuple[Task, ...], reason: str, note: str) -> Grade:
-    return Grade(assignment.name, tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in tasks), reason, note)
+def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tuple[Mark, ...]:
+    if assignment.judge:
+        return assignment.judge(folder, seed)
+    program = folder / assignment.handed
+    return tuple(
+        _mark(task, run(program, [case.call for case in task.cases], assignment.seconds, walls)) for task in assignment.tasks(seed)
+    )
+
+
+def _nothing(assignment: Assignment, seed: str, reason: str) -> tuple[Mark, ...]:
+    return tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks(seed))
 
 
 def _mark(task: Task, returned: tuple[Returned, ...]) -> Mark:

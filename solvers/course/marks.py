@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, isfinite
+from pathlib import Path
 from typing import Any
 
 from solvers.course.running import Call
@@ -41,16 +42,6 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """What is asked, drawn from a seed, and the seconds that each task may take."""
-
-    name: str
-    title: str
-    tasks: Callable[[str], tuple[Task, ...]]
-    seconds: int = 10
-
-
-@dataclass(frozen=True, slots=True)
 class Mark:
     """What a task earned, and a sentence for each case that lost points."""
 
@@ -58,6 +49,20 @@ class Mark:
     points: float
     out_of: int
     why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What is asked, drawn from a seed: functions of a program, and the seconds that each task may take; or a file that `judge` reads."""
+
+    name: str
+    title: str
+    tasks: Callable[[str], tuple[Task, ...]]
+    seconds: int = 10
+    handed: str = "solution.py"
+    """The file that is handed in."""
+    judge: Callable[[Path, str], tuple[Mark, ...]] | None = None
+    """The marks of a folder; where it is None the file is a program, whose functions the tasks call."""
 
 
 @dataclass(frozen=True, slots=True)

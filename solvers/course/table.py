@@ -5,12 +5,13 @@ from pathlib import Path
 import instances
 from solvers.course.chips import CHIPS
 from solvers.course.curves import CURVES
+from solvers.course.expert import EXPERT
 from solvers.course.knapsack import KNAPSACK
 from solvers.course.layer import LAYER
 from solvers.course.marks import Assignment
 from solvers.course.stages import STAGES
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES)
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, EXPERT)
 HANDOUTS = Path(instances.__file__).parent / "course"
 SOLUTIONS = HANDOUTS / "solutions"
 """Reference solutions and notes for instructors, which no student gets."""
