@@ -106,10 +106,24 @@ def _copy(folder: Path) -> Iterator[Path]:
         shutil.copytree(folder, place / "work")
         yield place / "work"
     finally:
-        try:
-            shutil.rmtree(place, ignore_errors=True)
-        except RecursionError:  # folders in folders in folders
-            sys.stderr.write(f"{place}: too many folders in one another to remove; remove it by hand\n")
+        _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Remove a folder and all in it, one folder after the other, since a program may have put thousands into one another."""
+    left, number = list(place.iterdir()), 0
+    while left:
+        folder = left.pop()
+        folder.chmod(0o700)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    number += 1
+                    left.append(Path(entry.path).rename(place / str(number)))
+                else:
+                    Path(entry.path).unlink()
+        folder.rmdir()
+    place.rmdir()
 
 
 def _read(line: str) -> Returned:

@@ -117,6 +117,13 @@ def test_a_loop_without_end_is_stopped_and_what_was_answered_counts(tmp_path: Pa
     assert second.why[0].startswith("every case: stopped after 1 s")
 
 
+def test_nothing_is_left_of_folders_in_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    line = "[(os.mkdir('d'), os.chdir('d')) for _ in range(1200)]; os.mkdir('closed', 0)"
+    assert attempts(tmp_path, [line]) == ["done"]
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_a_sleeper_is_stopped(tmp_path: Path) -> None:
     (mark,) = grade_of(tmp_path / "in", "import time\n\n\ndef one():\n    time.sleep(60)\n", "one", seconds=1).marks
     assert "stopped after 1 s" in mark.why[0]
