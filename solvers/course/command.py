@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from reports.course import FORMATS
-from solvers.console import usage
+from solvers.console import check_target, usage
 from solvers.course.expert import question
 from solvers.course.grading import graded
 from solvers.course.marks import Assignment
@@ -27,6 +27,7 @@ def grade(options: argparse.Namespace) -> int:
     submission = options.submission
     if not submission.exists():
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
+    check_target(options.out)
     walls = asked.judge is None and not options.unconfined
     if walls and (reason := missing()):
         usage(f"{reason}, so that a submission could harm it (grade on Linux 5.13 or newer, or in a machine to throw away: --unconfined)")

@@ -64,6 +64,13 @@ def test_what_is_not_there_is_told(arguments: tuple[str, ...], capsys: pytest.Ca
     assert "there is no" in capsys.readouterr().err
 
 
+def test_a_place_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["grade", "1", str(FIRST), "--out", str(tmp_path / "none" / "results.json")])
+    told = capsys.readouterr()
+    assert (told.out, "make it first" in told.err) == ("", True)
+
+
 def test_without_walls_a_grade_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = written(tmp_path / "in", "")
     assert main(["grade", "1", str(folder), "--unconfined"]) == 0
