@@ -117,6 +117,7 @@ def test_a_loop_without_end_is_stopped_and_what_was_answered_counts(tmp_path: Pa
     assert second.why[0].startswith("every case: stopped after 1 s")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_folders_in_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     line = "[(os.mkdir('d'), os.chdir('d')) for _ in range(1200)]; os.mkdir('closed', 0)"
