@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from solvers.course.arguments import add_course, add_grade
+
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
 11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
 
@@ -26,6 +28,8 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
     _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
+    add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
+    add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
     return parser
 
 

@@ -357,6 +357,18 @@ def _list(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
+def _grade(options: argparse.Namespace) -> int:
+    from solvers.course.command import grade  # noqa: PLC0415
+
+    return grade(options)
+
+
+def _course(options: argparse.Namespace) -> int:
+    from solvers.course.command import course  # noqa: PLC0415
+
+    return course(options)
+
+
 def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
     for name in names or [""]:
         if name not in known:
@@ -377,6 +389,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "export": _export,
     "report": _report,
     "list": _list,
+    "grade": _grade,
+    "course": _course,
 }
 
 

@@ -53,6 +53,8 @@ ALSO = {
     "reports/pages/placement.py": {
         *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),
     },
+    "solvers/course/command.py": {"reports.course"},
+    "reports/course.py": {"solvers.course.marks"},
     "reports/explain.py": {"solvers.explain", "solvers.result", "instances.units"},
 }
 """Single modules that a single file may import beside its room's."""

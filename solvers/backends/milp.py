@@ -91,6 +91,17 @@ def problem_of(linear: Model) -> tuple[Foreign, Columns]:
     return problem, columns
 
 
+def relaxed(model: Model, seconds: float) -> float | None:
+    """The best objective where integers may be fractions, in floating point and so no bound as it stands; None without one."""
+    import pulp
+
+    problem, _ = problem_of(linearize(model))
+    for column in problem.variables():
+        column.cat = pulp.LpContinuous
+    problem.solve(pulp.HiGHS(msg=False, threads=1, timeLimit=seconds))
+    return float(pulp.value(problem.objective)) if problem.sol_status == pulp.LpSolutionOptimal else None
+
+
 def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, course: Course) -> Reply:
     """One solve, in the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
     import pulp

@@ -1,0 +1,137 @@
+"""Assignment 8: a chip and a plan for a question drawn from a seed, better than the expert's, with a certificate; no program is handed in.
+
+Nothing in the answer is believed: it must answer this very question, its design is priced anew, and its proof is carried out anew.
+"""
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from instances.document import InstanceError
+from instances.instance import Instance
+from instances.reading import read_question
+from solvers.boxes import search
+from solvers.branch import Spend
+from solvers.check import check_answer
+from solvers.course.marks import FULL, Assignment, Mark, Task, Verdict, by_gap
+from solvers.designs import from_words
+from solvers.expert import expert_design
+from solvers.files import read_as
+from solvers.result import Result, from_json
+from solvers.verify import verify
+from solvers.watching import Progress
+
+ANSWER = "answer.json"
+_PARTS = (("a design that keeps every limit", 20), ("better than the expert", 40), ("a certificate", 40))
+_GAP_NOTHING, _SOLVERS_WORD = 0.1, 0.5
+
+
+def _unwatched(progress: Progress) -> None:
+    """Nobody looks on."""
+    del progress
+
+
+def tasks(_seed: str) -> tuple[Task, ...]:
+    """The parts of the grade; no function is called."""
+    return tuple(Task(name, points, ()) for name, points in _PARTS)
+
+
+def question(seed: str) -> str:
+    """The question as YAML: a network, a cluster and budgets."""
+    random = Random(f"{seed}/08")
+    name, devices = random.choice(("gpt3-2.7b", "gpt3-6.7b", "llama2-7b", "llama3-8b")), random.choice((32, 64, 128))
+    area, power = random.randrange(700, 831, 5), random.randrange(340, 421, 10)
+    return f"""# Assignment 8: which chip and which plan train {name} best on {devices} devices?
+kind: codesign
+description: {name} on {devices} devices of {area} mm^2 and {power} W
+workload: {{model: {name}, global_batch: {random.choice((256, 512, 1024))}, precision: bf16}}
+cluster: {{devices: {devices}, devices_per_node: 8}}
+technology: accelerator-7nm
+budget: {{die_area: {area} mm^2, package_area: {random.randrange(1400, 1601, 20)} mm^2, power: {power} W}}
+choices:
+  compute_area: {{from: 300 mm^2, to: 700 mm^2, step: 20 mm^2}}
+  compute_power: {{from: 100 W, to: 260 W, step: 20 W}}
+  l2_area: {{from: 10 mm^2, to: 130 mm^2, step: 30 mm^2}}
+  hbm_stacks: [2, 4, 5, 6]
+  tensor: [1, 2, 4, 8]
+  pipeline: [1, 2, 4]
+  microbatch: [1, 2, 4]
+  recompute: [none, selective, full]
+  zero: [0, 1, 3]
+objective: step_time
+"""
+
+
+def judged(folder: Path, seed: str) -> tuple[Mark, ...]:
+    """The marks of an answer."""
+    try:
+        result = read_as(folder / ANSWER, from_json)
+        instance = _asked(result, seed)
+        value = _value(result, instance)
+    except (InstanceError, ValueError) as error:
+        why = "; ".join(fault.message for fault in error.faults) if isinstance(error, InstanceError) else str(error)
+        return nothing(why)
+    return tuple(
+        Mark(name, round(points * verdict.share, 2), points, (verdict.why,) if verdict.why else ())
+        for (name, points), verdict in zip(_PARTS, (FULL, _beside(value, seed), _certified(result, instance)), strict=True)
+    )
+
+
+def nothing(why: str) -> tuple[Mark, ...]:
+    """No points for one reason."""
+    return tuple(Mark(name, 0.0, points, (why,)) for name, points in _PARTS)
+
+
+def _asked(result: Result, seed: str) -> Instance:
+    """The question of the seed under the name that the answer gives it; a ValueError where it answers another one."""
+    asked = result.instance
+    if asked.get("text") != question(seed) or asked.get("settings"):
+        raise ValueError("this answers another question than the one that was handed out (solve it as it stands, without --set)")
+    return read_question({"text": question(seed), "source": asked.get("source"), "settings": []})
+
+
+def _value(result: Result, instance: Instance) -> float:
+    """What the full model says of the design; a ValueError where it is none, or breaks a limit."""
+    if result.design is None:
+        raise ValueError("there is no design in the answer")
+    try:
+        verdict = verify(instance, from_words(instance, result.design))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the design is none of the question: {error}") from error
+    if verdict.violations:
+        raise ValueError(f"the design breaks a limit, in SI units: {'; '.join(verdict.violations)}")
+    return verdict.value
+
+
+@cache
+def best_and_expert(seed: str) -> tuple[float, float]:
+    """The optimum of the question, by boxes, and the value of the expert's design."""
+    instance = read_question({"text": question(seed), "source": "question.yaml", "settings": []})
+    found, design = search(instance, _unwatched, Spend()), expert_design(instance)
+    if found.value is None or design is None:
+        raise ValueError(f"the seed {seed!r} draws a question without a design (take another one)")
+    return found.value, verify(instance, design).value
+
+
+def _beside(value: float, seed: str) -> Verdict:
+    best, expert = best_and_expert(seed)
+    missing = (value - best) / (expert - best) if expert > best else (value - best) / best
+    why = f"the design takes {value:.6g} s, the expert's {expert:.6g} s and the best {best:.6g} s"
+    return FULL if value <= best else by_gap(missing, 1.0, why)
+
+
+def _certified(result: Result, instance: Instance) -> Verdict:
+    """All points for a bound that was proved anew and meets the value."""
+    report = check_answer(result, instance, _unwatched)
+    if not report.accepted:
+        return Verdict(0.0, f"the check refuses it: {report.refused[0]}")
+    if result.gap is None:
+        return Verdict(0.0, f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
+    near = by_gap(result.gap, _GAP_NOTHING, f"a gap of {result.gap:.2%} is left")
+    if report.told:
+        word = "the bound is the word of a solver, which nobody can check (half the points; --engine boxes proves it)"
+        return Verdict(near.share * _SOLVERS_WORD, f"{near.why}; {word}" if near.why else word)
+    return near
+
+
+EXPERT = Assignment("08-beat-the-expert", "Beat the expert, with a certificate", tasks, judge=judged, handed=ANSWER)

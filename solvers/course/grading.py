@@ -1,0 +1,58 @@
+"""From a submission to a grade."""
+
+from pathlib import Path
+
+from solvers.course.marks import Assignment, Case, Grade, Mark, Task, Verdict
+from solvers.course.running import Returned, run
+from solvers.course.submission import SubmissionError, opened
+
+_SENTENCES = 3
+"""Of a task; further cases are counted."""
+UNCONFINED = "no walls stood around the submission: it could read and write what its grader can"
+
+
+def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> Grade:
+    """The grade of a folder or a .zip; one that cannot be taken earns nothing, with the reason."""
+    note = "" if walls or assignment.judge else UNCONFINED
+    try:
+        with opened(submission) as folder:
+            if not (folder / assignment.handed).is_file():
+                remedy = "see README" if assignment.judge else f"copy starter.py to {assignment.handed} and fill its holes"
+                raise SubmissionError(f"there is no {assignment.handed} ({remedy})")
+            return Grade(assignment.name, _marks(assignment, folder, seed, walls), note=note)
+    except SubmissionError as error:
+        return Grade(assignment.name, _nothing(assignment, seed, str(error)), str(error), note)
+
+
+def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tuple[Mark, ...]:
+    if assignment.judge:
+        return assignment.judge(folder, seed)
+    program = folder / assignment.handed
+    return tuple(
+        _mark(task, run(program, [case.call for case in task.cases], assignment.seconds, walls)) for task in assignment.tasks(seed)
+    )
+
+
+def _nothing(assignment: Assignment, seed: str, reason: str) -> tuple[Mark, ...]:
+    return tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks(seed))
+
+
+def _mark(task: Task, returned: tuple[Returned, ...]) -> Mark:
+    verdicts = [_verdict(case, value) for case, value in zip(task.cases, returned, strict=True)]
+    share = sum(verdict.share for verdict in verdicts) / len(verdicts)
+    return Mark(task.name, round(task.points * share, 2), task.points, _why(task, verdicts))
+
+
+def _why(task: Task, verdicts: list[Verdict]) -> tuple[str, ...]:
+    """A sentence for each reason that cost points, with the cases that it holds for."""
+    cases: dict[str, list[str]] = {}
+    for case, verdict in zip(task.cases, verdicts, strict=True):
+        if verdict.share < 1.0:
+            cases.setdefault(verdict.why, []).append(case.name)
+    told = [f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {why}" for why, names in cases.items()]
+    rest = sum(len(names) for names in list(cases.values())[_SENTENCES:])
+    return (*told[:_SENTENCES], *((f"and {rest} more of {len(verdicts)} cases",) if rest else ()))
+
+
+def _verdict(case: Case, returned: Returned) -> Verdict:
+    return Verdict(0.0, returned.failure) if returned.failure else case.judge(returned.value)

@@ -1,0 +1,23 @@
+"""The assignments by name, and where their handouts lie."""
+
+from pathlib import Path
+
+import instances
+from solvers.course.chips import CHIPS
+from solvers.course.curves import CURVES
+from solvers.course.expert import EXPERT
+from solvers.course.knapsack import KNAPSACK
+from solvers.course.layer import LAYER
+from solvers.course.marks import Assignment
+from solvers.course.stages import STAGES
+
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, EXPERT)
+HANDOUTS = Path(instances.__file__).parent / "course"
+SOLUTIONS = HANDOUTS / "solutions"
+"""Reference solutions and notes for instructors, which no student gets."""
+
+
+def assignment_named(name: str) -> Assignment | None:
+    """The assignment of that name or number: `1`, `01` and `01-transformer-layer` are the same."""
+    number = name.zfill(2)
+    return next((one for one in ASSIGNMENTS if name == one.name or number == one.name[:2]), None)
