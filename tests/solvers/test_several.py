@@ -13,10 +13,11 @@ from solvers.branch import Spend
 from solvers.certify import Limits
 from solvers.files import text_of
 from solvers.objective import ModelError
+from solvers.pricing import values_of
 from solvers.result import Result
 from solvers.several import boxes as by_boxes
 from solvers.several.check import check_any
-from solvers.several.combined import joint
+from solvers.several.combined import Joint, joint
 from solvers.several.engines import ENGINES
 from solvers.several.result import JointResult, any_from_json
 from solvers.watching import Progress
@@ -260,3 +261,45 @@ def test_a_worse_chip_that_claims_to_be_the_optimum_is_refused() -> None:
         assert worse.value > best.value
         claim = replace(best, shares=worse.shares, value=worse.value, bound=worse.value, trace=())
         assert not check_any(claim, silent).accepted
+
+
+CROWDED = """\
+kind: codesign
+workloads:
+  - {model: gpt3-6.7b, global_batch: 64, weight: 2}
+  - {model: llama2-7b, global_batch: 64, sequence: 4096}
+cluster: {devices: 16, devices_per_node: 4}
+technology: accelerator-7nm
+choices:
+  compute_area: [200 mm^2, 400 mm^2]
+  compute_power: [100 W, 220 W]
+  hbm_stacks: [2, 3, 4, 6]
+  tensor: [1, 2, 4]
+  pipeline: [1, 2, 4]
+  microbatch: [1, 2, 4]
+  recompute: [none, selective, full]
+  zero: [0, 1, 3]
+objective: energy_per_token
+"""
+"""Plans of one group of which some fit no chip and others do."""
+
+
+def test_bounds_belong_to_the_plans_that_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where some plans of a group fit no chip, those after them must not be taken for one another."""
+    seen: list[int] = []
+    branch = by_boxes.branch
+
+    def watched(asked: Joint, space: Any, root: Any, plans: Any, lists: Any, *others: Any) -> Any:  # noqa: ANN401
+        for part, chip, some, rows in zip(asked.parts, by_boxes.chips_of(asked, space, root.box), plans, lists, strict=True):
+            prices = values_of(part, chip, some)[:, 0]
+            assert prices[rows.rows].tolist() == rows.bounds.tolist()
+            seen.append(len(prices))
+        return branch(asked, space, root, plans, lists, *others)
+
+    monkeypatch.setattr(by_boxes, "branch", watched)
+    portfolio = several(CROWDED)
+    result = solved(portfolio)
+    assert result.proved
+    assert check_any(again(result), silent).refused == ()
+    assert result.value == solved(portfolio, "exhaustive").value
+    assert len(seen) == 2
