@@ -74,13 +74,20 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
 def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """Costs of several products, each as `product_cost` has it; of products in columns over many plans equal ones are looked at once."""
     sides = [np.broadcast_arrays(product.rows, product.depth, product.columns, product.count) for product in products]
-    if any(side[0].ndim < 2 for side in sides):
+    if any(side[0].ndim < 2 for side in sides) or not _in_numbers(hardware):
         return [product_cost(product, value_bytes, hardware) for product in products]
     ends = np.cumsum([0, *(len(side[0]) for side in sides)]).tolist()
     different, row = _different(np.concatenate([np.concatenate(side, axis=1) for side in sides]))
     cost = product_cost(Product(*np.split(different, 4, axis=1)), value_bytes, hardware)
     rows = [row[start:stop] for start, stop in pairwise(ends)]
     return [Cost(np.take(cost.time, some, axis=0), np.take(cost.energy, some, axis=0), cost.kernels) for some in rows]
+
+
+def _in_numbers(hardware: Hardware) -> bool:
+    """Whether the hardware's figures are numbers; `formulation.separable` has others, whose rows cannot be taken."""
+    levels = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)
+    figures = (hardware.throughput, hardware.bundles, *(figure for level in levels for figure in (level.capacity, level.bandwidth)))
+    return all(isinstance(figure, int | float | np.ndarray) for figure in figures)
 
 
 def _different(shapes: Array) -> tuple[Array, Index]:
