@@ -1,12 +1,14 @@
 """What the answers about graphs, profiles and chains have in common: how they are called proved, written, and held to their own words."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any, Protocol
 
 from solvers.certify import gap_between, status_of
+from solvers.check import Report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -89,6 +91,18 @@ def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], leas
         (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
     )
     return [sentence for sentence, holds in rules if not holds]
+
+
+def enumerated(result: Answer, checked: list[str], refused: list[str], least_of_all: Callable[[], float | None]) -> Report:
+    """What is said of a result whose bound is held against every plan, where these are few enough to be looked at, and told else."""
+    told = result.bound is not None or (result.proved and result.value is None)
+    least = least_of_all() if told and not refused else None
+    if least is not None:
+        true = result.bound <= least if result.bound is not None else least == float("inf")
+        faults = [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
+        return Report((*checked, "every plan was looked at anew"), (*refused, *faults))
+    word = [f"the bound is the word of {result.proved_by}, not proved anew"] if told else []
+    return Report((*checked, *word), tuple(refused), told=told)
 
 
 def differences(path: str, true: dict[str, Any], said: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from solvers.chain.every import least_of_all
 from solvers.chain.judge import judge
 from solvers.chain.plan import ChainPlan
 from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences
+from solvers.graph_answers import certificate_faults, differences, enumerated
 
 
 def check(result: ChainResult) -> Report:
@@ -28,16 +28,7 @@ def check(result: ChainResult) -> Report:
         checked.append("the plan was judged anew: times, memory, devices, replicas")
     for place, other in enumerate(result.rivals):
         refused += _rival_faults(question, place, other.plan, other.value)
-    told = result.bound is not None or (result.proved and result.value is None)
-    least = least_of_all(question) if told and not refused else None
-    if least is not None:
-        told = False
-        checked.append("every plan was looked at anew")
-        true = result.bound <= least if result.bound is not None else least == float("inf")
-        refused += [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
-    elif told:
-        checked.append(f"the bound is the word of {result.proved_by}, not proved anew")
-    return Report(tuple(checked), tuple(refused), told=told)
+    return enumerated(result, checked, refused, lambda: least_of_all(question))
 
 
 def _plan_faults(question: ChainQuestion, result: ChainResult, plan: ChainPlan) -> list[str]:

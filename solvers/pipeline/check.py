@@ -8,7 +8,7 @@ from dataclasses import asdict
 from instances.document import InstanceError
 from instances.pipeline.question import PipelineQuestion, pipeline_again
 from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences
+from solvers.graph_answers import certificate_faults, differences, enumerated
 from solvers.pipeline.answer import KIND, LEAST_GAP, PipelineResult, described
 from solvers.pipeline.every import least_of_all
 from solvers.pipeline.judge import judge
@@ -28,16 +28,7 @@ def check(result: PipelineResult) -> Report:
         checked.append("the plan was judged anew: times, transfers, memory, devices, order of the data")
     if result.rivals != rivals_of(question):
         refused.append("rivals: the rules give other values")
-    told = result.bound is not None or (result.proved and result.value is None)
-    least = least_of_all(question) if told and not refused else None
-    if least is not None:
-        told = False
-        checked.append("every plan was looked at anew")
-        true = result.bound <= least if result.bound is not None else least == float("inf")
-        refused += [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
-    elif told:
-        checked.append(f"the bound is the word of {result.proved_by}, not proved anew")
-    return Report(tuple(checked), tuple(refused), told=told)
+    return enumerated(result, checked, refused, lambda: least_of_all(question))
 
 
 def _plan_faults(result: PipelineResult, question: PipelineQuestion) -> list[str]:
