@@ -114,6 +114,10 @@ def test_a_solver_is_named_in_one_file_and_imported_when_it_is_asked(packages: s
     assert not named(packages, at_once(TREES[place]))
 
 
+def test_the_compiler_is_named_in_one_file() -> None:
+    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/sharding/compiled.py"]
+
+
 def test_networkx_is_named_in_one_file_at_most() -> None:
     assert len([name for name, tree in TREES.items() if named({"networkx"}, tree)]) <= 1
 
