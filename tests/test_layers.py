@@ -24,6 +24,10 @@ ALSO = {
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
     "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
+    "solvers/sharding/command.py": {"reports.sharding"},
+    "reports/sharding.py": {
+        *("instances.sharding.question", "instances.units", "solvers.sharding.answer", "solvers.sharding.comparison"),
+    },
     "solvers/pipeline/command.py": {"reports.pipeline"},
     "solvers/chain/command.py": {"reports.chain"},
     "reports/chain.py": {

@@ -82,7 +82,7 @@ def program_of(core: Core) -> Program:
     right = np.concatenate([np.ones(len(core)), np.zeros(all_rows - len(core))])
     starts = offsets_of(np.bincount(row, minlength=all_rows).astype(np.int64))
     costs = np.concatenate([np.where(core.costs < FORBIDDEN, core.costs, 0), entries]).astype(float)
-    unit = max(1.0, float(costs.max(initial=0.0)) / _LARGEST_COST)
+    unit = unit_of(costs)
     return Program(
         unit=unit,
         costs=costs / unit,
@@ -90,6 +90,11 @@ def program_of(core: Core) -> Program:
         whole=np.arange(len(costs)) < strategies,
         rows=Rows(right, right.copy(), starts, column[order], factor[order]),
     )
+
+
+def unit_of(costs: Figures) -> float:
+    """What a cost of 1 should stand for, so that solvers' tolerances suit the largest."""
+    return max(1.0, float(costs.max(initial=0.0)) / _LARGEST_COST)
 
 
 def memory_rows(core: Core, times: Whole) -> Rows:

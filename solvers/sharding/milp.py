@@ -1,10 +1,11 @@
-"""The engine `milp`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
+"""The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
 
 First the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a bound that nobody needs to believe,
 and with a known value they fix what cannot be part of anything better. Then the integer model; each solution is held against the core in
 whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook, that choice is ruled out there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
@@ -13,8 +14,10 @@ import numpy as np
 from formulation.sharding.core import Core
 from formulation.sharding.editing import Back, NothingAllowedError
 from formulation.sharding.fixing import fixed
+from formulation.sharding.implication import weak_program_of
 from formulation.sharding.marginal import (
     Figures,
+    Program,
     chosen_memory,
     cover_row,
     dual_of,
@@ -70,6 +73,13 @@ def milp(run: Run) -> None:
         _solve(model, run, np.array)
 
 
+def weak(run: Run) -> None:
+    """The same with the weak model, to compare with; its relaxation proves nothing that would be worth keeping."""
+    run.tick()
+    run.words = "weak integer model"
+    _solve(_model(run.core, run, weak_program_of), run, np.array)
+
+
 def _solve_rest(run: Run) -> None:
     """The integer model of what may be better than the best choice known."""
     if run.dual is None or run.cost is None:
@@ -84,8 +94,8 @@ def _solve_rest(run: Run) -> None:
     _solve(model, run, lambda chosen: cut.back(rest.back(chosen)))
 
 
-def _model(core: Core, run: Run) -> _Model:
-    program = program_of(core)
+def _model(core: Core, run: Run, programmed: Callable[[Core], Program] = program_of) -> _Model:
+    program = programmed(core)
     session = Session(program, run.limits.workers, run.limits.seed)
     return _Model(core, session, program.unit, len(program.rows.lows), np.zeros(0, np.int64))
 
