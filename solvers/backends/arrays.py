@@ -1,7 +1,8 @@
 """HiGHS on a model in arrays, for models too large to be written variable by variable. Rows can be added between solves.
 
 What it says is read with care, as elsewhere: its solution is only a proposal for whoever asked, and of a bound in floating point a
-millionth is given away, except where it calls the model solved.
+millionth is given away, except where it calls the model solved. The bound that it tells along with a better solution is not looked at:
+HiGHS 1.12 has told one above the optimum there.
 """
 
 from collections.abc import Callable
@@ -50,7 +51,6 @@ class Look:
     stop: Callable[[], bool]
     columns: Figures | None = None
     """A better solution."""
-    bound: float = -np.inf
     stopping: bool = False
 
 
@@ -126,7 +126,7 @@ class Session:
             kinds.kCallbackIpmInterrupt,
             kinds.kCallbackMipImprovingSolution,
         )
-        self._solver.setCallback(partial(_listen, look, kinds.kCallbackMipImprovingSolution, kinds.kCallbackMipInterrupt), None)
+        self._solver.setCallback(partial(_listen, look, kinds.kCallbackMipImprovingSolution), None)
         for kind in asked:
             self._solver.startCallback(kind)
         limit = self._solver.getRunTime() + seconds if isfinite(seconds) else np.inf
@@ -147,15 +147,11 @@ def sound(figure: float) -> float:
     return figure - GIVEN_AWAY * max(1.0, abs(figure)) if isfinite(figure) else -np.inf
 
 
-def _listen(
-    look: Look, improving: Foreign, running: Foreign, kind: Foreign, message: str, seen: Foreign, reply: Foreign, nothing: None
-) -> None:
+def _listen(look: Look, improving: Foreign, kind: Foreign, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
     del message, nothing
     if int(kind) == int(improving):
         look.columns = np.array(seen.mip_solution)
-    if int(kind) in {int(improving), int(running)}:
-        look.bound = max(look.bound, sound(seen.mip_dual_bound))
-    if int(kind) != int(improving):
+    else:
         reply.user_interrupt = look.stopping
 
 

@@ -66,7 +66,7 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     name = engine if engine != "auto" else "milp" if _pairs(reduction) <= _MODELLED else LARGE
     run = Run(reduction.core, limits, watch, began)
     stopped, notes = _carried_out(name, run)
-    ended = _Ended(name, began, stopped, reduction, run, notes=notes)
+    ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
     if run.bound is not None and run.bound >= FORBIDDEN:
         limit = question.problem.limit
         kept = "" if limit is None else f" and keeps the limit of {limit:,} bytes at every time"

@@ -168,7 +168,6 @@ def _look(model: _Model, run: Run, back: Back) -> Look:
             chosen = _chosen(model.core, columns)
             if not len(chosen_memory(model.core, chosen)[0]):
                 run.offer(back(chosen))
-        _tell(model, run, look.bound, exact=False)
         return run.enough()
 
     look = Look(stop)

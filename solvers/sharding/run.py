@@ -37,6 +37,9 @@ class Run:
     """The best of those that were offered, and what it proves by itself."""
     dual_bound: int | None = None
     words: str = "strategies"
+    notes: list[str] = field(default_factory=list)
+    distrusted: set[str] = field(default_factory=set)
+    """Those whose bound was above a choice that was found."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     shown: float = 0.0
 
@@ -52,12 +55,16 @@ class Run:
             return False
         if self.cost is None or cost < self.cost:
             self.chosen, self.cost = chosen.copy(), cost
+            if self.bound is not None and self.bound > cost:
+                self.notes.append(f"{self.proved_by} bounded the cost by {self.bound:,}, and was wrong: its bounds are not believed")
+                self.distrusted.add(self.proved_by)
+                self.bound, self.proved_by = self.dual_bound, BY_DUAL if self.dual_bound is not None else ""
             self.show(news=True)
         return True
 
     def bound_told(self, bound: int, by: str) -> None:
         """Keeps a bound that somebody answers for, where it is above all before."""
-        if self.bound is None or bound > self.bound:
+        if by not in self.distrusted and (self.bound is None or bound > self.bound):
             self.bound, self.proved_by = bound, by
             self.show(news=True)
 

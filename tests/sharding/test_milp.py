@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from formulation.sharding.core import Core, unreduced
-from formulation.sharding.dual import bound_of
+from formulation.sharding.dual import bound_of, no_dual
 from formulation.sharding.marginal import chosen_memory, cover_row, memory_rows, program_of
 from formulation.sharding.reducing import ContradictionError, reduced
 from instances.sharding.problem import FORBIDDEN
@@ -117,6 +117,20 @@ def test_a_choice_that_breaks_a_rule_is_not_kept() -> None:
     run = _run(core)
     assert not any(run.offer(np.array(choice)) for choice in np.ndindex(*core.counts) if choice not in allowed)
     assert run.cost is None
+
+
+def test_a_bound_above_a_choice_is_taken_back() -> None:
+    """A solver that lies costs neither the choice nor what was proved without it."""
+    core = _some_core()
+    chosen, cost = max(choices_of(core), key=lambda pair: pair[1])
+    run = _run(core)
+    proved = run.bound_proved(no_dual(core))
+    run.bound_told(cost + 1, "a liar")
+    assert run.offer(chosen)
+    assert (run.cost, run.bound) == (cost, proved)
+    run.bound_told(cost, "a liar")
+    assert run.bound == proved
+    assert "a liar" in run.notes[0]
 
 
 def test_highs_stops_when_it_is_asked() -> None:
