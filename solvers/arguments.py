@@ -150,6 +150,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     _add_placement(group)
     group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
+    parser.add_argument(
+        "--known", type=Path, metavar="FILE", help="of strategies: a CSV file with instance and best_known, shown beside them"
+    )
     parser.set_defaults(command="compare")
 
 

@@ -43,11 +43,16 @@ def read_problem(path: Path) -> Source:
     packed = _text_of(path)
     digest = hashlib.sha256(packed).hexdigest()
     try:
-        text = Text(packed.decode("utf-8"))
+        text = packed.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused(path, f"this is no text in UTF-8: {error.reason}") from error
     del packed
-    faults = FaultList(str(path))
+    return Source(problem_in(text, path), path, digest)
+
+
+def problem_in(words: str, path: Path) -> Problem:
+    """The problem in a text; an InstanceError with every fault, of this file."""
+    text, faults = Text(words), FaultList(str(path))
     raw = _Raw(faults)
     try:
         _read_document(text, raw)
@@ -55,7 +60,7 @@ def read_problem(path: Path) -> Source:
         before = text.text[: error.position]
         place = Fault(before.count("\n") + 1, error.position - before.rfind("\n"), "", f"this is no JSON of a problem: {error}")
         raise InstanceError(str(path), [place]) from error
-    return Source(_problem_of(raw, path, faults), path, digest)
+    return _problem_of(raw, path, faults)
 
 
 def _text_of(path: Path) -> bytes:

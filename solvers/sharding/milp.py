@@ -1,0 +1,174 @@
+"""The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
+
+First the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a bound that nobody needs to believe,
+and with a known value they fix what cannot be part of anything better. Then the integer model; each solution is held against the core in
+whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook, that choice is ruled out there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from formulation.sharding.core import Core
+from formulation.sharding.editing import Back, NothingAllowedError
+from formulation.sharding.fixing import fixed
+from formulation.sharding.implication import weak_program_of
+from formulation.sharding.marginal import (
+    Figures,
+    Program,
+    chosen_memory,
+    cover_row,
+    dual_of,
+    fractional_memory,
+    memory_rows,
+    program_of,
+)
+from formulation.sharding.reducing import ContradictionError, reduced
+from instances.sharding.problem import FORBIDDEN, Whole
+from solvers.backends.arrays import Look, Session
+from solvers.sharding.run import EnoughError, Run
+
+_ROWS = 5
+"""Rows of memory that come at once."""
+_APART = 10
+"""Times between them."""
+_WHOLE_UNIT = 0.5
+"""Costs are whole: less than this below a solution there is nothing better."""
+
+
+@dataclass(slots=True)
+class _Model:
+    """A core in HiGHS' hands, and the times that have a row."""
+
+    core: Core
+    session: Session
+    unit: float
+    rows: int
+    """Without those of memory."""
+    times: Whole
+    covers: int = 0
+
+    def add(self, over: Whole) -> None:
+        """Rows for the worst of these times, some apart from each other."""
+        new: list[int] = []
+        for time in over.tolist():
+            if len(new) < _ROWS and all(abs(time - other) >= _APART for other in new):
+                new.append(time)
+        self.times = np.concatenate([self.times, np.array(new, np.int64)])
+        self.session.add(memory_rows(self.core, np.array(new, np.int64)))
+
+
+def milp(run: Run) -> None:
+    """Offers choices and bounds until they meet, or an EnoughError."""
+    run.tick()
+    run.words = "linear relaxation"
+    model = _model(run.core, run)
+    if not _relax(model, run):
+        return
+    if run.cost is not None and run.dual is not None:
+        _solve_rest(run)
+    else:
+        _solve(model, run, np.array)
+
+
+def weak(run: Run) -> None:
+    """The same with the weak model, to compare with; its relaxation proves nothing that would be worth keeping."""
+    run.tick()
+    run.words = "weak integer model"
+    _solve(_model(run.core, run, weak_program_of), run, np.array)
+
+
+def _solve_rest(run: Run) -> None:
+    """The integer model of what may be better than the best choice known."""
+    if run.dual is None or run.cost is None:
+        return
+    try:
+        cut = fixed(run.core, run.dual, run.cost)
+        rest = reduced(cut.core)
+    except (NothingAllowedError, ContradictionError):
+        run.bound_told(run.cost, "reduced costs in whole numbers")
+        return
+    model = _model(rest.core, run)
+    _solve(model, run, lambda chosen: cut.back(rest.back(chosen)))
+
+
+def _model(core: Core, run: Run, programmed: Callable[[Core], Program] = program_of) -> _Model:
+    program = programmed(core)
+    session = Session(program, run.limits.workers, run.limits.seed)
+    return _Model(core, session, program.unit, len(program.rows.lows), np.zeros(0, np.int64))
+
+
+def _relax(model: _Model, run: Run) -> bool:
+    """Solves the relaxation with all the rows it needs; False where there is no choice at all."""
+    while True:
+        found = model.session.relaxed(run.left, Look(run.enough))
+        if found.ending == "infeasible":
+            run.bound_told(FORBIDDEN, model.session.name)
+            return False
+        if found.ending == "stopped":
+            raise EnoughError
+        by_nodes, by_times = found.duals[: model.rows], found.duals[model.rows :]
+        run.bound_proved(dual_of(model.core, model.unit, by_nodes, model.times, by_times))
+        over, _ = fractional_memory(model.core, found.columns[: len(model.core.costs)])
+        over = over[~np.isin(over, model.times)]
+        if not len(over):
+            return True
+        model.add(over)
+        run.tick()
+
+
+def _solve(model: _Model, run: Run, back: Back) -> None:
+    run.words = "integer model"
+    while True:
+        found = model.session.solved(run.left, (_WHOLE_UNIT / model.unit, run.limits.gap), _look(model, run, back))
+        if found.ending == "infeasible":
+            run.bound_told(FORBIDDEN if run.cost is None else run.cost, model.session.name)
+            return
+        chosen = None if found.columns is None else _chosen(model.core, found.columns)
+        _tell(model, run, found.bound, exact=found.ending == "solved" and run.limits.gap == 0)
+        if found.ending == "stopped" or chosen is None:
+            raise EnoughError
+        over, _ = chosen_memory(model.core, chosen)
+        if not len(over):
+            run.offer(back(chosen))
+            return
+        new = over[~np.isin(over, model.times)]
+        if len(new):
+            model.add(new)
+        else:
+            model.session.add(cover_row(model.core, chosen, int(over[0])))
+        run.tick()
+
+
+def _tell(model: _Model, run: Run, bound: float, exact: bool) -> None:
+    """A bound of the model, which holds for the problem too unless a better choice is known."""
+    if not np.isfinite(bound):
+        return
+    figure = bound * model.unit
+    whole = round(figure) if exact else ceil(figure)
+    told = whole + model.core.constant
+    run.bound_told(told if run.cost is None else min(told, run.cost), model.session.name)
+
+
+def _chosen(core: Core, columns: Figures) -> Whole:
+    """The strategy of each node that has the largest share."""
+    shares = columns[: len(core.costs)]
+    ranked = np.lexsort((-shares, np.repeat(np.arange(len(core)), core.counts)))
+    return np.asarray(ranked[core.offsets[:-1]] - core.offsets[:-1])
+
+
+def _look(model: _Model, run: Run, back: Back) -> Look:
+    """Takes what the solver tells while it runs, and says when it is enough."""
+
+    def stop() -> bool:
+        columns, look.columns = look.columns, None
+        if columns is not None:
+            chosen = _chosen(model.core, columns)
+            if not len(chosen_memory(model.core, chosen)[0]):
+                run.offer(back(chosen))
+        return run.enough()
+
+    look = Look(stop)
+    return look
