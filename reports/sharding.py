@@ -7,6 +7,7 @@ from instances.sharding.question import ShardingQuestion
 from instances.units import format_quantity
 from solvers.sharding.answer import Extent, Reductions, ShardingResult
 from solvers.sharding.comparison import Row
+from solvers.sharding.plans import Chosen
 
 _COLUMNS = ("nodes", "strategies", "edges", "entries", "members", "times")
 
@@ -18,8 +19,10 @@ def sharding_text(result: ShardingResult) -> str:
         lines += [*_table(result.reductions), ""]
     if result.value is None:
         return "\n".join([*lines, *(f"  {reason}" for reason in result.reasons), *_notes(result)]).rstrip() + "\n"
-    bound = "" if result.bound is None else f"      bound {result.bound:,}, gap {_share(result.gap or 0.0)}"
-    lines += [f"  cost                {result.value:,}{bound}", f"  memory at its peak  {_peak(result)}", *_notes(result), ""]
+    unit = f" {result.instance['unit']}".rstrip()
+    bound = "" if result.bound is None else f"      bound {result.bound:,}{unit}, gap {_share(result.gap or 0.0)}"
+    lines += [f"  cost                {result.value:,}{unit}{bound}", f"  memory at its peak  {_peak(result)}", *_notes(result), ""]
+    lines += [*_choices(result.choices), *_plans(result)]
     return "\n".join([*lines, _certificate(result)]) + "\n"
 
 
@@ -73,6 +76,32 @@ def _figures(extent: Extent, sign: str) -> list[str]:
     if not sign:
         return [f"{figure:,}" for figure in figures]
     return ["" if not figure else f"{-figure:+,}" for figure in figures]
+
+
+def _choices(choices: Sequence[Chosen]) -> list[str]:
+    """What the strategies mean, the same operators of all layers in one row for each way."""
+    if not choices:
+        return []
+    width = max(len(choice.operator) for choice in choices) + 2
+    rows = [f"  {choice.operator:<{width}}{choice.count:>5}  {choice.way}" for choice in choices]
+    return [f"  {'':<{width}}{'':>5}  along each axis of the mesh", *rows, ""]
+
+
+_PLANS = 5
+"""So many are listed."""
+
+
+def _plans(result: ShardingResult) -> list[str]:
+    """Megatron-LM's best plans beside the answer."""
+    fitting = [plan for plan in result.plans if plan.value is not None]
+    lines = [
+        f"  {plan.value:>20,}  {plan.value / result.value - 1.0:>7.2%} above  {plan.name}"
+        for plan in fitting[:_PLANS]
+        if plan.value is not None and result.value
+    ]
+    large = len(result.plans) - len(fitting)
+    kept = f"  {large} more do not fit the memory" if large else ""
+    return [f"  Megatron-LM's plans on this mesh ({len(fitting)} fit)", *lines, *([kept] if kept else []), ""] if result.plans else []
 
 
 def _peak(result: ShardingResult) -> str:

@@ -26,7 +26,13 @@ ALSO = {
     "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
     "solvers/sharding/command.py": {"reports.sharding"},
     "reports/sharding.py": {
-        *("instances.sharding.question", "instances.units", "solvers.sharding.answer", "solvers.sharding.comparison"),
+        *(
+            "instances.sharding.question",
+            "instances.units",
+            "solvers.sharding.answer",
+            "solvers.sharding.comparison",
+            "solvers.sharding.plans",
+        ),
     },
     "solvers/pipeline/command.py": {"reports.pipeline"},
     "solvers/chain/command.py": {"reports.chain"},

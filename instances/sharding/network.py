@@ -33,6 +33,8 @@ from crossflow.sharded import (
 from crossflow.workload import Transformer
 from instances.sharding.problem import Problem, Whole
 
+BELONGINGS = ("weights", "gradients", "optimizer")
+"""What the nodes of an operator with weights are called, after its name."""
 _NANOSECONDS = 1e9
 
 Option = Way | Lay

@@ -11,11 +11,14 @@ from typing import Any
 from instances.document import Fault, InstanceError, Node, fault_at, read_file
 from instances.schema import read_as
 from instances.settings import laid_over
+from instances.sharding.generated import digest_of, generated
+from instances.sharding.network import Network
 from instances.sharding.problem import GREATEST_SUM, Problem
 from instances.sharding.reading import problem_in, read_problem
 from instances.sharding.section import ShardingFile
 
 _YAML = (".yaml", ".yml")
+_WAYS = ("file", "nodes", "workload")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +32,9 @@ class ShardingQuestion:
     limit: int | None
     """Asked for instead of the file's own."""
     settings: tuple[str, ...] = ()
-    """Laid over nodes and edges that are written out in YAML."""
+    """Laid over a question in YAML."""
+    network: Network | None = None
+    """What the numbers mean, where the cost model made them."""
 
 
 def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, ...] = ()) -> ShardingQuestion:
@@ -69,14 +74,19 @@ def _written(path: Path, settings: tuple[str, ...]) -> ShardingQuestion:
         root = laid_over(root, setting, str(path), bare=None)
     faults: list[Fault] = []
     file = read_as(ShardingFile, root, faults)
-    if file is not None and (file.file is None) == (file.nodes is None):
-        key, problem = ("", "no problem is given") if file.file is None else ("nodes", "file and nodes are given at once")
-        faults.append(fault_at(root, key, f"{problem} (give exactly one of file, nodes)"))
+    if file is not None:
+        given = [way for way in _WAYS if getattr(file, way) is not None]
+        if len(given) != 1:
+            problem = f"{' and '.join(given)} are given at once" if given else "no problem is given"
+            faults.append(fault_at(root, given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
     if faults or file is None:
         raise InstanceError(str(path), faults)
     limit = None if file.limit is None else _whole(file.limit, str(path))
     if file.file is not None:
         return replace(_plain(path.parent / file.file), limit=limit)
+    if file.workload is not None:
+        network = generated(file, root, path)
+        return ShardingQuestion(network.problem, str(path), digest_of(network.problem), limit, settings, network)
     text = _as_json(file, root, str(path))
     return ShardingQuestion(problem_in(text, path), str(path), hashlib.sha256(path.read_bytes()).hexdigest(), limit, settings)
 

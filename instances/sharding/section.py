@@ -1,9 +1,10 @@
-"""The question about strategies as the user writes it in YAML: a file of the contest's form, or nodes and edges."""
+"""The question about strategies as the user writes it in YAML: a file of the contest's form, nodes and edges, or a network on a mesh."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from instances.quantities import Bytes
+from instances.codesign import WorkloadSection
+from instances.quantities import Bytes, Positive
 from instances.schema import Doc
 
 
@@ -34,4 +35,8 @@ class ShardingFile:
     file: Annotated[str | None, Doc("a problem in JSON, plain or gzipped, relative to this file")] = None
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, where no file is given")] = None
     edges: Annotated[tuple[EdgeSection, ...], Doc("between nodes")] = ()
-    limit: Annotated[Bytes | None, Doc("of memory at every time; the file's own where nothing is said")] = None
+    workload: Annotated[WorkloadSection | None, Doc("a transformer, of whose training step the cost model prices every operator")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a workload")] = None
+    mesh: Annotated[tuple[Positive, ...] | None, Doc("devices along each axis, such as [4, 8]; the last axis joins neighbours")] = None
+    devices_per_node: Annotated[Positive | None, Doc("the device's usual number where nothing is said")] = None
+    limit: Annotated[Bytes | None, Doc("of memory at every time; the file's or the device's own where nothing is said")] = None

@@ -9,6 +9,7 @@ from typing import Any
 from instances.sharding.question import ShardingQuestion
 from solvers.certify import Trace
 from solvers.result import Status, record
+from solvers.sharding.plans import Chosen, Plan
 
 KIND = "sharding"
 ENGINES = ("auto", "milp", "cpsat", "weak", "greedy", "local", "search")
@@ -81,6 +82,9 @@ class ShardingResult:
     notes: tuple[str, ...]
     reductions: Reductions | None
     certificate: Certificate | None
+    choices: tuple[Chosen, ...] = ()
+    """What the strategies mean, where the cost model made the problem; likewise the plans beside them."""
+    plans: tuple[Plan, ...] = ()
     trace: Trace = ()
     seconds: float = 0.0
     seed: int = 0
@@ -93,7 +97,7 @@ def described(question: ShardingQuestion) -> dict[str, Any]:
     return {
         "name": problem.name,
         "objective": "cost",
-        "unit": "",
+        "unit": "" if question.network is None else "ns",
         "nodes": len(problem),
         "edges": len(problem.firsts),
         "strategies": len(problem.costs),

@@ -16,6 +16,7 @@ from solvers.graph_answers import certificate_faults, differences
 from solvers.sharding.answer import ENGINES, KIND, Certificate, ShardingResult, described
 from solvers.sharding.judge import judge
 from solvers.sharding.least import too_much
+from solvers.sharding.plans import chosen_of, plans_of
 
 if TYPE_CHECKING:
     from formulation.sharding.core import Core
@@ -29,9 +30,13 @@ def check(result: ShardingResult, folder: Path) -> Report:
         return Report((), (f"the question of the result cannot be read: {error}",))
     refused = [*differences("instance", described(question), result.instance), *_word_faults(result)]
     refused += certificate_faults(result, KIND, ENGINES, 0.0, "a choice")
+    refused += [] if result.plans == plans_of(question.network) else ["plans: they do not cost what the result says"]
     checked = ["the file of the question was read anew, and it is the same"]
     if result.strategies is not None:
         refused += _choice_faults(result, question)
+        refused += (
+            [] if result.choices == chosen_of(question.network, result.strategies) else ["choices: they are not what the strategies mean"]
+        )
         checked.append("the strategies were judged anew: what is forbidden, cost, memory at every time")
     if refused:
         return Report(tuple(checked), tuple(refused))

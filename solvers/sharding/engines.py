@@ -21,6 +21,7 @@ from solvers.sharding.judge import judge
 from solvers.sharding.least import too_much
 from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
+from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
 from solvers.watching import Progress, Watch
 
@@ -129,6 +130,8 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
         notes=ended.notes,
         reductions=None if reduction is None else _told(reduction),
         certificate=None if run is None or bound is None else _certificate(run),
+        choices=chosen_of(question.network, strategies),
+        plans=plans_of(question.network),
         trace=tuple(run.trace) if run else (),
         seconds=monotonic() - ended.began,
         seed=limits.seed,
