@@ -10,4 +10,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def compiled(function: _Function) -> _Function:
     """The function in machine code; exact in whole numbers, and in floating point as it is written, without rearranging."""
-    return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder can be written to, so that every run compiles anew
+        return cast(_Function, numba.njit(nogil=True)(function))

@@ -1,8 +1,9 @@
 """The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
 
-First the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a bound that nobody needs to believe,
-and with a known value they fix what cannot be part of anything better. Then the integer model; each solution is held against the core in
-whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook, that choice is ruled out there.
+A greedy choice is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a
+bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model; each
+solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook,
+that choice is ruled out there.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Back, NothingAllowedError
+from formulation.sharding.editing import Back, NothingAllowedError, Reduced, unchanged
 from formulation.sharding.fixing import fixed
 from formulation.sharding.implication import weak_program_of
 from formulation.sharding.marginal import (
@@ -28,12 +29,15 @@ from formulation.sharding.marginal import (
 from formulation.sharding.reducing import ContradictionError, reduced
 from instances.sharding.problem import FORBIDDEN, Whole
 from solvers.backends.arrays import Look, Session
+from solvers.sharding.local import greedy
 from solvers.sharding.run import EnoughError, Run
 
 _ROWS = 5
 """Rows of memory that come at once."""
 _APART = 10
 """Times between them."""
+_SMALLER = 0.5
+"""Where no more than this share of the pairs is left, a model of its own is worth its relaxation."""
 _WHOLE_UNIT = 0.5
 """Costs are whole: less than this below a solution there is nothing better."""
 
@@ -63,14 +67,17 @@ class _Model:
 def milp(run: Run) -> None:
     """Offers choices and bounds until they meet, or an EnoughError."""
     run.tick()
+    if run.cost is None:
+        greedy(run)
     run.words = "linear relaxation"
     model = _model(run.core, run)
     if not _relax(model, run):
         return
-    if run.cost is not None and run.dual is not None:
-        _solve_rest(run)
-    else:
-        _solve(model, run, np.array)
+    rest = _rest(run)
+    if rest is None:
+        return
+    small = _pairs(rest.core) <= _SMALLER * _pairs(run.core)
+    _solve(_model(rest.core, run) if small else model, run, rest.back if small else np.array)
 
 
 def weak(run: Run) -> None:
@@ -80,18 +87,21 @@ def weak(run: Run) -> None:
     _solve(_model(run.core, run, weak_program_of), run, np.array)
 
 
-def _solve_rest(run: Run) -> None:
-    """The integer model of what may be better than the best choice known."""
+def _rest(run: Run) -> Reduced | None:
+    """What may be better than the best choice known, by the best dual; None where that is nothing."""
     if run.dual is None or run.cost is None:
-        return
+        return unchanged(run.core)
     try:
         cut = fixed(run.core, run.dual, run.cost)
         rest = reduced(cut.core)
     except (NothingAllowedError, ContradictionError):
         run.bound_told(run.cost, "reduced costs in whole numbers")
-        return
-    model = _model(rest.core, run)
-    _solve(model, run, lambda chosen: cut.back(rest.back(chosen)))
+        return None
+    return Reduced(rest.core, lambda chosen: cut.back(rest.back(chosen)), np.arange(len(rest.core)))
+
+
+def _pairs(core: Core) -> int:
+    return int((core.entries < FORBIDDEN).sum())
 
 
 def _model(core: Core, run: Run, programmed: Callable[[Core], Program] = program_of) -> _Model:
