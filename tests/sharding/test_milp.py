@@ -141,7 +141,7 @@ def test_highs_stops_when_it_is_asked() -> None:
     assert monotonic() - began < 5.0
 
 
-@pytest.mark.parametrize(("letter", "best"), [("B", 532_843), ("G", 217_039)])
+@pytest.mark.parametrize(("letter", "best"), [pytest.param("B", 532_843, marks=pytest.mark.slow), ("G", 217_039)])
 def test_public_problems_are_proved(letter: str, best: int) -> None:
     problem = read_problem(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz")).problem
     done = reduced(unreduced(problem))
