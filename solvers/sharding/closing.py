@@ -1,8 +1,8 @@
 """A proof for which nobody needs to believe a solver: duals of the relaxation at every node of a small tree.
 
-Once the best choice is known, the duals fix most strategies. What is left is branched at the node whose strategies the relaxation mixes
-most, until whole numbers close every branch (formulation.sharding.tree), or until it takes too long. So that there are duals where the
-limit cannot be kept, what is above it has a price here instead of being forbidden.
+Once the best choice is known, the duals fix most strategies. What is left is branched at the node where the relaxation mixes strategies of
+the most different memory, until whole numbers close every branch (formulation.sharding.tree), or until it takes too long. So that there are
+duals where the limit cannot be kept, what is above it has a price here instead of being forbidden.
 """
 
 from time import monotonic
@@ -11,6 +11,7 @@ import numpy as np
 
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual
+from formulation.sharding.editing import places
 from formulation.sharding.marginal import Figures
 from formulation.sharding.tree import Branch, Step, after, branched
 from solvers.sharding.relaxing import modelled, relaxation
@@ -20,6 +21,7 @@ _MOST_NODES = 400
 _SHARE, _LEAST = 1.0, 5.0
 """Of the seconds that the answer took so far, and at least so many."""
 _PRICE = 1e7
+_WHOLE = 1e-6
 _PROGRESS = 0.8
 """A dual that leaves more than this share of the strategies calls for a branch."""
 
@@ -89,9 +91,17 @@ class _Closing:
 
 
 def _branch(core: Core, shares: Figures) -> Branch:
-    """At the node whose shares are farthest from whole, with its largest share on the one side."""
+    """At the mixed node whose mixture spreads the memory of its largest member most, with its largest share on the one side.
+
+    Memory is where mixtures gain most: half of a node here and half there just fill the limit. Of nodes without memory, the most mixed one.
+    """
+    taken = np.zeros(len(core.costs))
+    np.maximum.at(taken, places(core.offsets, core.member_nodes), core.usages)
+    mean = np.repeat(np.add.reduceat(taken * shares, core.offsets[:-1]), core.counts)
+    spread = np.add.reduceat(np.abs(taken - mean) * shares, core.offsets[:-1])
     apart = np.add.reduceat(np.minimum(shares, 1.0 - shares), core.offsets[:-1])
-    apart = np.where(core.counts > 1, apart, -1.0)
-    node = int(apart.argmax())
+    mixed = (core.counts > 1) & (apart > _WHOLE)
+    order = np.lexsort((-apart, -spread, ~mixed, core.counts < 2))
+    node = int(order[0])
     largest = int(shares[core.offsets[node] : core.offsets[node + 1]].argmax())
     return Branch(node, np.array([largest]))
