@@ -77,10 +77,13 @@ class Session:
             raise SolverError(f"{self.name} does not take the model")
         self._whole: Mask = program.whole
 
-    def add(self, rows: Rows) -> None:
-        """More rows, after all others."""
+    def add(self, rows: Rows, price: float | None = None) -> None:
+        """More rows, after all others; with a price, each may be broken from above for so much."""
+        first = self._solver.getNumRow()
         starts, columns = _short(rows.starts[:-1]), _short(rows.columns)
         self._solver.addRows(len(rows.lows), rows.lows, rows.highs, len(columns), starts, columns, rows.factors)
+        for row in range(len(rows.lows) if price is not None else 0):
+            self._solver.addCol(price, 0.0, np.inf, 1, np.array([first + row], np.int32), np.array([-1.0]))
 
     def relaxed(self, seconds: float, look: Look) -> Relaxed:
         """The linear relaxation."""

@@ -29,7 +29,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Taken:
     """What one kind of reduction took away."""
 
     name: str
@@ -43,19 +43,28 @@ class Reductions:
 
     before: Extent
     after: Extent
-    steps: tuple[Step, ...]
+    steps: tuple[Taken, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    """Prices of memory and messages along edges of the reduced problem, in units of 1 / scale, and what they prove."""
+class ProofStep:
+    """A branch, by its node and the strategies of its first part, or a dual in units of 1 / scale (formulation.sharding.tree)."""
 
-    bound: int
+    node: int | None
+    first: tuple[int, ...]
     scale: int
     times: tuple[int, ...]
     prices: tuple[int, ...]
     to_firsts: tuple[int, ...]
     to_seconds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Steps about the reduced problem, and the bound that they prove in whole numbers."""
+
+    bound: int
+    steps: tuple[ProofStep, ...]
 
 
 @dataclass(frozen=True, slots=True)

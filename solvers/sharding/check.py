@@ -13,13 +13,14 @@ from instances.document import InstanceError
 from instances.sharding.question import ShardingQuestion, sharding_again
 from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
-from solvers.sharding.answer import ENGINES, KIND, Certificate, ShardingResult, described
+from solvers.sharding.answer import ENGINES, KIND, Certificate, ProofStep, ShardingResult, described
 from solvers.sharding.judge import judge
 from solvers.sharding.least import too_much
 from solvers.sharding.plans import chosen_of, plans_of
 
 if TYPE_CHECKING:
     from formulation.sharding.core import Core
+    from formulation.sharding.tree import Step
 
 
 def check(result: ShardingResult, folder: Path) -> Report:
@@ -72,12 +73,10 @@ def _proof(result: ShardingResult, question: ShardingQuestion, checked: list[str
     if result.bound is None:
         return Report(tuple(checked), ())
     if result.certificate is not None:
-        core = _core(question)
-        bound = None if isinstance(core, str) else _counted(core, result.certificate)
-        if bound != result.certificate.bound:
-            said = core if isinstance(core, str) else f"it proves {bound}"
-            return Report(tuple(checked), (f"certificate: {said}, the result says {result.certificate.bound}",))
-        checked.append(f"{bound:,} was proved as a bound anew, by prices and messages in whole numbers")
+        core, bound = _core(question), result.certificate.bound
+        if isinstance(core, str) or not _proves(core, result.certificate):
+            return Report(tuple(checked), (f"certificate: it does not prove that nothing costs less than {bound:,}",))
+        checked.append(f"that nothing costs less than {bound:,} was proved anew, by prices and messages in whole numbers")
         if bound == result.bound:
             return Report(tuple(checked), ())
     word = f"the bound {result.bound:,} is the word of {result.proved_by}, not proved anew"
@@ -107,12 +106,21 @@ def _core(question: ShardingQuestion) -> "Core | str":
         return str(error)
 
 
-def _counted(core: "Core", certificate: Certificate) -> int | None:
-    """What the certificate proves for this core; None where it is none of it."""
-    from formulation.sharding.dual import Dual, bound_of  # noqa: PLC0415
+def _proves(core: "Core", certificate: Certificate) -> bool:
+    """Whether the steps of a certificate close this core at its bound."""
+    from formulation.sharding.tree import closes  # noqa: PLC0415
 
     try:
-        figures = (certificate.times, certificate.prices, certificate.to_firsts, certificate.to_seconds)
-        return bound_of(core, Dual(certificate.scale, *(np.array(figure, np.int64) for figure in figures)))
+        return closes(core, certificate.bound, iter([_step(step) for step in certificate.steps]))
     except (ValueError, OverflowError):
-        return None
+        return False
+
+
+def _step(step: ProofStep) -> "Step":
+    from formulation.sharding.dual import Dual  # noqa: PLC0415
+    from formulation.sharding.tree import Branch  # noqa: PLC0415
+
+    if step.node is not None:
+        return Branch(step.node, np.array(step.first, np.int64))
+    figures = (step.times, step.prices, step.to_firsts, step.to_seconds)
+    return Dual(step.scale, *(np.array(figure, np.int64) for figure in figures))

@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from formulation.sharding.core import unreduced
+from formulation.sharding.dual import no_dual
 from formulation.sharding.reducing import ContradictionError, Reduction, reduced
+from formulation.sharding.tree import Branch, Step
 from instances.sharding.problem import FORBIDDEN
 from instances.sharding.question import ShardingQuestion
 from solvers.backends.answer import SolverError
 from solvers.certify import Limits, VerificationError, gap_between
 from solvers.graph_answers import answer_status, is_proved, versions
-from solvers.sharding.answer import KIND, Certificate, Extent, Reductions, ShardingResult, Step, described
+from solvers.sharding.answer import KIND, Certificate, Extent, ProofStep, Reductions, ShardingResult, Taken, described
+from solvers.sharding.closing import close
 from solvers.sharding.exact import cpsat
 from solvers.sharding.judge import judge
 from solvers.sharding.least import too_much
@@ -66,7 +69,10 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
         return _result(question, limits, _Ended(engine, began, "interrupted"))
     name = engine if engine != "auto" else "milp" if _pairs(reduction) <= _MODELLED else LARGE
     run = Run(reduction.core, limits, watch, began)
+    run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, run)
+    if run.near and run.cost == run.bound and run.dual_bound != run.bound and _pairs(reduction) <= _MODELLED:
+        close(run)
     ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
     if run.bound is not None and run.bound >= FORBIDDEN:
         limit = question.problem.limit
@@ -140,14 +146,21 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
 
 
 def _told(reduction: Reduction) -> Reductions:
-    steps = tuple(Step(effect.name, Extent(*effect.taken), effect.seconds) for effect in reduction.effects)
+    steps = tuple(Taken(effect.name, Extent(*effect.taken), effect.seconds) for effect in reduction.effects)
     return Reductions(Extent(*reduction.before), Extent(*reduction.after), steps)
 
 
 def _certificate(run: Run) -> Certificate | None:
-    """The best dual, where it is small enough to be held by a result."""
-    dual, bound = run.dual, run.dual_bound
-    if dual is None or bound is None or len(dual.to_firsts) + len(dual.to_seconds) + len(dual.times) > _STORED:
-        return None
-    figures = (dual.times, dual.prices, dual.to_firsts, dual.to_seconds)
-    return Certificate(bound, dual.scale, *(tuple(figure.tolist()) for figure in figures))
+    """The proof in whole numbers, or else the best dual, where it is small enough to be held by a result."""
+    steps: tuple[Step, ...] = run.steps or (() if run.dual is None else (run.dual,))
+    bound = run.bound if run.steps else run.dual_bound
+    told = tuple(_step(step) for step in steps)
+    size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in told)
+    return Certificate(bound, told) if told and bound is not None and size <= _STORED else None
+
+
+def _step(step: Step) -> ProofStep:
+    if isinstance(step, Branch):
+        return ProofStep(step.node, tuple(step.first.tolist()), 1, (), (), (), ())
+    figures = (step.times, step.prices, step.to_firsts, step.to_seconds)
+    return ProofStep(None, (), step.scale, *(tuple(figure.tolist()) for figure in figures))

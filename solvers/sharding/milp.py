@@ -1,13 +1,11 @@
 """The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
 
-A greedy choice is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a
-bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model; each
-solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook,
-that choice is ruled out there.
+A choice by simple rules is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers,
+give a bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model;
+each solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can
+overlook, that choice is ruled out there.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -16,75 +14,41 @@ from formulation.sharding.core import Core
 from formulation.sharding.editing import Back, NothingAllowedError, Reduced, unchanged
 from formulation.sharding.fixing import fixed
 from formulation.sharding.implication import weak_program_of
-from formulation.sharding.marginal import (
-    Figures,
-    Program,
-    chosen_memory,
-    cover_row,
-    dual_of,
-    fractional_memory,
-    memory_rows,
-    program_of,
-)
+from formulation.sharding.marginal import Figures, chosen_memory, cover_row
 from formulation.sharding.reducing import ContradictionError, reduced
 from instances.sharding.problem import FORBIDDEN, Whole
-from solvers.backends.arrays import Look, Session
-from solvers.sharding.local import greedy
+from solvers.backends.arrays import Look
+from solvers.sharding.local import descended
+from solvers.sharding.relaxing import Modelled, modelled, relaxation
 from solvers.sharding.run import EnoughError, Run
 
-_ROWS = 5
-"""Rows of memory that come at once."""
-_APART = 10
-"""Times between them."""
 _SMALLER = 0.5
 """Where no more than this share of the pairs is left, a model of its own is worth its relaxation."""
 _WHOLE_UNIT = 0.5
 """Costs are whole: less than this below a solution there is nothing better."""
 
 
-@dataclass(slots=True)
-class _Model:
-    """A core in HiGHS' hands, and the times that have a row."""
-
-    core: Core
-    session: Session
-    unit: float
-    rows: int
-    """Without those of memory."""
-    times: Whole
-    covers: int = 0
-
-    def add(self, over: Whole) -> None:
-        """Rows for the worst of these times, some apart from each other."""
-        new: list[int] = []
-        for time in over.tolist():
-            if len(new) < _ROWS and all(abs(time - other) >= _APART for other in new):
-                new.append(time)
-        self.times = np.concatenate([self.times, np.array(new, np.int64)])
-        self.session.add(memory_rows(self.core, np.array(new, np.int64)))
-
-
 def milp(run: Run) -> None:
     """Offers choices and bounds until they meet, or an EnoughError."""
     run.tick()
     if run.cost is None:
-        greedy(run)
+        descended(run)
     run.words = "linear relaxation"
-    model = _model(run.core, run)
+    model = modelled(run.core, run.limits)
     if not _relax(model, run):
         return
     rest = _rest(run)
     if rest is None:
         return
     small = _pairs(rest.core) <= _SMALLER * _pairs(run.core)
-    _solve(_model(rest.core, run) if small else model, run, rest.back if small else np.array)
+    _solve(modelled(rest.core, run.limits) if small else model, run, rest.back if small else np.array)
 
 
 def weak(run: Run) -> None:
     """The same with the weak model, to compare with; its relaxation proves nothing that would be worth keeping."""
     run.tick()
     run.words = "weak integer model"
-    _solve(_model(run.core, run, weak_program_of), run, np.array)
+    _solve(modelled(run.core, run.limits, weak_program_of), run, np.array)
 
 
 def _rest(run: Run) -> Reduced | None:
@@ -104,32 +68,18 @@ def _pairs(core: Core) -> int:
     return int((core.entries < FORBIDDEN).sum())
 
 
-def _model(core: Core, run: Run, programmed: Callable[[Core], Program] = program_of) -> _Model:
-    program = programmed(core)
-    session = Session(program, run.limits.workers, run.limits.seed)
-    return _Model(core, session, program.unit, len(program.rows.lows), np.zeros(0, np.int64))
-
-
-def _relax(model: _Model, run: Run) -> bool:
+def _relax(model: Modelled, run: Run) -> bool:
     """Solves the relaxation with all the rows it needs; False where there is no choice at all."""
-    while True:
-        found = model.session.relaxed(run.left, Look(run.enough))
-        if found.ending == "infeasible":
-            run.bound_told(FORBIDDEN, model.session.name)
-            return False
-        if found.ending == "stopped":
-            raise EnoughError
-        by_nodes, by_times = found.duals[: model.rows], found.duals[model.rows :]
-        run.bound_proved(dual_of(model.core, model.unit, by_nodes, model.times, by_times))
-        over, _ = fractional_memory(model.core, found.columns[: len(model.core.costs)])
-        over = over[~np.isin(over, model.times)]
-        if not len(over):
-            return True
-        model.add(over)
-        run.tick()
+    found = relaxation(model, run.left, run.enough, lambda dual: run.bound_proved(dual) < 0)
+    if not isinstance(found, str):
+        return True
+    if found == "stopped":
+        raise EnoughError
+    run.bound_told(FORBIDDEN, model.session.name)
+    return False
 
 
-def _solve(model: _Model, run: Run, back: Back) -> None:
+def _solve(model: Modelled, run: Run, back: Back) -> None:
     run.words = "integer model"
     while True:
         found = model.session.solved(run.left, (_WHOLE_UNIT / model.unit, run.limits.gap), _look(model, run, back))
@@ -138,11 +88,12 @@ def _solve(model: _Model, run: Run, back: Back) -> None:
             return
         chosen = None if found.columns is None else _chosen(model.core, found.columns)
         _tell(model, run, found.bound, exact=found.ending == "solved" and run.limits.gap == 0)
+        over = chosen_memory(model.core, chosen)[0] if chosen is not None else model.times
+        if chosen is not None and not len(over):
+            run.offer(back(chosen))
         if found.ending == "stopped" or chosen is None:
             raise EnoughError
-        over, _ = chosen_memory(model.core, chosen)
         if not len(over):
-            run.offer(back(chosen))
             return
         new = over[~np.isin(over, model.times)]
         if len(new):
@@ -152,7 +103,7 @@ def _solve(model: _Model, run: Run, back: Back) -> None:
         run.tick()
 
 
-def _tell(model: _Model, run: Run, bound: float, exact: bool) -> None:
+def _tell(model: Modelled, run: Run, bound: float, exact: bool) -> None:
     """A bound of the model, which holds for the problem too unless a better choice is known."""
     if not np.isfinite(bound):
         return
@@ -169,7 +120,7 @@ def _chosen(core: Core, columns: Figures) -> Whole:
     return np.asarray(ranked[core.offsets[:-1]] - core.offsets[:-1])
 
 
-def _look(model: _Model, run: Run, back: Back) -> Look:
+def _look(model: Modelled, run: Run, back: Back) -> Look:
     """Takes what the solver tells while it runs, and says when it is enough."""
 
     def stop() -> bool:

@@ -9,6 +9,7 @@ from time import monotonic
 from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import Dual, bound_of
 from formulation.sharding.marginal import chosen_memory
+from formulation.sharding.tree import Step
 from instances.sharding.problem import FORBIDDEN, Whole
 from solvers.certify import Limits
 from solvers.watching import Progress, Watch
@@ -36,6 +37,8 @@ class Run:
     dual: Dual | None = None
     """The best of those that were offered, and what it proves by itself."""
     dual_bound: int | None = None
+    steps: tuple[Step, ...] = ()
+    """That prove, in whole numbers, that nothing costs less than the best choice."""
     words: str = "strategies"
     notes: list[str] = field(default_factory=list)
     distrusted: set[str] = field(default_factory=set)
@@ -76,6 +79,11 @@ class Run:
         self.bound_told(bound, BY_DUAL)
         return bound
 
+    def closed(self, steps: tuple[Step, ...]) -> None:
+        """Keeps a proof in whole numbers that nothing costs less than the best choice."""
+        if self.cost is not None and (self.bound is None or self.bound <= self.cost):
+            self.steps, self.bound, self.proved_by = steps, self.cost, BY_TREE
+
     @property
     def near(self) -> bool:
         """Whether the bound is as near to the value as was asked."""
@@ -106,3 +114,4 @@ class Run:
 
 
 BY_DUAL = "prices of memory and messages along edges, counted in whole numbers"
+BY_TREE = f"{BY_DUAL}, branch by branch"

@@ -139,16 +139,3 @@ def test_highs_stops_when_it_is_asked() -> None:
     began = monotonic()
     assert session.relaxed(60.0, Look(lambda: monotonic() - began > 0.3)).ending == "stopped"
     assert monotonic() - began < 5.0
-
-
-@pytest.mark.parametrize(("letter", "best"), [("B", 532_843), ("G", 217_039)])
-def test_public_problems_are_proved(letter: str, best: int) -> None:
-    problem = read_problem(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz")).problem
-    done = reduced(unreduced(problem))
-    run = _run(done.core)
-    _solved(run)
-    assert run.cost == run.bound == best
-    assert run.chosen is not None
-    assert judge(problem, done.back(run.chosen).tolist()).cost == best
-    assert run.dual_bound is not None
-    assert 0.97 * best < run.dual_bound <= best
