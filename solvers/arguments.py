@@ -196,8 +196,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the page (default: RESULT.html in this folder); - is standard output")
+    parser.add_argument("files", type=Path, nargs="+", metavar="RESULT", help="results that `solve --out` wrote, all on one page")
+    where = "the page (default: RESULT.html, of several results.html, in this folder); - is standard output"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=where)
     parser.set_defaults(command="report")
 
 

@@ -40,8 +40,11 @@ ALSO = {
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
     "solvers/reporting/command.py": {
-        *("reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
-        "reports.pages.stages",
+        *("reports.digest", "reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
+        *("reports.pages.shell", "reports.pages.stages", "reports.pages.together"),
+    },
+    "reports/digest.py": {
+        *("solvers.pareto", "solvers.placement.answer", "solvers.reporting.stages", "solvers.result", "solvers.several.result"),
     },
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
     "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},

@@ -14,7 +14,6 @@ from reports.pages.shell import (
     heading,
     listing,
     named,
-    page,
     paragraph,
     proof_box,
     section,
@@ -26,18 +25,18 @@ from solvers.reporting.facts import Asked, Facts
 from solvers.result import Conflict, Result, Rival
 
 
-def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> str:
+def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     evaluation = result.evaluation
     head = [heading(result.instance["name"], asked.sentence), _verdict(result)]
     if evaluation is None or result.design is None or facts is None:
-        return page(Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data))
+        return Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data)
     sections = (
         *(*head, _tiles(result, evaluation), question_section(result.instance, asked), design_section(result.design, evaluation)),
         *(time_section(evaluation), chip_section(facts), memory_section(facts, evaluation), limits_section(evaluation["limits"])),
         *(_rivals(result), _search(result), _near(result), assumptions_section(facts), _proof(result)),
     )
-    return page(Page(result.instance["name"], sections, data))
+    return Page(result.instance["name"], sections, data)
 
 
 def question_section(instance: dict[str, Any], asked: Asked) -> str:

@@ -2,7 +2,7 @@
 
 from instances.units import format_quantity
 from reports.charts import Row, Titles, bars
-from reports.pages.shell import Page, figure, heading, listing, page, paragraph, proof_box, section, swatch_row, table, tiles
+from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
 from reports.text import seconds_of, time_of
 from reports.timeline import Segment, Track, timeline
 from solvers.chain.answer import ChainResult
@@ -14,12 +14,12 @@ _SHOWN = 64
 Answer = PipelineResult | ChainResult
 
 
-def stages_page(result: Answer, facts: Staged, data: object) -> str:
+def stages_page(result: Answer, facts: Staged, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     head = (heading(facts.name, facts.sentence), _verdict(result))
     question = section("The question", table(("", "given"), facts.terms))
     if result.value is None:
-        return page(Page(facts.name, (*head, section("Why", listing(result.reasons)), question), data))
+        return Page(facts.name, (*head, section("Why", listing(result.reasons)), question), data)
     sections = (
         *head,
         _tiles(result, facts),
@@ -28,7 +28,7 @@ def stages_page(result: Answer, facts: Staged, data: object) -> str:
         _rivals(result, result.value),
         section("Notes", listing(facts.notes)),
     )
-    return page(Page(facts.name, (*sections, _proof(result)), data))
+    return Page(facts.name, (*sections, _proof(result)), data)
 
 
 def _words(result: Answer) -> str:

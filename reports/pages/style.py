@@ -20,6 +20,12 @@ main{max-width:880px;margin:0 auto;padding:32px 20px 64px}
 h1{font-size:30px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
 h2{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
 h3{font-size:16px;margin:24px 0 6px}
+article{margin-top:56px;border-top:4px solid var(--rule);padding-top:20px}
+article h2{font-size:26px;line-height:1.2;margin:0 0 4px;padding:0;border:0;overflow-wrap:anywhere}
+article h3{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
+h4{font-size:16px;margin:24px 0 6px}
+a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
+.wide td:last-child{min-width:180px}
 p{margin:8px 0}
 .lead{font-size:18px}
 .soft,figcaption,caption{color:var(--soft)}
@@ -50,7 +56,7 @@ pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
 @media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
-h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
+h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 

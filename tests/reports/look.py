@@ -71,20 +71,22 @@ def looked_at(page: str) -> Seen:
     reader.feed(page)
     reader.close()
     assert reader.open == []
-    assert reader.addresses == []
-    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", re.sub(r'(?s)<pre id="result">.*?</pre>|<details>.*?</details>', "", page))
+    names = re.findall(r' id="([^"]+)"', page)
+    assert len(names) == len(set(names))
+    assert all(address.removeprefix("href=#") in names for address in reader.addresses)
+    assert not re.search(
+        r"https?:|//[a-z]+\.|@import|url\(", re.sub(r'(?s)<pre id="result[^"]*">.*?</pre>|<details>.*?</details>', "", page)
+    )
     pictures = tuple(ElementTree.fromstring(text) for text in re.findall(r"(?s)<svg.*?</svg>", page))
     for picture in pictures:
         assert [child.tag for child in picture][:2] == ["title", "desc"]
         assert all((child.text or "").strip() for child in picture[:2])
-    names = re.findall(r' id="([^"]+)"', page)
-    assert len(names) == len(set(names))
     return Seen(reader.seen, pictures)
 
 
-def embedded(page: str) -> object:
+def embedded(page: str, name: str = "result") -> object:
     """The result that a page holds for re-use."""
-    found = re.search(r'(?s)<pre id="result">(.*?)</pre>', page)
+    found = re.search(rf'(?s)<pre id="{name}">(.*?)</pre>', page)
     assert found
     return json.loads(unescape(found[1]))
 
