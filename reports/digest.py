@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reports.text import amount, count_of, design_words, lowered, shown, time_of
+from solvers.counts.result import CountsResult
 from solvers.pareto import Front
 from solvers.placement.answer import PlacementResult
 from solvers.reporting.stages import Staged
@@ -225,6 +226,40 @@ def of_placement(result: PlacementResult) -> Digest:
         tables=(
             Table("How busy every device is", ("device", "operators", "compute in ms", "transfer in ms", "busy in ms"), rows),
             _others([(rival.name, rival.value, rival.note) for rival in result.rivals], result.value, "ms"),
+        ),
+    )
+
+
+def of_counts(result: CountsResult) -> Digest:
+    """About several numbers of devices; the design is that of the best."""
+    best = None if result.best is None else of_design(result.answers[result.best])
+    instance, fewest = result.instance, str(result.instance["objective"]) == "devices"
+    rows = tuple(
+        (
+            float(count),
+            answer.value,
+            answer.bound,
+            "proved: no design" if answer.value is None and answer.proved else "" if answer.design is None else design_words(answer.design),
+        )
+        for count, answer in zip(result.counts, result.answers, strict=False)
+    )
+    unit = result.answers[0].instance["unit"] if result.answers else ""
+    return Digest(
+        name=str(instance["name"]),
+        asks="number of devices" if fewest else str(instance["objective"]).replace("_", " "),
+        unit=str(instance["unit"]),
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "design"),
+        prover="" if best is None else best.prover,
+        engine="" if best is None else best.engine,
+        seconds=result.seconds,
+        design="" if best is None else f"{result.counts[result.best or 0]:,} devices; {best.design}",
+        figures=() if best is None else best.figures,
+        tables=(
+            Table("Numbers of devices", ("devices", f"value in {unit}", f"bound in {unit}", "design"), rows),
+            *(() if best is None else best.tables),
         ),
     )
 

@@ -40,18 +40,20 @@ ALSO = {
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
     "solvers/reporting/command.py": {
-        *("reports.digest", "reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
-        *("reports.pages.shell", "reports.pages.stages", "reports.pages.together"),
+        *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
+        *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together"),
     },
     "reports/digest.py": {
-        *("solvers.pareto", "solvers.placement.answer", "solvers.reporting.stages", "solvers.result", "solvers.several.result"),
+        *("solvers.counts.result", "solvers.pareto", "solvers.placement.answer", "solvers.reporting.stages", "solvers.result"),
+        "solvers.several.result",
     },
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
+    "reports/pages/counts.py": {"solvers.counts.result", "solvers.reporting.facts", "solvers.result"},
     "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},
     "reports/pages/front.py": {"solvers.pareto", "solvers.reporting.facts"},
     "reports/pages/design.py": {"solvers.reporting.facts", "solvers.result"},
     "reports/pages/stages.py": {
-        *("instances.units", "solvers.chain.answer", "solvers.pipeline.answer", "solvers.reporting.stages"),
+        *("solvers.chain.answer", "solvers.pipeline.answer", "solvers.piper.answer", "solvers.reporting.stages"),
     },
     "reports/pages/placement.py": {
         *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),

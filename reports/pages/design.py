@@ -31,12 +31,18 @@ def design_page(result: Result, asked: Asked, facts: Facts | None, data: object)
     head = [heading(result.instance["name"], asked.sentence), _verdict(result)]
     if evaluation is None or result.design is None or facts is None:
         return Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data)
-    sections = (
-        *(*head, _tiles(result, evaluation), question_section(result.instance, asked), design_section(result.design, evaluation)),
-        *(time_section(evaluation), chip_section(facts), memory_section(facts, evaluation), limits_section(evaluation["limits"])),
-        *(_rivals(result), _search(result), _near(result), assumptions_section(facts), _proof(result)),
+    question = question_section(result.instance, asked)
+    return Page(result.instance["name"], (*head, _tiles(result, evaluation), question, *answer_sections(result, facts)), data)
+
+
+def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
+    """The design, every figure of it, how it was found, and what it rests on."""
+    evaluation, design = result.evaluation or {}, result.design or {}
+    return (
+        *(design_section(design, evaluation), time_section(evaluation), chip_section(facts), memory_section(facts, evaluation)),
+        *(limits_section(evaluation["limits"]), _rivals(result), _search(result), _near(result), assumptions_section(facts)),
+        _proof(result),
     )
-    return Page(result.instance["name"], sections, data)
 
 
 def question_section(instance: dict[str, Any], asked: Asked) -> str:

@@ -47,7 +47,7 @@ th,td{text-align:left;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule)
 tbody th:nth-last-child(2){width:1%}.parts{max-width:520px}
 th{font-weight:600}thead th{color:var(--soft);font-size:14px}
 @media(min-width:640px){tbody th{white-space:nowrap}}
-.n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}
+.n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}thead th.n{white-space:normal}
 .swatch{display:inline-block;min-width:22px;padding:0 4px;border-radius:4px;color:var(--on);text-align:center}
 .swatch{font-size:13px;line-height:20px}
 details{margin:12px 0}summary{cursor:pointer}

@@ -7,13 +7,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from instances.counts import Counted, open_in
 from instances.document import InstanceError
 from instances.instance import Portfolio
 from instances.pipeline.chain import chain_again
 from instances.pipeline.question import pipeline_again
+from instances.piper.question import piper_again
 from instances.placement.question import placement_again
 from instances.reading import asked_in, read_question
-from reports.digest import of_design, of_front, of_placement, of_several, of_stages
+from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
+from reports.pages.counts import counts_page
 from reports.pages.design import design_page
 from reports.pages.front import front_page
 from reports.pages.placement import placement_page
@@ -26,16 +29,20 @@ from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
 from solvers.check import false_rivals, faults_but_proof
 from solvers.console import check_target, spare_question, usage
-from solvers.files import kind_of, read_as, read_result, write_whole
+from solvers.counts.check import faults_but_proof as counts_faults
+from solvers.counts.result import CountsResult
+from solvers.files import kind_of, read_any, read_as, write_whole
 from solvers.fronts import front_faults, points_in
 from solvers.pareto import FIGURES, Front, Point
 from solvers.pipeline.answer import from_json as pipeline_from_json
 from solvers.pipeline.check import check as check_pipeline
+from solvers.piper.answer import from_json as piper_from_json
+from solvers.piper.check import faults_but_proof as piper_faults
 from solvers.placement.answer import from_json
 from solvers.placement.check import check as check_placement
-from solvers.reporting.facts import Asked, asked_of, facts_of
+from solvers.reporting.facts import Asked, asked_of, asked_of_counts, facts_of
 from solvers.reporting.placement import placed
-from solvers.reporting.stages import staged_chain, staged_pipeline
+from solvers.reporting.stages import staged_chain, staged_pipeline, staged_piper
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
@@ -89,11 +96,14 @@ def _drawn(path: Path) -> Drawn:
 
 
 def _stranger(kind: object) -> Drawn:
-    raise ValueError(f"a result of the kind {kind!r} has no page (those about designs, fronts, placements, profiles and chains have one)")
+    known = "designs, fronts, numbers of devices, placements, profiles, chains and stages with splits have one"
+    raise ValueError(f"a result of the kind {kind!r} has no page (those about {known})")
 
 
 def _design(path: Path) -> Drawn:
-    result, data = read_result(path), read_as(path, _plain)
+    result, data = read_any(path), read_as(path, _plain)
+    if isinstance(result, CountsResult):
+        return _counts(path, result, data)
     if not isinstance(result, Result):
         return _several(path, result, data)
     instance = read_question(result.instance)
@@ -110,6 +120,16 @@ def _several(path: Path, result: JointResult, data: object) -> Drawn:
     hold(path, several_faults(result, portfolio))
     facts = tuple(facts_of(part, share.design) for part, share in zip(portfolio.parts, result.shares, strict=False))
     return Drawn(several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data), of_several(result))
+
+
+def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
+    counted = open_in(result.instance)
+    if not isinstance(counted, Counted):
+        raise VerificationError(f"{path}: the question has one number of devices and the answer several")
+    hold(path, counts_faults(result, counted))
+    best = None if result.best is None else result.answers[result.best].design
+    facts = None if best is None else facts_of(counted.parts[result.best or 0], best)
+    return Drawn(counts_page(result, asked_of_counts(counted), facts, data), of_counts(result))
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -182,11 +202,20 @@ def _chain(path: Path) -> Drawn:
     return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
+def _piper(path: Path) -> Drawn:
+    result, data = read_as(path, piper_from_json), read_as(path, _plain)
+    question = piper_again(result.instance)
+    hold(path, piper_faults(result, question))
+    facts = staged_piper(question, result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+
+
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
     "pipeline": _pipeline,
     "chain": _chain,
+    "piper": _piper,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""

@@ -11,7 +11,9 @@ from crossflow.memory import StageMemory, stage_memory
 from crossflow.plan import Plan, table
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer
+from instances.counts import Counted
 from instances.instance import FreeHardware, Instance
+from instances.open_devices import FEWEST
 from instances.space import split_of
 from instances.units import format_quantity
 from solvers.designs import Candidate, design_of, from_words
@@ -154,6 +156,18 @@ def asked_of(instance: Instance) -> Asked:
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
     return Asked(sentence, tuple(terms), tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1))
+
+
+def asked_of_counts(counted: Counted) -> Asked:
+    """The same where the number of devices is open."""
+    whole = asked_of(counted.parts[-1])
+    numbers = [f"{count:,}" for count in counted.counts]
+    listed = " or ".join([", ".join(numbers[:-1]), numbers[-1]] if len(numbers) > 1 else numbers)
+    workload = counted.parts[-1].workload.name
+    aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
+    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    terms = tuple((name, words) for name, words in whole.terms if name != "devices")
+    return Asked(f"{how}, of {listed}, can {aim}?", (*terms, ("devices", listed)), whole.open)
 
 
 def _workload(instance: Instance) -> str:
