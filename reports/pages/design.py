@@ -20,6 +20,7 @@ from reports.pages.shell import (
     table,
     tiles,
 )
+from reports.pages.step import step_section
 from reports.text import amount, count_of, design_words, proof_words, seconds_of, shown, time_of
 from solvers.reporting.facts import Asked, Facts
 from solvers.result import Conflict, Result, Rival
@@ -39,8 +40,15 @@ def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
     """The design, every figure of it, how it was found, and what it rests on."""
     evaluation, design = result.evaluation or {}, result.design or {}
     return (
-        *(design_section(design, evaluation), time_section(evaluation), chip_section(facts), memory_section(facts, evaluation)),
-        *(limits_section(evaluation["limits"]), _rivals(result), _search(result), _near(result), assumptions_section(facts)),
+        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), chip_section(facts)),
+        *(
+            memory_section(facts, evaluation),
+            limits_section(evaluation["limits"]),
+            _rivals(result),
+            _search(result),
+            _near(result),
+            assumptions_section(facts),
+        ),
         _proof(result),
     )
 

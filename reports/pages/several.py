@@ -6,6 +6,7 @@ from reports.pages.design import assumptions_section, question_section
 from reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
 from reports.pages.search import Search, search_section
 from reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
+from reports.pages.step import step_section
 from reports.several import OF_PLANS, figure_of, joint_proof
 from reports.text import count_of, seconds_of, time_of
 from solvers.reporting.facts import Asked, Facts
@@ -79,9 +80,9 @@ def _workloads(result: JointResult) -> str:
     return section("The workloads", table(heads, rows, numbers=(1, 2, 3, 4)))
 
 
-def _share(number: int, share: Share, facts: Facts) -> tuple[str, str]:
+def _share(number: int, share: Share, facts: Facts) -> tuple[str, str, str]:
     of = Of(share.name, number)
-    return time_section(share.evaluation, of), memory_section(facts, share.evaluation, of)
+    return time_section(share.evaluation, of), step_section(facts.step, of), memory_section(facts, share.evaluation, of)
 
 
 def _limits(result: JointResult) -> str:

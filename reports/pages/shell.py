@@ -95,7 +95,8 @@ def listing(items: Sequence[str]) -> str:
 
 def swatch_row(labels: Sequence[str]) -> str:
     """Letters and colours of a picture with what they stand for."""
-    return f"<p>{' &#160; '.join(f'{swatch(place)} {said(label)}' for place, label in enumerate(labels))}</p>"
+    keys = (f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels))
+    return f'<p class="keys">{" ".join(keys)}</p>'
 
 
 def figure(picture: str, caption: str = "") -> str:

@@ -50,6 +50,7 @@ th{font-weight:600}thead th{color:var(--soft);font-size:14px}
 .n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}thead th.n{white-space:normal}
 .swatch{display:inline-block;min-width:22px;padding:0 4px;border-radius:4px;color:var(--on);text-align:center}
 .swatch{font-size:13px;line-height:20px}
+.key{display:inline-block;margin-right:14px}
 details{margin:12px 0}summary{cursor:pointer}
 pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
@@ -62,7 +63,7 @@ h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{brea
 
 _MARKS: Final = """
 .t{fill:var(--ink)}.m{fill:var(--soft)}.on{fill:var(--on);font-weight:600}.b{font-weight:700}
-.cut{stroke:var(--page);stroke-width:1}
+.cut{stroke:var(--page);stroke-width:1}.fine{stroke-width:.5}
 .track{fill:var(--rule)}
 .grid{stroke:var(--rule);stroke-width:1;fill:none}
 .mark{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 3;fill:none}

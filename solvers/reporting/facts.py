@@ -17,6 +17,7 @@ from instances.open_devices import FEWEST
 from instances.space import split_of
 from instances.units import format_quantity
 from solvers.designs import Candidate, design_of, from_words
+from solvers.reporting.schedule import Step, step_of
 
 Amounts = tuple[tuple[str, float], ...]
 PARTS = (
@@ -53,6 +54,8 @@ class Facts:
     capacity: float
     constants: Amounts
     assumed: tuple[str, ...]
+    step: Step | None
+    """One step over time, of a transformer's plan."""
 
 
 def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
@@ -67,6 +70,7 @@ def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
         capacity=float(hardware.dram.capacity),
         constants=tuple((field.name, float(getattr(hardware.efficiency, field.name))) for field in fields(Efficiency)),
         assumed=_assumed(instance, hardware.reserved_memory),
+        step=step_of(instance, design),
     )
 
 
