@@ -6,6 +6,7 @@ from typing import Any
 from reports.charts import Row, Titles, bars
 from reports.near import option_word
 from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from reports.pages.machine import network_section, operators_section
 from reports.pages.search import Search, search_section
 from reports.pages.shell import (
     Page,
@@ -40,7 +41,8 @@ def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
     """The design, every figure of it, how it was found, and what it rests on."""
     evaluation, design = result.evaluation or {}, result.design or {}
     return (
-        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), chip_section(facts)),
+        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step)),
+        *(operators_section(facts.roofs), network_section(facts.network), chip_section(facts)),
         *(
             memory_section(facts, evaluation),
             limits_section(evaluation["limits"]),

@@ -4,6 +4,7 @@ from typing import Any
 
 from reports.pages.design import assumptions_section, question_section
 from reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
+from reports.pages.machine import network_section, operators_section
 from reports.pages.search import Search, search_section
 from reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
 from reports.pages.step import step_section
@@ -80,9 +81,12 @@ def _workloads(result: JointResult) -> str:
     return section("The workloads", table(heads, rows, numbers=(1, 2, 3, 4)))
 
 
-def _share(number: int, share: Share, facts: Facts) -> tuple[str, str, str]:
+def _share(number: int, share: Share, facts: Facts) -> tuple[str, ...]:
     of = Of(share.name, number)
-    return time_section(share.evaluation, of), step_section(facts.step, of), memory_section(facts, share.evaluation, of)
+    return (
+        *(time_section(share.evaluation, of), step_section(facts.step, of), operators_section(facts.roofs, of)),
+        *(network_section(facts.network, of), memory_section(facts, share.evaluation, of)),
+    )
 
 
 def _limits(result: JointResult) -> str:

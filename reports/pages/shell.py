@@ -111,9 +111,11 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
     return f'<div class="tiles">{inside}</div>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = ()) -> str:
-    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row."""
-    return _table([said(head) for head in heads], [[said(cell) for cell in row] for row in rows], caption, numbers)
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
+    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
+    with names that may break."""
+    cells = [[said(cell) for cell in row] for row in rows]
+    return _table([said(head) for head in heads], cells, caption, numbers, "table wide" if wide else "table")
 
 
 def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:

@@ -25,7 +25,7 @@ article h2{font-size:26px;line-height:1.2;margin:0 0 4px;padding:0;border:0;over
 article h3{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
 h4{font-size:16px;margin:24px 0 6px}
 a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
-.wide td:last-child{min-width:180px}
+.wide table{font-size:14px}.wide th,.wide td{padding-right:10px}.wide td:last-child:not(.n){min-width:180px}
 p{margin:8px 0}
 .lead{font-size:18px}
 .soft,figcaption,caption{color:var(--soft)}
@@ -70,6 +70,8 @@ _MARKS: Final = """
 .pointer{fill:none;stroke-width:1.2}.step{fill:none;stroke-width:2.2}.dashed{stroke-dasharray:7 4}
 .arc{fill:none;stroke:var(--soft);stroke-width:1;stroke-opacity:.55}
 .moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
+.roof{fill:none;stroke:var(--ink);stroke-width:1.6}.quiet{stroke:var(--soft)}.ground{fill:var(--page)}
+.hollow{fill:var(--page);stroke:var(--ink);stroke-width:1.2}
 .branch{fill:none;stroke:var(--soft);stroke-width:1}
 """
 """What pictures are drawn with."""

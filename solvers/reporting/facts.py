@@ -17,6 +17,8 @@ from instances.open_devices import FEWEST
 from instances.space import split_of
 from instances.units import format_quantity
 from solvers.designs import Candidate, design_of, from_words
+from solvers.reporting.network import Network, network_of
+from solvers.reporting.roofline import Roofs, roofs_of
 from solvers.reporting.schedule import Step, step_of
 
 Amounts = tuple[tuple[str, float], ...]
@@ -55,7 +57,9 @@ class Facts:
     constants: Amounts
     assumed: tuple[str, ...]
     step: Step | None
-    """One step over time, of a transformer's plan."""
+    """One step over time, of a transformer's plan, as the next two."""
+    roofs: Roofs | None
+    network: Network | None
 
 
 def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
@@ -71,6 +75,8 @@ def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
         constants=tuple((field.name, float(getattr(hardware.efficiency, field.name))) for field in fields(Efficiency)),
         assumed=_assumed(instance, hardware.reserved_memory),
         step=step_of(instance, design),
+        roofs=roofs_of(instance, design),
+        network=network_of(instance, design),
     )
 
 
