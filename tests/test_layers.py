@@ -47,6 +47,7 @@ ALSO = {
         *("solvers.counts.result", "solvers.pareto", "solvers.placement.answer", "solvers.reporting.stages", "solvers.result"),
         "solvers.several.result",
     },
+    "reports/pages/linear.py": {"solvers.reporting.terms"},
     "reports/pages/machine.py": {"solvers.reporting.network", "solvers.reporting.roofline"},
     "reports/pages/step.py": {"solvers.reporting.schedule"},
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},

@@ -6,6 +6,7 @@ from typing import Any
 from reports.charts import Row, Titles, bars
 from reports.near import option_word
 from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from reports.pages.linear import linear_section
 from reports.pages.machine import network_section, operators_section
 from reports.pages.search import Search, search_section
 from reports.pages.shell import (
@@ -40,18 +41,11 @@ def design_page(result: Result, asked: Asked, facts: Facts | None, data: object)
 def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
     """The design, every figure of it, how it was found, and what it rests on."""
     evaluation, design = result.evaluation or {}, result.design or {}
+    machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
-        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step)),
-        *(operators_section(facts.roofs), network_section(facts.network), chip_section(facts)),
-        *(
-            memory_section(facts, evaluation),
-            limits_section(evaluation["limits"]),
-            _rivals(result),
-            _search(result),
-            _near(result),
-            assumptions_section(facts),
-        ),
-        _proof(result),
+        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
+        *(limits_section(evaluation["limits"]), _rivals(result), _search(result), linear_section(facts.linear), _near(result)),
+        *(assumptions_section(facts), _proof(result)),
     )
 
 

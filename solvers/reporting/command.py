@@ -109,7 +109,7 @@ def _design(path: Path) -> Drawn:
     instance = read_question(result.instance)
     asked = asked_of(instance)
     hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
-    facts = None if result.design is None else facts_of(instance, result.design)
+    facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
     return Drawn(design_page(result, asked, facts, data), of_design(result))
 
 
@@ -127,8 +127,8 @@ def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
     if not isinstance(counted, Counted):
         raise VerificationError(f"{path}: the question has one number of devices and the answer several")
     hold(path, counts_faults(result, counted))
-    best = None if result.best is None else result.answers[result.best].design
-    facts = None if best is None else facts_of(counted.parts[result.best or 0], best)
+    best = None if result.best is None else result.answers[result.best]
+    facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
     return Drawn(counts_page(result, asked_of_counts(counted), facts, data), of_counts(result))
 
 

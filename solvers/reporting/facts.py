@@ -20,6 +20,8 @@ from solvers.designs import Candidate, design_of, from_words
 from solvers.reporting.network import Network, network_of
 from solvers.reporting.roofline import Roofs, roofs_of
 from solvers.reporting.schedule import Step, step_of
+from solvers.reporting.terms import Linearized
+from solvers.result import Relaxation
 
 Amounts = tuple[tuple[str, float], ...]
 PARTS = (
@@ -60,10 +62,12 @@ class Facts:
     """One step over time, of a transformer's plan, as the next two."""
     roofs: Roofs | None
     network: Network | None
+    linear: Linearized | None
+    """The terms of a step as an integer model has them, where one proved the bound."""
 
 
-def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
-    """The facts of a design that was checked."""
+def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation | None = None) -> Facts:
+    """The facts of a design that was checked, and of the integer model that proved its bound."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
     areas, powers = _chip(instance, design)
@@ -77,7 +81,14 @@ def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),
+        linear=None if relaxation is None else _linear(instance, design, relaxation),
     )
+
+
+def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) -> Linearized | None:
+    from solvers.reporting.linear import linear_of  # noqa: PLC0415 - models are read only where one was asked
+
+    return linear_of(instance, design, relaxation)
 
 
 def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
