@@ -12,7 +12,15 @@ from solvers.reporting.stages import Staged
 from solvers.result import Result
 from solvers.several.result import JointResult
 
-Cell = str | float | None
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A figure that nothing is below, which no rounding may raise."""
+
+    value: float
+
+
+Cell = str | float | Bound | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +246,7 @@ def of_counts(result: CountsResult) -> Digest:
         (
             float(count),
             answer.value,
-            answer.bound,
+            None if answer.bound is None else Bound(answer.bound),
             "proved: no design" if answer.value is None and answer.proved else "" if answer.design is None else design_words(answer.design),
         )
         for count, answer in zip(result.counts, result.answers, strict=False)

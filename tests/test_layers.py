@@ -41,7 +41,7 @@ ALSO = {
     "solvers/counts/command.py": {"reports.counts"},
     "solvers/reporting/command.py": {
         *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
-        *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together"),
+        *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together", "reports.paper"),
     },
     "reports/digest.py": {
         *("solvers.counts.result", "solvers.pareto", "solvers.placement.answer", "solvers.reporting.stages", "solvers.result"),

@@ -1,4 +1,4 @@
-"""The command `report`: saved results as one page of HTML."""
+"""The command `report`: saved results as one page of HTML, or as tables."""
 
 import sys
 from argparse import Namespace
@@ -24,6 +24,7 @@ from reports.pages.several import several_page
 from reports.pages.shell import page
 from reports.pages.stages import stages_page
 from reports.pages.together import Drawn, together_page
+from reports.paper import paper
 from solvers.certify import VerificationError
 from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
@@ -47,6 +48,8 @@ from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
 
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt"}
+"""Of files, by what is written."""
 MOST = 40
 """Results on one page."""
 _MOST = 10**300
@@ -54,20 +57,27 @@ _MOST = 10**300
 
 
 def report(options: Namespace) -> None:
-    """Write the page, or print it; a result that does not hold, as far as that is seen without its proof, is refused."""
+    """Write the page or the tables, or print them; a result that does not hold, as far as that is seen without its proof, is refused."""
     files = list(options.files)
     if len(files) > MOST:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
-    target = options.out or Path(files[0].with_suffix(".html").name if len(files) == 1 else "results.html")
+    suffix = ENDINGS[options.form]
+    target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
     check_target(target)
     for file in files:
         spare_question(target, file)
-    text = page_of(*files)
+    text = page_of(*files) if options.form == "html" else tables_on(options.form, files)
     if str(target) == "-":
         sys.stdout.write(text)
         return
     write_whole(target, text)
-    sys.stdout.write(f"{target}: the report on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
+    what = "report" if options.form == "html" else "tables"
+    sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
+
+
+def tables_on(form: str, paths: Sequence[Path]) -> str:
+    """The tables of saved results."""
+    return paper(form, [one.digest for one in drawn_of(paths)], [path.name for path in paths])
 
 
 def page_of(*paths: Path) -> str:
