@@ -92,15 +92,23 @@ def embedded(page: str, name: str = "result") -> object:
 
 
 def faults_in_a_browser(page: str, folder: Path, width: int) -> list[str]:
-    """Words that leave their picture or lie on others, and pages wider than their window, as Chromium lays them out."""
+    """Words that leave their picture or lie on others, pages wider than their window, and whatever else Chromium complains of."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("there is no Chromium on this machine")
     path = folder / "page.html"
     path.write_text(page.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
-    arguments = ("--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom", f"file://{path}")
+    arguments = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        f"--window-size={width},900",
+        "--dump-dom",
+        f"file://{path}",
+    )
     done = subprocess.run([browser, *arguments], capture_output=True, text=True, check=True, timeout=60)
     found = re.search(r'(?s)<pre id="faults">(.*?)</pre>', done.stdout)
     assert found, done.stderr
     faults: list[str] = json.loads(unescape(found[1]))
-    return faults
+    return faults + re.findall(r"CONSOLE\S* (.*)", done.stderr)
