@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from reports.charts import WIDTH, Titles
-from reports.svg import box, dot, hue, letter, line, picture, spread, width_of, words
+from reports.svg import box, dot, hue, letter, line, picture, width_of, words
 
 _LEFT: Final = 76.0
 _TOP: Final = 58.0
@@ -19,6 +19,7 @@ _ROOM: Final = WIDTH - _LEFT - 12.0
 _HALF: Final = 4.0
 _LETTER: Final = 11.0
 _NEAR: Final = 9.0
+_SPACE: Final = 14.0
 _FAR: Final = (13.0, 20.0, 28.0, 38.0, 50.0, 64.0, 80.0, 98.0)
 """How far from its mark a letter may stand."""
 
@@ -91,7 +92,11 @@ def _spots(plane: _Plane, marks: Sequence[Mark]) -> Iterator[Room]:
 
 
 def _ways(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[Room]:
-    """Where the slopes of the memories run."""
+    """Where the slopes of the memories run, and the lines from their names."""
+    for _, x, (end, bottom) in _names(plane, memories, peak):
+        for number in range(_PARTS):
+            share = (number + 0.5) / _PARTS
+            yield x + (end - x) * share - 2.0, 34.0 + (bottom - 34.0) * share - 1.0, 4.0, 2.0
     for roof in memories:
         for number in range(_PARTS):
             power = plane.across[0] + (number + 0.5) / _PARTS * (plane.across[1] - plane.across[0])
@@ -126,22 +131,37 @@ def _grid(plane: _Plane) -> Iterator[str]:
 
 def _roofs(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[str]:
     """The slopes of the memories up to the fastest engine, with their names in a row above."""
-    ordered = sorted(memories, key=lambda roof: -roof.amount)
     least, most = 10.0 ** plane.across[0], 10.0 ** plane.across[1]
-    tops = list[float]()
-    for roof in ordered:
-        low = max(least, 10.0 ** plane.upward[0] / roof.amount)
-        high = min(peak / roof.amount, most)
+    for roof in memories:
+        low, high = max(least, 10.0 ** plane.upward[0] / roof.amount), min(peak / roof.amount, most)
         if low < high:
             yield line([(plane.x(low), plane.y(low * roof.amount)), (plane.x(high), plane.y(high * roof.amount))], "roof")
-        tops.append(min(max(plane.x(high) if high > least else _LEFT, _LEFT), _LEFT + _ROOM))
-    widths = [width_of(roof.label) for roof in ordered]
-    step = max(widths) + 14.0
-    half = max(widths) / 2.0
-    for roof, top, x in zip(ordered, tops, spread(tops, step, half + 48.0, WIDTH - half), strict=True):
-        y = plane.y(min(peak, 10.0 ** plane.across[1] * roof.amount))
-        yield words(x, 30.0, roof.label, "m", "middle")
-        yield line([(x, 34.0), (top, max(y, _TOP))], "pointer quiet")
+    for label, x, end in _names(plane, memories, peak):
+        yield words(x, 30.0, label, "m", "middle")
+        yield line([(x, 34.0), end], "pointer quiet")
+
+
+def _names(plane: _Plane, memories: Sequence[Roof], peak: float) -> list[tuple[str, float, tuple[float, float]]]:
+    """What stands above each memory's roof, where, and to which end of the roof its line leads."""
+    ordered = sorted(memories, key=lambda roof: -roof.amount)
+    most = 10.0 ** plane.across[1]
+    tops = [min(max(plane.x(min(peak / roof.amount, most)), _LEFT), _LEFT + _ROOM) for roof in ordered]
+    places = _apart(tops, [width_of(roof.label) / 2.0 for roof in ordered])
+    ends = [(top, max(plane.y(min(peak, most * roof.amount)), _TOP)) for roof, top in zip(ordered, tops, strict=True)]
+    return [(roof.label, x, end) for roof, x, end in zip(ordered, places, ends, strict=True)]
+
+
+def _apart(tops: Sequence[float], halves: Sequence[float]) -> list[float]:
+    """Middles of words of these half widths, near their ends, in one row without touching."""
+    places, left = list[float](), 48.0
+    for top, half in zip(tops, halves, strict=True):
+        places.append(max(top, left + half))
+        left = places[-1] + half + _SPACE
+    right = WIDTH
+    for number in range(len(places) - 1, -1, -1):
+        places[number] = min(places[number], right - halves[number])
+        right = places[number] - halves[number] - _SPACE
+    return places
 
 
 def _marks(plane: _Plane, marks: Sequence[Mark]) -> Iterator[str]:
@@ -159,19 +179,30 @@ def _marks(plane: _Plane, marks: Sequence[Mark]) -> Iterator[str]:
 def _letters(plane: _Plane, marks: Sequence[Mark], taken: list[Room]) -> Iterator[str]:
     """Letters beside their marks, those of marks on each other together, at the first place near that nothing else has; with a line where
     that is not next to it."""
-    ways = ((0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (-1.0, 0.0), (0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75))
+    ways = ((1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75))
+    labels = list[Room]()
     for (x, y), text in _together(plane, marks):
         half = width_of(text, _LETTER) / 2.0 + 1.0
         steps = [(far * across + half * (across > 0.0) - half * (across < 0.0), far * upward) for far in _FAR for across, upward in ways]
         around = [(x + across - half, y + upward - 6.5, 2.0 * half, 13.0) for across, upward in steps]
         free = [room for room in around if _inside(room) and not any(_meet(room, other) for other in taken)]
-        room = (free or around)[0]
+        clear = [room for room in free if not any(_meet(step, label) for step in _between((x, y), room) for label in labels)]
+        room = (clear or free or around)[0]
         taken.append(room)
+        labels.append(room)
         middle = (room[0] + half, room[1] + 6.5)
         if abs(middle[1] - y) > 16.0 or abs(middle[0] - x) > half + 16.0:
             yield line([(x, y), middle], "pointer quiet")
             yield box(*room, "ground")
         yield words(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
+
+
+def _between(mark: tuple[float, float], room: Room) -> Iterator[Room]:
+    """Places on the way from a mark to the middle of its letters, outside of both."""
+    (x, y), (left, top, width, height) = mark, room
+    across, upward = left + width / 2.0 - x, top + height / 2.0 - y
+    for number in range(2, 8):
+        yield x + across * number / 10.0 - 1.0, y + upward * number / 10.0 - 1.0, 2.0, 2.0
 
 
 def _together(plane: _Plane, marks: Sequence[Mark]) -> list[tuple[tuple[float, float], str]]:

@@ -54,11 +54,15 @@ def _operators(works: Sequence[Work], roofs: Roofs) -> str:
     for place, work in enumerate(works):
         way = "both" if work.name.startswith("head") else "backward" if work.backward else "forward"
         shares = [f"{share:.0%}" for share in (work.flops / work.seconds / roofs.matrix, *_uses(work, roofs))]
-        amounts = (time_of(work.seconds), f"{work.flops:.3g}", shown(work.moved[0], "bytes"), f"{work.flops / work.moved[0]:.3g}")
+        amounts = (time_of(work.seconds), f"{work.flops:.3g}", shown(work.moved[0], "bytes"), _ratio(work.flops / work.moved[0]))
         rows.append((f"{letter(place)}  {work.name}", way, *amounts, *shares))
     caption = "One microbatch of one layer on one device; shares of the matrix peak and of each memory's bandwidth"
     heads = ("operator", "pass", "time", "FLOPs", "from memory", "FLOPs a byte", "matrix", *(name for name, _ in MEMORIES))
     return table(heads, rows, caption, range(2, len(heads)), wide=True)
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100.0 else f"{ratio:.3g}"
 
 
 def _rate(flops: float) -> str:

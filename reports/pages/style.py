@@ -24,7 +24,7 @@ article{margin-top:56px;border-top:4px solid var(--rule);padding-top:20px}
 article h2{font-size:26px;line-height:1.2;margin:0 0 4px;padding:0;border:0;overflow-wrap:anywhere}
 article h3{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
 h4{font-size:16px;margin:24px 0 6px}
-a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
+a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere}@media screen{.wide tbody th{min-width:150px}}
 .wide table{font-size:14px}.wide th,.wide td{padding-right:10px}.wide td:last-child:not(.n){min-width:180px}
 p{margin:8px 0}
 .lead{font-size:18px}
@@ -56,7 +56,9 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
-@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+@media print{body{font-size:13px}table,figcaption,caption,thead th{font-size:12px}
+.wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
+main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
 h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
