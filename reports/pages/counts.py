@@ -53,7 +53,7 @@ def _tiles(result: CountsResult, best: Result) -> str:
 
 def _numbers(result: CountsResult) -> str:
     """Every number of devices with what it reaches."""
-    rows, lines = list[Row](), []
+    rows, lines = list[Row](), list[tuple[str, ...]]()
     for place, count in enumerate(result.counts):
         answer = result.answers[place] if place < len(result.answers) else None
         label = f"{count_of(count)} device{'s' * (count != 1)}"
@@ -66,8 +66,10 @@ def _numbers(result: CountsResult) -> str:
     told = "; ".join(f"{row.label}: {row.shown}" for row in rows)
     titles = Titles("counts", f"The best {asks} with each number of devices", f"{told}.")
     picture = figure(bars(titles, rows, min(row.value for row in rows), "the least"), f"The best {asks} with each number of devices.")
-    heads = ("devices", asks, "no design below", "step time", "design")
-    return section("Numbers of devices", picture, table(heads, lines, numbers=(1, 2, 3)), paragraph(_left(result)))
+    heads: tuple[str, ...] = ("devices", asks, "no design below", "step time", "design")
+    if asks == "step time":
+        heads, lines = (*heads[:3], heads[4]), [(*line[:3], line[4]) for line in lines]
+    return section("Numbers of devices", picture, table(heads, lines, numbers=range(1, len(heads) - 1)), paragraph(_left(result)))
 
 
 def _line(answer: Result | None, result: CountsResult) -> tuple[str, str, str, str]:

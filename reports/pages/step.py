@@ -106,7 +106,7 @@ def _table(step: Step) -> str:
     for number, one in enumerate(step.passes, 1):
         work = step.microbatches * one.total
         parts = (one.forward, one.backward, one.again, one.sent + one.returned, one.total, work, max(step.pipeline - work, 0.0))
-        cells = tuple(time_of(part) if part > 0.0 else "-" for part in parts)
+        cells = tuple(time_of(part) if part > _NEAR * step.pipeline else "-" for part in parts)
         if rows and rows[-1] == cells:
             ends[-1] = (ends[-1][0], number)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from reports.pages import together
 from solvers.cli import main
-from solvers.reporting.command import MOST, page_of
+from solvers.reporting.command import MOST, drawn_of, page_of
 from tests.paths import INSTANCES, ROOT
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 
@@ -93,8 +93,8 @@ def test_a_page_that_would_be_too_large_says_what_was_shortened(tiny: Path, monk
         assert f'id="result-{number}"' in page
 
 
-def test_as_many_results_as_are_taken_fit(tmp_path: Path) -> None:
-    page = page_of(*[QUICKSTART] * MOST)
+def test_as_many_results_as_are_taken_fit() -> None:
+    page = together.together_page(drawn_of([QUICKSTART]) * MOST, [QUICKSTART.name] * MOST)
     looked_at(page)
     assert len(page.encode("utf-8")) < LARGEST
 
