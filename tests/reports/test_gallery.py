@@ -47,7 +47,7 @@ def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     assert not seen.tags & {"script", "img", "iframe", "link"}
 
 
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [400, pytest.param(1200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_laid_out_without_a_fault(name: str, width: int, tmp_path: Path) -> None:
     assert faults_in_a_browser(drawn(name), tmp_path, width) == []

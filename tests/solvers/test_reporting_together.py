@@ -132,6 +132,6 @@ def test_several_results_are_named_where_no_file_is(tiny: Path, tmp_path: Path, 
     assert (tmp_path / "results.html").read_text(encoding="utf-8") == page_of(QUICKSTART, tiny)
 
 
-@pytest.mark.parametrize("width", [500, 1200])
+@pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_several_results_lie_on_the_page_without_overlaps(tiny: Path, chain: Path, tmp_path: Path, width: int) -> None:
     assert faults_in_a_browser(page_of(QUICKSTART, tiny, chain, tiny), tmp_path, width) == []
