@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery schema clean
+.PHONY: demo test lint bench accuracy-table gallery schema studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -29,6 +29,9 @@ accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=oth
 gallery: $(INSTALLED) # the report that a test draws again, byte for byte
 	$(BIN)/crossopt solve instances/quickstart.yaml --out reports/gallery/quickstart.json
 	$(BIN)/crossopt report reports/gallery/quickstart.json --out reports/gallery/quickstart.html
+
+studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
+	$(BIN)/python -m tests.benchmarks.studies
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -66,7 +66,7 @@ def share_of(gap: float) -> str:
 
 def time_of(seconds: float) -> str:
     """A time, or that it never came."""
-    return "-" if seconds == NEVER else f"{seconds:.2f} s"
+    return "-" if seconds == NEVER else f"{seconds:.3g} s"
 
 
 def late(times: Spread) -> str:
@@ -133,8 +133,8 @@ def _times(study: Study, question: int) -> list[str]:
 
 
 def _pair(one: Cell) -> str:
-    near = "-" if one.near is None or one.near.middle == NEVER else f"{one.near.middle:.2f}"
-    return f"{near} / {'-' if one.proved.middle == NEVER else f'{one.proved.middle:.2f}'}"
+    near = "-" if one.near is None or one.near.middle == NEVER else f"{one.near.middle:.3g}"
+    return f"{near} / {'-' if one.proved.middle == NEVER else f'{one.proved.middle:.3g}'}"
 
 
 def _engines(study: Study) -> Iterator[str]:

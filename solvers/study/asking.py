@@ -7,6 +7,7 @@ from pathlib import Path
 from instances.document import Fault, InstanceError
 from instances.instance import Instance
 from instances.reading import read_instance
+from instances.registry import shipped
 from instances.settings import with_setting
 from instances.study import Point, Setting, StudyText, place_of, points_of
 from instances.units import nearest, quoted
@@ -78,6 +79,11 @@ def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked
     """The question of a point, or its faults at the places where the study says what is wrong."""
     path = Path(point.instance)
     found = question_path(path if path.is_absolute() or not path.suffix else study.folder / path)
+    if not found.exists():
+        guess = nearest(point.instance, shipped())
+        remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
+        faults.append(replace(point.place, message=f"there is no question {quoted(point.instance)} ({remedy})"))
+        return
     family = family_of(found)
     if family is not None:
         words = f"{point.instance} asks about {FAMILIES[family]}, and a study about joint designs (compare it alone)"
@@ -95,7 +101,8 @@ def _placed(fault: Fault, source: str, point: Point) -> Fault:
     """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
     said = replace(fault, message=fault.message.partition(_SOURCE)[0])
     for setting in reversed(point.settings):
-        if source == f"--set {setting.text}" or with_setting(said, (setting.text,)) != said:
+        inside = with_setting(said, (setting.text,)) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
+        if source == f"--set {setting.text}" or inside:
             path = "" if source.startswith("--set ") else f"{said.path}: "
             return _at(setting, point, f"{path}{said.message}")
     return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")

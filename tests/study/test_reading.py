@@ -95,7 +95,9 @@ def test_all_faults_of_a_study_are_told_at_once_where_it_names_them(tmp_path: Pa
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ("  - tiny\n", "  - nothing\n", (4, "instances[0]"), "there is no such file"),
+        ("  - tiny\n", "  - nothing\n", (4, "instances[0]"), "there is no question 'nothing' (see `crossopt list"),
+        ("  - tiny\n", "  - tinny\n", (4, "instances[0]"), "there is no question 'tinny' (did you mean 'tiny'?)"),
+        ("{microbatch: 1}", "{clustre.devices: 8}", (6, "settings.clustre.devices"), "unknown key (did you mean 'cluster'?)"),
         ("  - tiny\n", "  - gpt3-13b-on-8\n", (4, "instances[0]"), "asks about operators of a graph on devices"),
         ("name: mine", "name: tiny", (4, "instances"), "two questions are called 'tiny, 8, a100-80g' (give one of them a `name`)"),
         ("[8, 16]", "[]", (8, "sweep[0].values"), "an axis has values"),
