@@ -114,7 +114,8 @@ def _time_row(engine: str, near: Spread, proved: Spread) -> Row:
     proves = proved.least < NEVER
     words = "never" if near.middle == NEVER else time_of(near.middle)
     marks = (_mark(near), _mark(proved)) if proves else (_mark(near),)
-    return Row(engine, marks, f"{words}, proof {time_of(proved.middle)}" if proves else words)
+    proof = "in some runs" if proved.middle == NEVER else time_of(proved.middle)
+    return Row(engine, marks, f"{words}, proof {proof}" if proves else words)
 
 
 def _mark(times: Spread) -> Mark:

@@ -10,13 +10,16 @@ from math import isfinite
 from instances.document import InstanceError
 from instances.instance import Instance
 from instances.reading import read_question
-from solvers.certify import VerificationError
+from solvers.certify import VerificationError, gap_between
 from solvers.check import Report
 from solvers.designs import from_words
 from solvers.objective import UNITS
 from solvers.study.figures import hold_together
 from solvers.study.records import Run, Study
 from solvers.verify import Verdict, verify
+
+_WIDEST = 1e-3
+"""Gap beyond which nobody calls a value proved here."""
 
 
 def check(study: Study) -> Report:
@@ -85,6 +88,7 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]
         ("what is feasible has a value", (run.status in {"OPTIMAL", "FEASIBLE"}) == (run.value is not None)),
         ("what is infeasible is proved", run.status != "INFEASIBLE" or (run.proved and run.bound is None)),
         ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),
+        ("what is proved is as near to its bound as was asked", _is_near(run)),
         ("the way to the answer is no way", _is_way(run)),
     )
     faults = [sentence for sentence, holds in rules if not holds]
@@ -101,9 +105,17 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]
     return faults
 
 
+def _is_near(run: Run) -> bool:
+    """Whether the gap is the one that was asked for, where the run claims a proof."""
+    if not run.proved or run.value is None or run.bound is None:
+        return True
+    return 0.0 <= run.gap_asked <= _WIDEST and gap_between(run.value, run.bound) <= run.gap_asked
+
+
 def _is_way(run: Run) -> bool:
-    """Whether values fall and times rise, and no value on the way is better than the answer."""
+    """Whether values fall and times rise within those of the run, and no value on the way is better than the answer."""
     times = [at for at, _, _ in run.trace]
     values = [value for _, value, _ in run.trace if value is not None]
     better = run.value is not None and any(value < run.value for value in values)
-    return times == sorted(times) and values == sorted(values, reverse=True) and not better and isfinite(run.seconds) and run.seconds >= 0.0
+    falling = values == sorted(values, reverse=True) and not better
+    return falling and times == sorted(times) and isfinite(run.seconds) and all(0.0 <= at <= run.seconds for at in times)

@@ -71,6 +71,8 @@ class Run:
     stopped: str
     value: float | None
     bound: float | None
+    gap_asked: float
+    """Gap that was near enough to call the value proved: 0 but for integer models, whose costs are rounded."""
     proved: bool
     proved_by: str
     seconds: float

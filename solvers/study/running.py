@@ -80,6 +80,7 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> R
         stopped=result.stopped,
         value=result.value,
         bound=result.bound,
+        gap_asked=result.gap_asked,
         proved=result.proved,
         proved_by=result.proved_by,
         seconds=result.seconds,
@@ -91,7 +92,7 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> R
 
 
 def _unanswered(place: int, engine: str, seed: int, seconds: float, note: str) -> Run:
-    return Run(place, engine, engine, seed, "UNKNOWN", "complete", None, None, False, "", seconds, (), None, False, note)
+    return Run(place, engine, engine, seed, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, note)
 
 
 def _written(questions: Sequence[Asked]) -> tuple[tuple[Source, ...], tuple[Question, ...]]:

@@ -13,6 +13,7 @@ RUN = Run(
     stopped="complete",
     value=100.0,
     bound=100.0,
+    gap_asked=0.0,
     proved=True,
     proved_by="hand",
     seconds=4.0,
