@@ -40,7 +40,7 @@ class _Axis:
     tenfold: bool
 
     def across(self, value: float) -> float:
-        value = log10(value) if self.tenfold else value
+        value = log10(max(value, 10.0**self.low)) if self.tenfold else value
         return self.left + self.room * (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:

@@ -23,9 +23,11 @@ def _one(study: Study) -> list[str]:
     question = study.questions[0]
     cells = _cells(study, 0)
     lines = [f"{question.name}: {question.objective.replace('_', ' ')} in {question.unit}", ""]
-    heads = f"{'value':>11}{'above bound':>13}{'range over seeds':>20}{'to 1 %':>11}{'to proof':>11}{'seconds':>11}"
+    seeded = any(one.runs > 1 for one in cells)
+    seeds = f"{'range over seeds':>20}" if seeded else ""
+    heads = f"{'value':>11}{'above bound':>13}{seeds}{'to 1 %':>11}{'to proof':>11}{'seconds':>11}"
     lines.append(f"  {'engine':<{_ENGINE}}{heads}")
-    lines += [_row(one) for one in cells]
+    lines += [_row(one, seeded) for one in cells]
     lines += ["", *(line for one in cells for line in _design(one)), ""]
     return [*lines, *wrapped("  ", _verdict(study, 0)), ""]
 
@@ -34,12 +36,12 @@ def _cells(study: Study, question: int) -> list[Cell]:
     return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
 
 
-def _row(one: Cell) -> str:
+def _row(one: Cell, seeded: bool) -> str:
     value = "none" if one.value.middle == NEVER else f"{one.value.middle:.5g}"
     gap = "" if one.above is None else share_of(one.above.middle)
-    seeds = "" if one.runs == 1 else _range(one)
+    seeds = f"{'' if one.runs == 1 else _range(one):>20}" if seeded else ""
     near = "" if one.near is None else late(one.near)
-    figures = f"{value:>11}{gap:>13}{seeds:>20}{near:>11}{late(one.proved):>11}{time_of(one.seconds.middle):>11}"
+    figures = f"{value:>11}{gap:>13}{seeds}{near:>11}{late(one.proved):>11}{time_of(one.seconds.middle):>11}"
     return f"  {called(one.run):<{_ENGINE}}{figures}".rstrip()
 
 

@@ -12,7 +12,7 @@ from instances.instance import Instance
 from instances.reading import read_question
 from solvers.certify import VerificationError, gap_between
 from solvers.check import Report
-from solvers.designs import from_words
+from solvers.designs import from_words, to_words
 from solvers.objective import UNITS
 from solvers.study.figures import hold_together
 from solvers.study.records import Run, Study
@@ -62,6 +62,8 @@ def _form(study: Study) -> list[str]:
     strange = [run for run in study.runs if not 0 <= run.question < len(study.questions) or run.engine not in plan.engines]
     if strange:
         faults.append("runs: one is of a question or an engine that is not asked")
+    if not all(isinstance(words, str) for words in study.versions.values()):
+        faults.append("versions: each is a text")
     if study.stopped not in {"complete", "interrupted"}:
         faults.append("stopped: this is complete or interrupted")
     if any(run.question > after.question for run, after in pairwise(study.runs)):
@@ -96,9 +98,12 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]
         return faults
     key = json.dumps(run.design, sort_keys=True)
     try:
-        verdict = seen[key] = seen[key] if key in seen else verify(instance, from_words(instance, run.design))
+        chosen = from_words(instance, run.design)
+        verdict = seen[key] = seen[key] if key in seen else verify(instance, chosen)
     except ValueError as error:
         return [*faults, f"the design is none of the question: {error}"]
+    if to_words(instance, chosen) != run.design:
+        faults.append("the design is told in other words than it has")
     faults += [f"the design breaks a limit: {violation}" for violation in verdict.violations]
     if verdict.value != run.value:
         faults.append(f"value: the full model prices the design at {verdict.value!r}, the run says {run.value!r}")

@@ -80,6 +80,8 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "as near to its bound as was asked": lambda data: data["runs"][0].update(bound=0.1, status="FEASIBLE"),
     "belong together": lambda data: data["runs"][1].update(verified=False),
     "the design is none of the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
+    "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
+    "each is a text": lambda data: data["versions"].update(numpy=2),
     "one is missing": lambda data: data["runs"].pop(1),
     "one is told twice": lambda data: data["runs"].insert(1, data["runs"][0]),
     "question by question": lambda data: data["runs"].reverse(),
