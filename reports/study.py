@@ -135,8 +135,13 @@ def _times(study: Study, question: int) -> list[str]:
 
 
 def _pair(one: Cell) -> str:
-    near = "-" if one.near is None or one.near.middle == NEVER else f"{one.near.middle:.3g}"
-    return f"{near} / {'-' if one.proved.middle == NEVER else f'{one.proved.middle:.3g}'}"
+    near = NEVER if one.near is None else one.near.middle
+    return f"{_short(near)} / {_short(one.proved.middle)}"
+
+
+def _short(seconds: float) -> str:
+    """At most five signs, so that two stand in a column."""
+    return "-" if seconds == NEVER else f"{seconds:.2f}" if seconds < 100.0 else f"{seconds:.0f}"
 
 
 def _engines(study: Study) -> Iterator[str]:
@@ -151,7 +156,7 @@ def _engines(study: Study) -> Iterator[str]:
 def _overall(one: Overall, questions: int) -> str:
     if one.above is None or one.near_after is None or one.proved_after is None:
         return f"  {one.engine:<{_ENGINE}}{'none':>14}"
-    ends = f"{share_of(one.above.least)} to {share_of(one.above.most)}"
+    ends = f"{share_of(one.above.least)} to {share_of(one.above.most)}" if one.above.least < NEVER else ""
     near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {questions}"
     times = f"{late(one.near_after):>11}{proved:>10}{late(one.proved_after):>11}"
     return f"  {one.engine:<{_ENGINE}}{share_of(one.above.middle):>14}{ends:>22}{near:>14}{times}"

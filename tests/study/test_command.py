@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, process_time, sleep
@@ -10,15 +11,17 @@ from typing import Any
 import pytest
 
 from instances.instance import Instance
+from reports.study import study_text
 from solvers.certify import Limits
 from solvers.cli import main
 from solvers.engines import ENGINES
+from solvers.files import read_as
 from solvers.objective import RefusedError
 from solvers.reporting.command import page_of
 from solvers.result import Result
 from solvers.study import running
 from solvers.study.asking import asked_by_names
-from solvers.study.records import Plan
+from solvers.study.records import Plan, from_json
 from solvers.watching import Watch
 from tests.paths import INSTANCES
 from tests.placement.test_fiddle import document, written
@@ -223,3 +226,14 @@ def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: st
     result = ENGINES[engine](asked("tiny"), Limits(), lambda progress: None)
     assert result.trace
     assert 0.1 <= result.trace[0][0] <= result.trace[-1][0] <= result.seconds
+
+
+def test_columns_of_a_table_keep_apart(swept: Path) -> None:
+    """However long the runs take, and whatever they find."""
+    study = read_as(swept, from_json)
+    for seconds in (0.00123, 12.3456, 98765.4):
+        runs = tuple(replace(run, seconds=seconds, trace=((seconds, run.value, None),)) for run in study.runs)
+        lines = study_text(replace(study, runs=runs)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "seconds to within" in line)
+        assert [len(line.split()) for line in lines[first + 2 : first + 6]] == [2 + 3 * 3] * 4
