@@ -1,14 +1,15 @@
 """Assignment 6: fronts against brute force, the proven front against all designs, and what infeasible, beaten and faked designs earn."""
 
+import json
 from itertools import combinations, product
+from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
+from solvers.cli import main
 from solvers.course.fronts import hypervolume, most_of_few, split_front, unbeaten
-from solvers.course.questions import small
 from solvers.course.table import HANDOUTS, SOLUTIONS
 from solvers.course.tradeoffs import (
     TRADEOFFS,
@@ -68,11 +69,13 @@ def test_the_front_of_splits_is_that_of_all_splits() -> None:
     assert split_front(parts) == unbeaten(every)
 
 
-def test_the_proven_front_is_that_of_all_designs() -> None:
-    asked = small(TEXT)
-    times, areas = asked.prices(asked.chips()), asked.areas() * 1e6
-    every = [(float(time), float(area)) for row in times for time, area in zip(row, areas, strict=True) if np.isfinite(time)]
-    assert proven_front(TEXT) == tuple(unbeaten(every))
+def test_the_proven_front_is_that_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "question.yaml").write_text(TEXT, encoding="utf-8")
+    asked = ["solve", str(tmp_path / "question.yaml"), "--pareto", "step_time,die_area", "--points", "100"]
+    assert main([*asked, "--out", str(tmp_path / "front.json")]) == 0
+    found = json.loads((tmp_path / "front.json").read_text(encoding="utf-8"))
+    assert found["proved"]
+    assert proven_front(TEXT) == tuple((point["step_time"], point["die_area"] * 1e6) for point in found["points"])
     assert len(proven_front(TEXT)) > 5
 
 
