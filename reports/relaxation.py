@@ -27,6 +27,8 @@ def relaxation_text(found: Relaxed) -> str:
         lines += [f"  integer model            {_seconds(found.optimum)}   {gap}"]
     if found.value is not None:
         lines += [f"  its design               {_seconds(found.value)}   by the full model: {found.design}"]
+    if found.value is None or found.known < found.value:
+        lines += [f"  best design known        {_seconds(found.known)}   found by the refinement"]
     lines += [f"  bound                    {_seconds(found.bound)}   no design is below this, by the word of {found.solver}"]
     return "\n".join([*lines, "", *_fractions(found), "", *_tree(found)]) + "\n"
 
@@ -79,7 +81,7 @@ def _ending(found: Relaxed) -> str:
     told = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
     if found.stopped != "complete":
         left = sum(node.status == "open" for node in found.nodes)
-        return f"stopped by the {found.stopped} with {left:,} open nodes; {told}"
+        return f"not closed ({found.stopped}): {left:,} nodes are open, {told}"
     return f"closed after {len(found.nodes):,} node{'s' * (len(found.nodes) != 1)}: {told}"
 
 

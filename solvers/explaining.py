@@ -62,19 +62,20 @@ def explained_with(other: Instance, forced: tuple[str, ...], result: Result, lim
 def _explain_relaxation(options: Namespace) -> Status:
     """Print the relaxation and its tree, and write them where a file is named."""
     from reports.relaxation import relaxation_svg, relaxation_text  # noqa: PLC0415 - only this needs integer models
-    from solvers.relaxing import relaxed  # noqa: PLC0415
+    from solvers.relaxing import Untold, relaxed  # noqa: PLC0415
 
     if options.force:
         usage("--force: this says nothing of a relaxation (force a choice with --set, and look at both)")
+    question = question_path(options.file)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)
-        spare_question(target, options.file)
-    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
+        spare_question(target, question)
+    instance = read_instance(question, tuple(options.settings), options.workload)
     with progress_on(sys.stderr, "s") as watch:
         found = relaxed(instance, options.near or 0.0, seconds_of(options.time_limit), watch)
-    if found is None:
-        sys.stdout.write(f"{instance.name}: no design keeps every limit; without --relaxation `explain` says which limits clash\n")
-        return "INFEASIBLE"
+    if isinstance(found, Untold):
+        sys.stdout.write(f"{instance.name}: {found.why}\n")
+        return found.status
     text = json.dumps({"kind": "relaxation", "instance": instance.document, **asdict(found)}, indent=2, allow_nan=False) + "\n"
     for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
         if target and str(target) != "-":

@@ -8,6 +8,7 @@ design that the full model prices anew.
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 from crossflow.plan import plan_at
 from formulation.codesign_forms import FORMS
@@ -20,9 +21,9 @@ from solvers.backends import Spend, backend
 from solvers.backends.answer import SolverError
 from solvers.backends.milp import relaxation
 from solvers.designs import Candidate, design_of
-from solvers.objective import RefusedError
 from solvers.refine import LEAST_GAP, Refined, refine, refuse_others
 from solvers.relaxation import Explored, Fixed, Node, explore
+from solvers.result import Status
 from solvers.verify import verify
 from solvers.watching import Progress, Watch
 
@@ -77,21 +78,34 @@ class Relaxed:
     design: str
     value: float | None
     """What the full model says of the design of that solution."""
+    known: float
+    """The best design that is known."""
     nodes: tuple[Branch, ...]
     steps: tuple[tuple[int, float | None, float | None], ...]
     """After so many nodes: bound and best solution."""
     stopped: str
 
 
-def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> Relaxed | None:
-    """Refine the question, solve the relaxation of its model and branch; None where no design keeps every limit."""
+class Untold(NamedTuple):
+    """Why there is no model to relax."""
+
+    status: Status
+    why: str
+
+
+def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> Relaxed | Untold:
+    """Refine the question, solve the relaxation of its model and branch."""
     refuse_others(instance, "relaxation of the milp")
     deadline = monotonic() + seconds
     found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, seconds * _REFINING, watch, within=within)
     if found.best is None and found.bound == inf:
-        return None
+        return Untold("INFEASIBLE", "no design keeps every limit; without --relaxation `explain` says which limits clash")
     if found.problem is None or found.value is None or found.bound is None:
-        raise RefusedError(f"{instance.name}: there was no time to write an integer model (give a longer --time-limit)")
+        known = "no design is known" if found.value is None else f"the best design known takes {found.value:.6g} s"
+        bound = "" if found.bound is None else f", and none is below {found.bound:.6g} s"
+        return Untold(
+            "UNKNOWN", f"{found.stopped} before there was an integer model; {known}{bound} (a longer --time-limit has it written)"
+        )
     model, quantum = found.problem.model(), found.problem.quantum
 
     def seen(progress: Progress) -> None:
@@ -134,6 +148,7 @@ def _told(instance: Instance, found: Refined, problem: Codesign, tree: Explored)
         optimum=_seconds(tree.value, quantum),
         design=design,
         value=value,
+        known=min(found.value, inf if value is None else value),
         nodes=tuple(_branch(node, quantum) for node in tree.nodes),
         steps=tuple((count, _seconds(bound, quantum), _seconds(best, quantum)) for count, bound, best in tree.steps),
         stopped=tree.stopped,

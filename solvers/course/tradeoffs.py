@@ -102,7 +102,8 @@ def judged_splits(handed: object, parts: Parts) -> Verdict:
 
 def _found(given: Sequence[Point], right: Sequence[Point], beaten: str) -> Verdict:
     """What is found of a front, less what is not on it."""
-    hits, wrong = len(set(given) & set(right)), sum(point not in set(right) for point in given)
+    on_it = set(right)
+    hits, wrong = len(on_it.intersection(given)), sum(point not in on_it for point in given)
     parts = [f"{len(right) - hits} of the {len(right)} points of the front are missing"] if hits < len(right) else []
     parts += [f"{wrong} of the given {'is' if wrong == 1 else 'are'} {beaten}"] if wrong else []
     return by_gap((len(right) - hits + wrong) / len(right), 1.0, " and ".join(parts))
