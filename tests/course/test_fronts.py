@@ -10,6 +10,7 @@ import pytest
 
 from solvers.cli import main
 from solvers.course.fronts import hypervolume, most_of_few, split_front, unbeaten
+from solvers.course.running import run
 from solvers.course.table import HANDOUTS, SOLUTIONS
 from solvers.course.tradeoffs import (
     TRADEOFFS,
@@ -20,7 +21,8 @@ from solvers.course.tradeoffs import (
     proven_front,
     question,
 )
-from tests.course.programs import loaded
+from solvers.course.walls import missing
+from tests.course.programs import loaded, written
 
 PLAIN = [[3, 1], [1, 3], [2, 2], [2, 3], [3, 1]]
 TEXT = question("practice")
@@ -144,3 +146,16 @@ def test_what_is_no_design_earns_nothing(handed: object) -> None:
     verdict = judged_designs(handed, TEXT, 4)
     assert verdict.share == 0.0
     assert "meant" in verdict.why or "a design has the places" in verdict.why
+
+
+@pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
+def test_a_front_in_a_file_beside_the_program_is_a_front(given: dict[str, Any], tmp_path: Path) -> None:
+    program = "import json\n\ndef designs(question, count):\n    return json.load(open('front.json'))[:count]\n"
+    folder = written(tmp_path / "in", program)
+    (folder / "front.json").write_text(json.dumps(solution.designs(given, 100)), encoding="utf-8")
+    task = TRADEOFFS.tasks("practice")[-1]
+    returned = run(folder / "solution.py", [case.call for case in task.cases], 5, walls=True)
+    verdicts = {case.name: case.judge(found.value) for case, found in zip(task.cases, returned, strict=True)}
+    assert verdicts["the given question, at most 100 designs"].share == 1.0
+    assert verdicts["the given question, at most 4 designs"].share < 1.0
+    assert verdicts["the hidden question, at most 100 designs"].share == 0.0
