@@ -136,6 +136,14 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
     parser.add_argument("--near", type=_gap, metavar="GAP", help="also say what all designs within this gap have in common, such as 1%%")
     parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, and for --near, for example 60s")
+    relaxation = (
+        "instead: the fractions that the relaxation of the integer model takes, and the tree that closes its gap (--near: plans so near)"
+    )
+    parser.add_argument("--relaxation", action="store_true", help=relaxation)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="of --relaxation: also write it as JSON to this file; - is standard output"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="of --relaxation: also draw the tree into this file; - is standard output")
     parser.set_defaults(command="explain")
 
 

@@ -218,21 +218,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from instances.reading import read_instance  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
-    from solvers.explaining import explained, explained_with  # noqa: PLC0415
-    from solvers.objective import UNITS  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.explaining import explain  # noqa: PLC0415
 
-    limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
-    instance = read_instance(question_path(options.file), settings, options.workload)
-    other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
-    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        result, text = explained(instance, options.near, limits, watch)
-        if other is not None:
-            text += explained_with(other, forced, result, limits, watch)
-    sys.stdout.write(text)
-    return _code(result.status, unproved=False)
+    return _code(explain(options), unproved=False)
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -18,7 +18,8 @@ MAY_IMPORT = {
 }
 ALSO = {
     "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.launch", "reports.pareto"},
-    "solvers/explaining.py": {"reports.explain", "reports.near"},
+    "solvers/explaining.py": {"reports.explain", "reports.near", "reports.relaxation"},
+    "reports/relaxation.py": {"solvers.relaxing"},
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},

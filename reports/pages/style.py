@@ -1,5 +1,6 @@
 """How pages look: colours for light and dark screens and for paper, all in variables, and nothing that has to be fetched."""
 
+import re
 from typing import Final
 
 _LIGHT: Final = (
@@ -48,6 +49,12 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
+@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+"""
+
+_MARKS: Final = """
 .t{fill:var(--ink)}.m{fill:var(--soft)}.on{fill:var(--on);font-weight:600}.b{font-weight:700}
 .cut{stroke:var(--page);stroke-width:1}
 .track{fill:var(--rule)}
@@ -56,17 +63,29 @@ footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:v
 .pointer{fill:none;stroke-width:1.2}.step{fill:none;stroke-width:2.2}.dashed{stroke-dasharray:7 4}
 .arc{fill:none;stroke:var(--soft);stroke-width:1;stroke-opacity:.55}
 .moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
-@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
-h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+.branch{fill:none;stroke:var(--soft);stroke-width:1}
 """
+"""What pictures are drawn with."""
 
 
 def style() -> str:
     """The style sheet."""
-    hues = "".join(
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    return f":root{{color-scheme:light dark;{_LIGHT}}}{dark}{_RULES}{_MARKS}{_hues()}"
+
+
+def alone(picture: str) -> str:
+    """A picture as a file of its own: light, with its colours in it rather than in variables, which not every viewer knows."""
+    colours = dict(pair.split(":") for pair in _LIGHT.split(";"))
+    rules = f"svg{{background:var(--page);font:12px sans-serif}}{_MARKS}{_hues()}"
+    sheet = re.sub(r"var\((--\w+)\)", lambda found: colours[found[1]], rules)
+    head, rest = picture.split("</desc>", 1)
+    opened = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{opened}</desc>\n<style>{sheet}</style>{rest}\n"
+
+
+def _hues() -> str:
+    return "".join(
         f".k{place}{{fill:var(--k{place})}}.k{place}-line{{stroke:var(--k{place})}}.b{place}{{background:var(--k{place})}}"
         for place in range(8)
     )
-    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    return f":root{{color-scheme:light dark;{_LIGHT}}}{dark}{_RULES}{hues}"
