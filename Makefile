@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery schema clean
+.PHONY: demo test lint bench accuracy-table gallery schema studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -26,9 +26,13 @@ bench: $(INSTALLED)
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
 	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md
 
-gallery: $(INSTALLED) # the report that a test draws again, byte for byte
+gallery: $(INSTALLED) # the reports that tests draw again, byte for byte
 	$(BIN)/crossopt solve instances/quickstart.yaml --out reports/gallery/quickstart.json
-	$(BIN)/crossopt report reports/gallery/quickstart.json --out reports/gallery/quickstart.html
+	for name in quickstart joint-vs-single-layer logic-memory-network-scaling; do \
+	    $(BIN)/crossopt report reports/gallery/$$name.json --out reports/gallery/$$name.html || exit 1; done
+
+studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
+	$(BIN)/python -m tests.benchmarks.studies
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

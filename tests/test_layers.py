@@ -42,8 +42,11 @@ ALSO = {
     "solvers/counts/command.py": {"reports.counts"},
     "solvers/reporting/command.py": {
         *("reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
-        "reports.pages.stages",
+        *("reports.pages.stages", "reports.pages.study"),
     },
+    "solvers/study/command.py": {"reports.study", "reports.pages.study"},
+    "reports/study.py": {"solvers.study.figures", "solvers.study.records"},
+    "reports/pages/study.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
     "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},
     "reports/pages/front.py": {"solvers.pareto", "solvers.reporting.facts"},

@@ -17,6 +17,7 @@ from reports.pages.front import front_page
 from reports.pages.placement import placement_page
 from reports.pages.several import several_page
 from reports.pages.stages import stages_page
+from reports.pages.study import study_page
 from solvers.certify import VerificationError
 from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
@@ -35,6 +36,8 @@ from solvers.reporting.stages import staged_chain, staged_pipeline
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
+from solvers.study.check import check as check_study
+from solvers.study.records import from_json as study_from_json
 
 _MOST = 10**300
 """Designs of a question are fewer."""
@@ -60,7 +63,9 @@ def page_of(path: Path) -> str:
 
 
 def _stranger(kind: object) -> str:
-    raise ValueError(f"a result of the kind {kind!r} has no page (those about designs, fronts, placements, profiles and chains have one)")
+    raise ValueError(
+        f"a result of the kind {kind!r} has no page (those about designs, fronts, placements, profiles, chains and studies have one)"
+    )
 
 
 def _design(path: Path) -> str:
@@ -150,11 +155,18 @@ def _chain(path: Path) -> str:
     return stages_page(result, staged_chain(chain_again(result.instance), result), data)
 
 
+def _study(path: Path) -> str:
+    study = read_as(path, study_from_json)
+    hold(path, list(check_study(study).refused))
+    return study_page(study)
+
+
 PAGES: dict[str | None, Callable[[Path], str]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
     "pipeline": _pipeline,
     "chain": _chain,
+    "study": _study,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""
