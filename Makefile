@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery pages schema clean
+.PHONY: demo test lint bench accuracy-table gallery pages schema studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -37,6 +37,9 @@ pages: $(INSTALLED) # the same from the results that are there
 	cd reports/gallery && for result in *.json; do $(CURDIR)/$(BIN)/crossopt report $$result --out $${result%.json}.html; done
 	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --out compared.html
 	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --as markdown --out compared.md
+
+studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
+	$(BIN)/python -m tests.benchmarks.studies
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -11,6 +11,7 @@ from solvers.placement.answer import PlacementResult
 from solvers.reporting.stages import Staged
 from solvers.result import Result
 from solvers.several.result import JointResult
+from solvers.study.records import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +314,40 @@ def of_stages(result: StagesAnswer, facts: Staged, rivals: Sequence[tuple[str, f
         design=facts.plan,
         figures=(("stages", f"{len(facts.stages):,}"),) if facts.stages else (),
         tables=(Table("The stages", heads, rows), _others(rivals, result.value, "s")),
+    )
+
+
+def of_study(study: Study) -> Digest:
+    """About a comparison of engines, which has as many answers as runs and no single value."""
+    rows = tuple(
+        (
+            ", ".join((study.questions[run.question].name, *study.questions[run.question].at)),
+            run.engine,
+            float(run.seed),
+            run.value,
+            None if run.bound is None else Bound(run.bound),
+            study.questions[run.question].unit,
+            "proved" if run.proved else run.note or "not proved",
+            run.seconds,
+        )
+        for run in study.runs
+    )
+    heads = ("question", "engine", "seed", "value", "bound", "unit", "proof", "seconds")
+    proved = sum(any(run.proved for run in study.runs_of(question)) for question in range(len(study.questions)))
+    return Digest(
+        name=study.plan.title,
+        asks="several questions",
+        unit="",
+        value=None,
+        bound=None,
+        gap=None,
+        verdict="proved" if proved == len(study.questions) else "not all proved",
+        prover="",
+        engine=", ".join(study.plan.engines),
+        seconds=study.seconds,
+        design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
+        figures=(("questions", f"{len(study.questions):,}"), ("runs", f"{len(study.runs):,}")),
+        tables=(Table("Runs", heads, rows),),
     )
 
 

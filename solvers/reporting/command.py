@@ -15,7 +15,7 @@ from instances.pipeline.question import pipeline_again
 from instances.piper.question import piper_again
 from instances.placement.question import placement_again
 from instances.reading import asked_in, read_question
-from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
+from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages, of_study
 from reports.pages.counts import counts_page
 from reports.pages.design import design_page
 from reports.pages.front import front_page
@@ -23,6 +23,7 @@ from reports.pages.placement import placement_page
 from reports.pages.several import several_page
 from reports.pages.shell import page
 from reports.pages.stages import stages_page
+from reports.pages.study import study_content
 from reports.pages.together import Drawn, together_page
 from reports.paper import paper
 from solvers.certify import VerificationError
@@ -47,6 +48,8 @@ from solvers.reporting.stages import staged_chain, staged_pipeline, staged_piper
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
+from solvers.study.check import check as check_study
+from solvers.study.records import from_json as study_from_json
 
 ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt"}
 """Of files, by what is written."""
@@ -106,7 +109,7 @@ def _drawn(path: Path) -> Drawn:
 
 
 def _stranger(kind: object) -> Drawn:
-    known = "designs, fronts, numbers of devices, placements, profiles, chains and stages with splits have one"
+    known = "designs, fronts, numbers of devices, placements, profiles, chains stages with splits and studies have one"
     raise ValueError(f"a result of the kind {kind!r} has no page (those about {known})")
 
 
@@ -220,6 +223,12 @@ def _piper(path: Path) -> Drawn:
     return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
+def _study(path: Path) -> Drawn:
+    study = read_as(path, study_from_json)
+    hold(path, list(check_study(study).refused))
+    return Drawn(study_content(study), of_study(study))
+
+
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
@@ -227,5 +236,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "pipeline": _pipeline,
     "chain": _chain,
     "piper": _piper,
+    "study": _study,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""
