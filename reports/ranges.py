@@ -67,7 +67,7 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
         )
         for number, mark in enumerate(row.marks):
             body += _drawn(plane, mark, y, number)
-        body.append(words(WIDTH, y + 4.0, row.shown, "t n", "end"))
+        body.append(words(WIDTH - 3.0, y + 4.0, row.shown, "t n", "end"))
     return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 22.0), body)
 
 

@@ -39,6 +39,11 @@ _LATE: Final = Spread(NEVER, NEVER, NEVER)
 
 def study_page(study: Study) -> str:
     """The page."""
+    return page(study_content(study))
+
+
+def study_content(study: Study) -> Page:
+    """What the page says."""
     plan, count = study.plan, len(study.questions)
     bounds = [bound_of(study, question) for question in range(count)]
     optima = sum(any(run.proved for run in study.runs_of(question)) for question in range(count))
@@ -60,7 +65,7 @@ def study_page(study: Study) -> str:
         _designs(study),
         section("How this is known", paragraph(_TOLD)),
     )
-    return page(Page(plan.title, sections, json.loads(text_of(study))))
+    return Page(plan.title, sections, json.loads(text_of(study)))
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------------------------

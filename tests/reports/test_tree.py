@@ -107,7 +107,7 @@ def test_a_file_of_its_own_names_its_colours_and_nothing_from_outside() -> None:
     assert all(f".{kind}{{" in text for kind in kinds)
 
 
-@pytest.mark.parametrize("width", [500, 1200])
+@pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_nothing_overlaps_in_a_browser(tmp_path: Path, width: int) -> None:
     chain = [TreeNode(place - 1 if place else None, f"layer {place} of a rather deep tree", f"bound {place}", "cut off by the best design")
              for place in range(30)]  # fmt: skip
