@@ -42,15 +42,15 @@ class Sweep:
     width: int
 
 
-def swept(blocks: Blocks, figures: Figures) -> Sweep:
-    """The steps along the narrowest of some orders."""
+def swept(blocks: Blocks, figures: Figures) -> tuple[Sweep, Sweep]:
+    """The steps along the narrowest of some orders, there and back: as many nets are open, but not as many states are possible."""
     nets_of: list[list[int]] = [[] for _ in range(len(blocks))]
     for net, pins in enumerate(blocks.nets):
         for pin in pins:
             nets_of[pin].append(net)
     starts = np.unique(np.linspace(0, len(blocks) - 1, min(_STARTS, len(blocks))).astype(int)).tolist()
     order = min((_order(blocks.nets, nets_of, start) for start in starts), key=lambda found: found[0])[1]
-    return _sweep(blocks.nets, nets_of, order, figures)
+    return _sweep(blocks.nets, nets_of, order, figures), _sweep(blocks.nets, nets_of, order[::-1], figures)
 
 
 def _order(nets: Sequence[Pins], nets_of: list[list[int]], start: int) -> tuple[float, list[int]]:

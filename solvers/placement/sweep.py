@@ -43,12 +43,12 @@ _MULTIPLIERS, _KEPT = (0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0), 2
 """Multipliers of the CPUs that are tried, in what a millisecond of theirs takes off an accelerator at the most, and how many are kept."""
 _SIGNATURES = 1 << 18
 """States without loads at one step, above which a graph is too wide."""
-_MOST = 1 << 20
+_MOST = 3 << 20
 """States at one step."""
 _COARSEST, _FINEST, _COARSER_CPU = 4, 10, 4
 """Binary digits by which a cell is finer than the limit, at first and at last; digits fewer for CPUs, which take off little."""
 _THREADS = 2
-_NEIGHBOURS = 3
+_NEIGHBOURS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,17 +106,19 @@ def bounds(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
 
 def _course(blocks: Blocks, figures: Figures, machine: Machine, most: int, deadline: float) -> Course | None:
     """The question made ready; None where too many nets are open at a time."""
-    sweep, devices = swept(blocks, figures), machine.accelerators + (machine.cpus > 0)
-    if sweep.width * devices > _DIGITS or sweep.width + _LOAD > _DIGITS or (_FINEST + 1) * devices > _DIGITS:
+    sweeps, devices = swept(blocks, figures), machine.accelerators + (machine.cpus > 0)
+    width = max(sweep.width for sweep in sweeps)
+    if width * devices > _DIGITS or width + _LOAD > _DIGITS or (_FINEST + 1) * devices > _DIGITS:
         return None
     rate = max((work / cpu for work, cpu in zip(figures.accelerator, figures.cpu, strict=True) if cpu), default=0.0)
-    course = Course(figures, sweep, machine.accelerators, machine.cpus, most, (), ())
+    course = Course(figures, sweeps[0], machine.accelerators, machine.cpus, most, (), ())
     tried = dict.fromkeys(ceil(_SCALE * share * rate) for share in _MULTIPLIERS) if machine.cpus else (0,)
     course = replace(course, multipliers=tuple(one for one in tried if _most_energy(course, one) < _WHOLE))
     if not course.multipliers:
         return None
-    tables = _tables(course, deadline)
-    return None if tables is None else _with_best_multipliers(replace(course, tables=tables))
+    found = [_with_tables(replace(course, sweep=sweep), deadline) for sweep in sweeps]
+    ready = [one for one in found if one is not None]
+    return min(ready, key=lambda one: max(len(table.signature) for table in one.tables), default=None)
 
 
 def _most_energy(course: Course, multiplier: int) -> int:
@@ -126,10 +128,15 @@ def _most_energy(course: Course, multiplier: int) -> int:
     return _SCALE * work + multiplier * (sum(figures.cpu) + course.cpus * course.limit)
 
 
-def _with_best_multipliers(course: Course) -> Course:
+def _with_tables(course: Course, deadline: float) -> Course | None:
+    """With the best multipliers, and the tables for them."""
+    tables = _tables(course, deadline)
+    if tables is None:
+        return None
+    course = replace(course, tables=tables)
     tops = _least_limits(course)
     kept = sorted(range(len(tops)), key=lambda number: -tops[number])[:_KEPT]
-    tables = tuple(Table(table.signature, tuple(table.to_come[number] for number in kept)) for table in course.tables)
+    tables = tuple(Table(table.signature, tuple(table.to_come[number] for number in kept)) for table in tables)
     return replace(course, multipliers=tuple(course.multipliers[number] for number in kept), tables=tables)
 
 
@@ -219,20 +226,31 @@ def _placed(course: Course, step: Step, device: int, held: Index, load: Index, t
 
 
 def _in_cells(course: Course, held: Index, load: Index, digits: int) -> tuple[Index, Index]:
-    """States of one cell made one, without those that a neighbour beats."""
-    shift, signature = _LOAD - 1 - digits, _signature(held, course)
-    cell = load[-1] >> (shift + _COARSER_CPU) if course.cpus else np.zeros(len(signature), np.int64)
-    for own in load[: course.accelerators]:
-        cell = (cell << (digits + 1)) | (own >> shift)
-    order = np.lexsort([cell, signature])
-    signature, cell = signature[order], cell[order]
+    """States of one cell made one, without those that one near it beats: accelerators take turns in being the last that is looked at."""
+    order, signature, cell = _sorted(course, held, load, digits, 0)
     first = np.flatnonzero(np.concatenate([[True], (signature[1:] != signature[:-1]) | (cell[1:] != cell[:-1])]))
-    least, signature = np.minimum.reduceat(load[:, order], first, axis=1), signature[first]
-    keep = np.ones(len(first), bool)
-    for step in range(1, min(_NEIGHBOURS + 1, len(first))):
-        keep[step:] &= (signature[step:] != signature[:-step]) | (least[:, step:] < least[:, :-step]).any(axis=0)
-    rows = np.flatnonzero(keep)
-    return held[:, order[first[rows]]], least[:, rows]
+    held, load = held[:, order[first]], np.minimum.reduceat(load[:, order], first, axis=1)
+    for turn in range(course.accelerators):
+        order, signature, _ = _sorted(course, held, load, digits, turn)
+        load, keep = load[:, order], np.ones(len(order), bool)
+        for step in range(1, min(_NEIGHBOURS + 1, len(order))):
+            keep[step:] &= (signature[step:] != signature[:-step]) | (load[:, step:] < load[:, :-step]).any(axis=0)
+        rows = np.flatnonzero(keep)
+        held, load = held[:, order[rows]], load[:, rows]
+    return held, load
+
+
+def _sorted(course: Course, held: Index, load: Index, digits: int, turn: int) -> tuple[Index, Index, Index]:
+    """The order of states by the nets they hold and then by their cells, and both in this order."""
+    signature, shift = _signature(held, course), _LOAD - 1 - digits
+    cell = np.zeros(len(signature), np.int64)
+    for own in np.roll(load[: course.accelerators], turn, axis=0):
+        cell = (cell << (digits + 1)) | (own >> shift)
+    if course.cpus:
+        cores = load[-1] >> (shift + _COARSER_CPU)
+        cell = cell * (int(cores.max()) + 1) + cores
+    order = np.lexsort([cell, signature])
+    return order, signature[order], cell[order]
 
 
 def _devices(course: Course, step: Step) -> list[int]:

@@ -95,9 +95,9 @@ def test_each_net_is_paid_by_those_who_have_a_pin_of_it_and_not_all() -> None:
     asked = question(random_graph(7, 12, training=True), 3, 1, contiguity="no")
     blocks = blocks_of(asked.graph, staged=False)
     figures = figures_of(blocks, asked.memory, most(blocks), 1 << 30)
-    sweep, random = swept(blocks, figures), np.random.default_rng(0)
-    assert sorted(step.block for step in sweep.steps) == list(range(len(blocks)))
-    for _ in range(20):
+    random = np.random.default_rng(0)
+    for sweep in swept(blocks, figures) * 10:
+        assert sorted(step.block for step in sweep.steps) == list(range(len(blocks)))
         device = random.integers(0, 4, len(blocks))
         held, paid = np.zeros((4, 1), np.int64), np.zeros((3, 1), np.int64)
         for step in sweep.steps:
