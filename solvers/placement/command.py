@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from instances.placement.graph import PlacementQuestion
-from instances.placement.question import Asked, read_placement
+from instances.placement.question import Asked, faults_of, read_placement
 from instances.placement.split import read_split
 from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
@@ -87,7 +87,7 @@ def _question(options: argparse.Namespace) -> PlacementQuestion:
 def _asked(options: argparse.Namespace) -> Asked:
     if options.settings and options.file.suffix.lower() == ".json":
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
-    return Asked(
+    asked = Asked(
         problem=options.problem,
         contiguity=options.contiguous,
         communication=options.communication,
@@ -98,6 +98,9 @@ def _asked(options: argparse.Namespace) -> Asked:
         transfer_unit=options.transfer_unit,
         settings=tuple(options.settings),
     )
+    if faults := faults_of(asked):
+        usage("; ".join(faults))
+    return asked
 
 
 def _refuse_strangers(options: argparse.Namespace, problem: str) -> None:
