@@ -43,11 +43,13 @@ _MULTIPLIERS, _KEPT = (0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0), 2
 """Multipliers of the CPUs that are tried, in what a millisecond of theirs takes off an accelerator at the most, and how many are kept."""
 _SIGNATURES = 1 << 18
 """States without loads at one step, above which a graph is too wide."""
-_MOST = 3 << 20
+_MOST = 1 << 21
 """States at one step."""
-_COARSEST, _FINEST, _COARSER_CPU = 4, 10, 4
+_COARSEST, _FINEST, _COARSER_CPU = 5, 10, 4
 """Binary digits by which a cell is finer than the limit, at first and at last; digits fewer for CPUs, which take off little."""
 _THREADS = 2
+_LONGER = 2.0
+"""So many times longer takes the next round, at least."""
 _NEIGHBOURS = 12
 
 
@@ -98,8 +100,7 @@ def bounds(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
         if bound > best:
             yield bound
         best = max(best, bound)
-        longer = 2.0 ** (course.accelerators - 1)  # cells of loads that add up to about the same
-        if best >= limit or digits > _FINEST or monotonic() + longer * (monotonic() - began) > deadline:
+        if best >= limit or digits > _FINEST or monotonic() + _LONGER * (monotonic() - began) > deadline:
             return
         began, found, digits = monotonic(), _round(course, digits, deadline), digits + 1
 
