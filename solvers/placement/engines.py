@@ -36,6 +36,8 @@ Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then bounds along all blocks."""
+_LONGEST_SWEEP = 300.0
+"""Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
 _SHORTAGE = 10.0
 """Seconds for the least memory that would do."""
 _ROUNDED = 1.0 + 1e-9
@@ -220,8 +222,8 @@ def _started(
             for better in improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least):
                 known = better
         if known is not None:
-            value = judge(question, known).value
-            for bound in bounds(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, began + _SWEEPING * limits.seconds):
+            value, sweeping = judge(question, known).value, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)
+            for bound in bounds(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, sweeping):
                 least, proof = bound, PROOF_ALONG
                 watch(Progress("along the blocks", value, least))
     except KeyboardInterrupt:
