@@ -35,10 +35,15 @@ def relaxation_text(found: Relaxed) -> str:
 
 def relaxation_svg(found: Relaxed) -> str:
     """The tree as a picture in a file of its own."""
+    return alone(relaxation_tree(found))
+
+
+def relaxation_tree(found: Relaxed) -> str:
+    """The tree as a picture."""
     title = f"Branch and bound on the integer model of {found.name}"
-    described = f"{len(found.nodes):,} nodes, each with its choice, its bound and what became of it; {_ending(found)}"
+    described = f"{len(found.nodes):,} nodes, each with its choice, its bound and what became of it; {ending(found)}"
     nodes = [TreeNode(node.parent, node.choice, _bound(node), node.status) for node in found.nodes]
-    return alone(tree_svg(nodes or [TreeNode(None, "all designs", "", "open")], title, described))
+    return tree_svg(nodes or [TreeNode(None, "all designs", "", "open")], title, described)
 
 
 def _fractions(found: Relaxed) -> list[str]:
@@ -55,7 +60,7 @@ def _fractions(found: Relaxed) -> list[str]:
 def _tree(found: Relaxed) -> list[str]:
     """A row for each node, and how the bound rose."""
     if len(found.nodes) == 1:
-        return [f"  no branching: {_ending(found)}"]
+        return [f"  no branching: {ending(found)}"]
     lines = [
         "  branch and bound, the least bound first",
         f"    {'node':>5}{'from':>6}  {'choice':<{_WIDTH}}  {'bound':>9}  fractions  what became of it",
@@ -66,7 +71,7 @@ def _tree(found: Relaxed) -> list[str]:
         lines.append(f"    {number:>5,}{parent:>6}  {choice:<{_WIDTH}}  {_bound(node):>9}  {node.fractions:>9}  {_became(node)}")
     if len(found.nodes) > _ROWS:
         lines.append(f"    ... and {len(found.nodes) - _ROWS:,} more (--svg FILE draws them, --out FILE has them all)")
-    return [*lines, "", *_steps(found), f"  {_ending(found)}"]
+    return [*lines, "", *_steps(found), f"  {ending(found)}"]
 
 
 def _steps(found: Relaxed) -> list[str]:
@@ -76,7 +81,8 @@ def _steps(found: Relaxed) -> list[str]:
     return [f"  after {count:>5,} nodes: bound {_shown(bound):>9}, best solution {_shown(best)}" for count, bound, best in told]
 
 
-def _ending(found: Relaxed) -> str:
+def ending(found: Relaxed) -> str:
+    """How the tree ended, in words."""
     counts = {status: sum(node.status == status for node in found.nodes) for status in ("branched", "no solution", "not better", "solved")}
     told = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
     if found.stopped != "complete":

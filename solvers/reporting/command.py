@@ -109,7 +109,7 @@ def _drawn(path: Path) -> Drawn:
 
 
 def _stranger(kind: object) -> Drawn:
-    known = "designs, fronts, numbers of devices, placements, profiles, chains stages with splits and studies have one"
+    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, studies and relaxations have one"
     raise ValueError(f"a result of the kind {kind!r} has no page (those about {known})")
 
 
@@ -229,6 +229,17 @@ def _study(path: Path) -> Drawn:
     return Drawn(study_content(study), of_study(study))
 
 
+def _relaxation(path: Path) -> Drawn:
+    """Only this needs integer models."""
+    from reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
+    from solvers.reporting.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
+    from solvers.reporting.relaxation import relaxation_faults  # noqa: PLC0415
+
+    found, data = read_as(path, relaxation_from_json), read_as(path, _plain)
+    hold(path, relaxation_faults(found))
+    return Drawn(relaxation_page(found, data), of_relaxation(found))
+
+
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
@@ -237,5 +248,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "chain": _chain,
     "piper": _piper,
     "study": _study,
+    "relaxation": _relaxation,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""
