@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery schema clean
+.PHONY: demo test lint bench accuracy-table gallery pages schema studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -26,9 +26,20 @@ bench: $(INSTALLED)
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
 	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md
 
-gallery: $(INSTALLED) # the report that a test draws again, byte for byte
-	$(BIN)/crossopt solve instances/quickstart.yaml --out reports/gallery/quickstart.json
-	$(BIN)/crossopt report reports/gallery/quickstart.json --out reports/gallery/quickstart.html
+SHOWN := quickstart gpt3-175b-pathfinding-large llama3-405b-1024xh100 placement/gpt3-13b-on-8
+
+gallery: $(INSTALLED) # reports that a test draws again from their results, byte for byte
+	for name in $(SHOWN); do $(BIN)/crossopt solve instances/$$name.yaml --out reports/gallery/$$(basename $$name).json; done
+	$(BIN)/crossopt solve instances/gpt3-175b-pathfinding-7nm.yaml --engine milp --out reports/gallery/gpt3-175b-pathfinding-7nm.json
+	$(MAKE) pages
+
+pages: $(INSTALLED) # the same from the results that are there
+	cd reports/gallery && for result in *.json; do $(CURDIR)/$(BIN)/crossopt report $$result --out $${result%.json}.html; done
+	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --out compared.html
+	cd reports/gallery && $(CURDIR)/$(BIN)/crossopt report gpt3-175b-pathfinding-*.json --as markdown --out compared.md
+
+studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
+	$(BIN)/python -m tests.benchmarks.studies
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

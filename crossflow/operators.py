@@ -33,6 +33,9 @@ from crossflow.parameters import (
 from crossflow.roofline import Cost, product_cost
 from crossflow.workload import Transformer
 
+EMBEDDING_FORWARD, HEAD_FORWARD = 2.0 / 5.0, 1.0 / 3.0
+"""Two of the embedding's five passes and one of the head's three products are forward."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -55,12 +58,12 @@ def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[
     alone = _alone(microbatch, len(hardware.links))
     width = alone.tokens(model) * model.hidden * model.activation_bytes
     first = embedding(model, alone, hardware)
-    nodes = [Operator("embedding", *_halves(first, 2.0 / 5.0), float(embedding_parameters(model)), _number(width), ())]
+    nodes = [Operator("embedding", *_halves(first, EMBEDDING_FORWARD), float(embedding_parameters(model)), _number(width), ())]
     for number in range(1, model.layers + 1):
         nodes += _layer(model, alone, hardware, f"layer {number}", nodes[-1].name)
     last = head(model, alone, hardware)
     weights = model.vocabulary * model.hidden + norm_parameters(model) / 2  # a tied head may be elsewhere and has a copy of its own
-    nodes.append(Operator("head", *_halves(last, 1.0 / 3.0), float(weights), 0.0, (nodes[-1].name,)))
+    nodes.append(Operator("head", *_halves(last, HEAD_FORWARD), float(weights), 0.0, (nodes[-1].name,)))
     return tuple(nodes)
 
 
@@ -160,7 +163,7 @@ def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
 
 
 def _halves(cost: Cost, forward: float) -> tuple[float, float]:
-    """Seconds forward and backward: two of the embedding's five passes and one of the head's three products are forward."""
+    """Seconds forward and backward."""
     return _number(cost.time) * forward, _number(cost.time) * (1.0 - forward)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from crossflow.arrays import Array, Index, distinct
 from crossflow.hardware import Cluster, Hardware
+from crossflow.pipeline import Terms as PipelineTerms
 from crossflow.pipeline import step_time
 from crossflow.plan import PLAN_FIELDS, Plans, rows_of
 from crossflow.transformer import Parts, parts_of, terms
@@ -109,9 +110,13 @@ def _most(slopes: Array, starts: Index) -> Array:
     return np.maximum.reduceat(slopes, starts, axis=-1)
 
 
+def terms_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> PipelineTerms:
+    """What a step is made of, each a bound with one term for each part of the chip, as near as can be at one chip."""
+    return terms(model, _literals(chip, point), plans, _shared_parts(model, cluster, chip, plans, point))
+
+
 def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> tuple[Array, Array]:
-    parts = _shared_parts(model, cluster, chip, plans, point)
-    bound = bound_of(step_time(terms(model, _literals(chip, point), plans, parts)), point)
+    bound = bound_of(step_time(terms_at(model, cluster, chip, plans, point)), point)
     constant = np.broadcast_to(bound.constant, (len(plans), 1))[:, 0]
     tables = [np.broadcast_to(bound.terms.get(part.name, np.zeros(1)), (len(plans), 1, len(part)))[:, 0] for part in chip.parts]
     size = np.abs(constant) + sum(np.abs(table).max(axis=1) for table in tables)

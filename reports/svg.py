@@ -37,6 +37,12 @@ def box(x: float, y: float, width: float, height: float, kind: str, corner: floa
     return f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"{rounded}/>'
 
 
+def boxes(sides: Sequence[tuple[float, float, float, float]], kind: str) -> str:
+    """Many rectangles (x, y, width, height) as one shape: a fifth of the text that each on its own would take."""
+    ways = (f"M{_number(x)} {_number(y)}h{_number(width)}v{_number(height)}h-{_number(width)}z" for x, y, width, height in sides)
+    return f'<path class="{kind}" d="{"".join(ways)}"/>'
+
+
 def line(points: Sequence[tuple[float, float]], kind: str) -> str:
     """A line through points."""
     return f'<polyline class="{kind}" points="{" ".join(f"{_number(x)},{_number(y)}" for x, y in points)}"/>'

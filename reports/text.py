@@ -2,7 +2,6 @@
 
 import re
 from decimal import ROUND_FLOOR, Decimal
-from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
@@ -35,46 +34,6 @@ def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any
     lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
     lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
     return "\n".join(lines) + "\n"
-
-
-def comparison(results: list[Result]) -> str:
-    """Engines side by side, each as a gap to the best proven bound; runs of one engine with several seeds by their median and range."""
-    bounds = [result.bound for result in results if result.bound is not None]
-    bound = max(bounds) if bounds else None
-    unit = results[0].instance["unit"]
-    lines = [f"{results[0].instance['name']}: {results[0].instance['objective'].replace('_', ' ')} in {unit}", ""]
-    lines.append(f"  {'engine':<16}{'value':>12}{'above bound':>13}{'seconds':>9}  design")
-    for _, runs in groupby(results, key=lambda result: result.engine):
-        lines += _compared(list(runs), bound)
-    verdict = "no engine proved a bound" if bound is None else f"bound {bound:.5g} {unit}, proved by {_provers(results)}"
-    if any(result.status == "INFEASIBLE" for result in results):
-        verdict = f"no design of the question keeps every limit, proved by {_provers(results)} (`crossopt solve` tells which limit)"
-    return "\n".join([*lines, "", *wrapped("  ", verdict)]) + "\n"
-
-
-def _compared(runs: list[Result], bound: float | None) -> list[str]:
-    """One row: the run in the middle by value, the worse one of two, and how far apart the best and the worst one are."""
-    ordered = sorted(runs, key=lambda run: float("inf") if run.value is None else run.value)
-    result = ordered[len(ordered) // 2]
-    value = "none" if result.value is None else f"{result.value:.5g}"
-    words = "no design found" if result.design is None else design_words(result.design)
-    if len(runs) > 1:
-        least, most = ("none" if run.value is None else _distance(run, bound) or f"{run.value:.5g}" for run in (ordered[0], ordered[-1]))
-        words = f"median of {len(runs)} seeds, {least} to {most}; {words}"
-    return listed(f"  {result.engine:<16}{value:>12}{_distance(result, bound):>13}{result.seconds:>9.2f}  ", words)
-
-
-def _distance(result: Result, bound: float | None) -> str:
-    """How far the value is above the bound; nothing where there is none of them."""
-    if result.value is None or bound is None:
-        return ""
-    return f"{result.value / bound - 1.0:.2%}"
-
-
-def _provers(results: list[Result]) -> str:
-    """Who proved the best bound of all, or that there is no design."""
-    best = max((result.bound for result in results if result.bound is not None), default=None)
-    return ", ".join(sorted({result.proved_by for result in results if result.proved_by and result.bound == best}))
 
 
 def _headline(result: Result) -> list[str]:

@@ -7,7 +7,6 @@ __all__ = [
     "calibrate",
     "check",
     "cli",
-    "comparison",
     "cross_validation",
     "designs",
     "engines",

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from solvers.course.arguments import add_course, add_grade
+from solvers.study.arguments import add_compared
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
 11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
@@ -35,6 +36,10 @@ def parser_of_commands() -> argparse.ArgumentParser:
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the question, a YAML file")
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
     parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
 
@@ -52,9 +57,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 _ENGINE_HELP = (
     "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, "
-    "local, anneal, genetic, gradient, random, and plan-only, hardware-only"
+    "local, anneal, genetic, gradient, random, and plan-only, hardware-only; megatron is another name of expert, deepflow of gradient"
 )
-_COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
 
 
 _STRATEGIES = (
@@ -137,21 +141,21 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
     parser.add_argument("--near", type=_gap, metavar="GAP", help="also say what all designs within this gap have in common, such as 1%%")
     parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, and for --near, for example 60s")
+    relaxation = (
+        "instead: the fractions that the relaxation of the integer model takes, and the tree that closes its gap (--near: plans so near)"
+    )
+    parser.add_argument("--relaxation", action="store_true", help=relaxation)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="of --relaxation: also write it as JSON to this file; - is standard output"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="of --relaxation: also draw the tree into this file; - is standard output")
     parser.set_defaults(command="explain")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
-    parser.add_argument("--engines", default=_COMPARED, metavar="NAMES", help=f"in the order of the rows (default: {_COMPARED})")
-    parser.add_argument(
-        "--time-limit",
-        metavar="TIME",
-        help="for each run of a searcher (greedy, local, anneal, genetic, gradient, random), default 5s, others have none; "
-        "for a graph: of the proof, default 60s",
-    )
-    parser.add_argument(
-        "--seeds", type=_positive, default=1, metavar="N", help="run searchers with seeds 0 to N-1; print the median and the range"
-    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, or one graph")
+    _add_settings(parser)
+    add_compared(parser)
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     _add_placement(group)
     group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
@@ -204,8 +208,13 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the page (default: RESULT.html in this folder); - is standard output")
+    parser.add_argument("files", type=Path, nargs="+", metavar="RESULT", help="results that `solve --out` wrote, all on one page")
+    kinds = ("html", "latex", "csv", "markdown", "text")
+    parser.add_argument(
+        "--as", dest="form", choices=kinds, default="html", help="a page (the default), or tables for papers and spreadsheets"
+    )
+    where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=where)
     parser.set_defaults(command="report")
 
 

@@ -1,6 +1,7 @@
 """From what an engine found to a Result: the full model prices the design again, and the gap to the bound says whether it is proved."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from platform import python_version
 from time import monotonic
@@ -111,7 +112,13 @@ def rivals(instance: Instance) -> tuple[Rival, ...]:
 def versions(relaxation: Relaxation | None = None) -> dict[str, str]:
     """What the answer was computed with."""
     solver = {"solver": relaxation.solver} if relaxation and relaxation.solver else {}
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version(), **solver}
+    return {**_installed(), **solver}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Read once, as it takes longer than a small question does."""
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
 
 
 def question(instance: Instance) -> dict[str, Any]:

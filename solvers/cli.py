@@ -111,13 +111,14 @@ def _solve(options: argparse.Namespace) -> int:
     from instances.counts import read_open  # noqa: PLC0415
     from instances.instance import Instance  # noqa: PLC0415
     from reports.text import answer  # noqa: PLC0415
-    from solvers.engines import ENGINES  # noqa: PLC0415
+    from solvers.engines import ALIASES, ENGINES  # noqa: PLC0415
     from solvers.files import deliver  # noqa: PLC0415
     from solvers.limits import limits_of  # noqa: PLC0415
     from solvers.objective import UNITS  # noqa: PLC0415
     from solvers.progress import logged, progress_on  # noqa: PLC0415
 
-    _check_engines([options.engine], tuple(ENGINES))
+    options.engine = ALIASES.get(options.engine, options.engine)
+    _check_engine(options.engine, tuple(ENGINES))
     refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
     check_target(options.log, "--log")
     try:
@@ -217,40 +218,15 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from instances.reading import read_instance  # noqa: PLC0415
-    from solvers.certify import Limits  # noqa: PLC0415
-    from solvers.explaining import explained, explained_with  # noqa: PLC0415
-    from solvers.objective import UNITS  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.explaining import explain  # noqa: PLC0415
 
-    limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
-    instance = read_instance(question_path(options.file), settings, options.workload)
-    other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
-    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        result, text = explained(instance, options.near, limits, watch)
-        if other is not None:
-            text += explained_with(other, forced, result, limits, watch)
-    sys.stdout.write(text)
-    return _code(result.status, unproved=False)
+    return _code(explain(options), unproved=False)
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from instances.reading import read_instance  # noqa: PLC0415
-    from reports.text import comparison  # noqa: PLC0415
-    from solvers.comparison import compare  # noqa: PLC0415
-    from solvers.engines import ENGINES  # noqa: PLC0415
-    from solvers.objective import UNITS  # noqa: PLC0415
-    from solvers.progress import progress_on  # noqa: PLC0415
+    from solvers.study.command import compare  # noqa: PLC0415
 
-    names = [name.strip() for name in options.engines.split(",") if name.strip()]
-    _check_engines(names, tuple(ENGINES))
-    seconds = seconds_of(options.time_limit or "5s")
-    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
-    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        results = compare(instance, names, seconds, options.seeds, watch)
-    sys.stdout.write(comparison(results))
-    statuses = {result.status for result in results}
-    return _code("INFEASIBLE" if "INFEASIBLE" in statuses else "UNKNOWN" if statuses == {"UNKNOWN"} else "FEASIBLE", unproved=False)
+    return _code(compare(options).status, unproved=False)
 
 
 def _accuracy(options: argparse.Namespace) -> int:
@@ -369,13 +345,12 @@ def _course(options: argparse.Namespace) -> int:
     return course(options)
 
 
-def _check_engines(names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names or [""]:
-        if name not in known:
-            usage(f"there is no engine {name!r} (one of {', '.join(known)})")
+def _check_engine(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
-_BY_FAMILY = ("solve", "validate", "compare", "evaluate", "explain")
+_BY_FAMILY = ("solve", "validate", "evaluate", "explain")
 """Commands that other families than the joint design answer too."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "solve": _solve,

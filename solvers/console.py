@@ -11,7 +11,8 @@ USAGE = 2
 
 
 def spare_question(path: Path | None, question: Path) -> None:
-    """Refuse to put the answer in the place of the question."""
+    """Refuse to put the answer in the place of the question, which may be named by its name."""
+    question = question_path(question)
     if path is not None and path.exists() and question.exists() and path.samefile(question):
         usage(f"--out {path}: this is the question itself (name another file)")
 

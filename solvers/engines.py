@@ -121,6 +121,8 @@ ENGINES: dict[str, Engine] = {
     "milp": milp,
     "plan-only": plan_only,
 }
+ALIASES = {"megatron": "expert", "deepflow": "gradient"}
+"""Other names: whose rule the expert's is, and whose search the gradient one follows."""
 
 
 def proof(found: Found) -> str:
@@ -185,13 +187,14 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
         narrowed = narrow(instance, began + limits.seconds)
     except TimeoutError:
         narrowed = None
-    left = replace(limits, seconds=began + limits.seconds - monotonic())
+    started = monotonic() - began
+    left = replace(limits, seconds=limits.seconds - started)
     answer = ENGINES["expert"](instance, left, watch) if narrowed is None else auto(narrowed, left, watch)
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
     if answer.design is not None:
         answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))
     unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", tree=None, relaxation=None, rivals=(), conflicts=())
-    trace = tuple((seconds, value, None) for seconds, value, _ in answer.trace)
+    trace = tuple((started + seconds, value, None) for seconds, value, _ in answer.trace)
     return replace(unproved, engine=name, status=status, trace=trace, seconds=monotonic() - began)
 
 

@@ -1,17 +1,44 @@
-"""The command `explain`: the question solved, what clashes or binds, what near designs have in common, and what a forced choice costs."""
+"""The command `explain`: the question solved, what clashes or binds, what near designs have in common, what a forced choice costs; or
+the relaxation of its integer model."""
 
+import json
+import sys
+from argparse import Namespace
+from dataclasses import asdict
 from time import monotonic
 
 from instances.instance import Instance
+from instances.reading import read_instance
 from reports.explain import answer_text, clash_text, forced_text
 from reports.near import near_text
 from solvers.branch import Spend
 from solvers.certify import Limits
+from solvers.console import check_target, question_path, seconds_of, spare_question, usage
 from solvers.engines import boxes
 from solvers.explain import clash, relief
+from solvers.files import write_whole
 from solvers.near import near_optimum
-from solvers.result import Result
+from solvers.objective import UNITS
+from solvers.progress import progress_on
+from solvers.result import Result, Status
 from solvers.watching import Watch
+
+
+def explain(options: Namespace) -> Status:
+    """Explain a question, and print."""
+    if options.relaxation:
+        return _explain_relaxation(options)
+    if options.svg or options.out:
+        usage(f"{'--svg' if options.svg else '--out'}: this writes the tree of --relaxation (add that, or leave it out)")
+    limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
+    instance = read_instance(question_path(options.file), settings, options.workload)
+    other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
+    with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
+        result, text = explained(instance, options.near, limits, watch)
+        if other is not None:
+            text += explained_with(other, forced, result, limits, watch)
+    sys.stdout.write(text)
+    return result.status
 
 
 def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watch) -> tuple[Result, str]:
@@ -30,3 +57,29 @@ def explained_with(other: Instance, forced: tuple[str, ...], result: Result, lim
     """What the best design of the question with forced choices costs beside the answer."""
     best = boxes(other, limits, watch)
     return forced_text(forced, result, best, None if best.value is not None else clash(other, watch))
+
+
+def _explain_relaxation(options: Namespace) -> Status:
+    """Print the relaxation and its tree, and write them where a file is named."""
+    from reports.relaxation import relaxation_svg, relaxation_text  # noqa: PLC0415 - only this needs integer models
+    from solvers.relaxing import Untold, relaxed  # noqa: PLC0415
+
+    if options.force:
+        usage("--force: this says nothing of a relaxation (force a choice with --set, and look at both)")
+    question = question_path(options.file)
+    for target, option in ((options.out, "--out"), (options.svg, "--svg")):
+        check_target(target, option)
+        spare_question(target, question)
+    instance = read_instance(question, tuple(options.settings), options.workload)
+    with progress_on(sys.stderr, "s") as watch:
+        found = relaxed(instance, options.near or 0.0, seconds_of(options.time_limit), watch)
+    if isinstance(found, Untold):
+        sys.stdout.write(f"{instance.name}: {found.why}\n")
+        return found.status
+    text = json.dumps({"kind": "relaxation", "instance": instance.document, **asdict(found)}, indent=2, allow_nan=False) + "\n"
+    for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
+        if target and str(target) != "-":
+            write_whole(target, content)
+    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else relaxation_text(found)
+    sys.stdout.write(told)
+    return "FEASIBLE"

@@ -31,6 +31,7 @@ FAMILIES = {
     "pipeline": "stages of a profile",
     "placement": "operators of a graph on devices",
     "sharding": "strategies of operators",
+    "study": "studies",
 }
 """Their folders under solvers/, and what is asked."""
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
@@ -79,7 +80,8 @@ def command_of(family: str, name: str) -> Callable[[Namespace], Ending]:
     """What a family does for a command; a RefusedError in words where it does nothing."""
     found: Callable[[Namespace], Ending] | None = getattr(import_module(f"solvers.{family}.command"), name, None)
     if found is None:
-        raise RefusedError(f"`{name}` does not answer questions about {FAMILIES[family]} (`solve` does)")
+        other = "compare" if family == "study" else "solve"
+        raise RefusedError(f"`{name}` does not answer questions about {FAMILIES[family]} (`{other}` does)")
     return found
 
 

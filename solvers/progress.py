@@ -21,10 +21,15 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
     with notes_on(stream) as note:
 
         def show(progress: Progress) -> None:
-            best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
-            note(f"{progress.words}  {best}{_gap(progress)}")
+            note(in_words(progress, unit))
 
         yield show
+
+
+def in_words(progress: Progress, unit: str) -> str:
+    """How far an engine is, on one line."""
+    best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
+    return f"{progress.words}  {best}{_gap(progress)}"
 
 
 @contextmanager

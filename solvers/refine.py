@@ -167,7 +167,9 @@ def refine(
     """Solve, price, tighten, until no design is better than the best one by more than the gap."""
     began = monotonic()
     left = survivors(instance, began + seconds, within)
-    return refine_among(instance, left, backend, form, gap, began + seconds, watch, base, within)
+    offset = monotonic() - began
+    found = refine_among(instance, left, backend, form, gap, began + seconds, watch, base, within)
+    return replace(found, trace=tuple((offset + at, value, bound) for at, value, bound in found.trace))
 
 
 def refine_among(

@@ -18,7 +18,8 @@ MAY_IMPORT = {
 }
 ALSO = {
     "solvers/cli.py": {"reports.text", "reports.accuracy", "reports.launch", "reports.pareto"},
-    "solvers/explaining.py": {"reports.explain", "reports.near"},
+    "solvers/explaining.py": {"reports.explain", "reports.near", "reports.relaxation"},
+    "reports/relaxation.py": {"solvers.relaxing"},
     "reports/text.py": {"solvers.result", "instances.units"},
     "reports/accuracy.py": {"solvers.accuracy"},
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
@@ -50,15 +51,35 @@ ALSO = {
     "reports/counts.py": {"reports.text", "solvers.counts.result", "solvers.result"},
     "solvers/counts/command.py": {"reports.counts"},
     "solvers/reporting/command.py": {
-        *("reports.pages.design", "reports.pages.front", "reports.pages.placement", "reports.pages.several"),
-        "reports.pages.stages",
+        *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
+        *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together", "reports.paper"),
+        *("reports.pages.study", "reports.pages.relaxation"),
     },
+    "reports/digest.py": {
+        *(
+            "solvers.certify",
+            "solvers.counts.result",
+            "solvers.pareto",
+            "solvers.placement.answer",
+            "solvers.reporting.stages",
+            "solvers.result",
+        ),
+        *("solvers.several.result", "solvers.study.records"),
+    },
+    "reports/pages/linear.py": {"solvers.reporting.terms"},
+    "reports/pages/machine.py": {"solvers.reporting.network", "solvers.reporting.roofline"},
+    "reports/pages/relaxation.py": {"solvers.certify", "solvers.relaxing"},
+    "reports/pages/step.py": {"solvers.reporting.schedule"},
+    "solvers/study/command.py": {"reports.study", "reports.pages.study"},
+    "reports/study.py": {"solvers.study.figures", "solvers.study.records"},
+    "reports/pages/study.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
+    "reports/pages/counts.py": {"solvers.counts.result", "solvers.reporting.facts", "solvers.result"},
     "reports/pages/several.py": {"solvers.reporting.facts", "solvers.several.result"},
     "reports/pages/front.py": {"solvers.pareto", "solvers.reporting.facts"},
     "reports/pages/design.py": {"solvers.reporting.facts", "solvers.result"},
     "reports/pages/stages.py": {
-        *("instances.units", "solvers.chain.answer", "solvers.pipeline.answer", "solvers.reporting.stages"),
+        *("solvers.chain.answer", "solvers.pipeline.answer", "solvers.piper.answer", "solvers.reporting.stages"),
     },
     "reports/pages/placement.py": {
         *("instances.units", "solvers.placement.answer", "solvers.placement.judge", "solvers.reporting.placement"),

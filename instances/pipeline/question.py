@@ -96,7 +96,7 @@ def _asked(words: Mapping[str, Any]) -> Asked:
 
 
 def _question(text: str, source: str, asked: Asked) -> PipelineQuestion:
-    faults = [Fault(1, 1, "", sentence) for sentence in _faults(asked)]
+    faults = [Fault(1, 1, "", sentence) for sentence in faults_of(asked)]
     if faults:
         raise InstanceError(source, faults)
     bandwidth = asked.bandwidth * len(asked.devices) if len(asked.bandwidth) == 1 else asked.bandwidth
@@ -119,28 +119,32 @@ def _name(source: str) -> str:
     return path.parent.name or path.stem if path.stem == "graph" else path.stem
 
 
-def _faults(asked: Asked) -> list[str]:
-    shape = "x".join(map(str, asked.devices))
+def faults_of(asked: Asked) -> list[str]:
+    """What no profile can be asked, each with the option that says so."""
+    shape, levels = "x".join(map(str, asked.devices)), len(asked.devices)
     rules = (
         (
-            0 < len(asked.devices) <= MOST_LEVELS,
-            f"{len(asked.devices)} levels of devices are given, 1 to {MOST_LEVELS} are needed (4 or 4x8)",
+            0 < levels <= MOST_LEVELS,
+            f"--devices: {levels} levels of devices are given, 1 to {MOST_LEVELS} are needed (4 or 4x8)",
         ),
-        (min(asked.devices, default=1) > 0, f"{shape} devices leave a level empty (give 1 or more of each)"),
-        (prod(asked.devices) <= MOST_DEVICES, f"{shape} devices are more than {MOST_DEVICES:,}, for which profiles are answered"),
+        (min(asked.devices, default=1) > 0, f"--devices: {shape} devices leave a level empty (give 1 or more of each)"),
         (
-            len(asked.bandwidth) in {1, len(asked.devices)},
-            f"{len(asked.bandwidth)} bandwidths are given for {len(asked.devices)} levels (one for all, or one for each: 6GB/s,1GB/s)",
+            prod(asked.devices) <= MOST_DEVICES,
+            f"--devices: {shape} devices are more than {MOST_DEVICES:,}, for which profiles are answered",
         ),
-        (all(0.0 < speed < 1e18 for speed in asked.bandwidth), "a bandwidth must be above zero and below 1e18 bytes a second"),
+        (
+            len(asked.bandwidth) in {1, levels},
+            f"--bandwidth: {len(asked.bandwidth)} bandwidths are given for {levels} levels (one for all, or one for each: 6GB/s,1GB/s)",
+        ),
+        (all(0.0 < speed < 1e18 for speed in asked.bandwidth), "--bandwidth: a bandwidth must be above zero and below 1e18 bytes a second"),
         (
             asked.compression is None or (isfinite(asked.compression) and 1e-9 < asked.compression < 1e9),
-            f"a compression of {quoted(str(asked.compression))} is none (1 leaves activations as they are, 2 halves them)",
+            f"--compression: a compression of {quoted(str(asked.compression))} is none (1 leaves activations as they are, 2 halves them)",
         ),
-        (asked.memory is None or asked.memory >= 0.0, "a memory is 0 bytes or more"),
+        (asked.memory is None or asked.memory >= 0.0, "--memory: a memory is 0 bytes or more"),
         (
-            asked.memory is None or asked.compatible or len(asked.devices) == 1,
-            "the memory of groups of devices is not modelled (give --devices as one number, or --compatible)",
+            asked.memory is None or asked.compatible or levels == 1,
+            "--memory: the memory of groups of devices is not modelled (give --devices as one number, or --compatible)",
         ),
     )
     return [sentence for holds, sentence in rules if not holds]

@@ -68,22 +68,31 @@ def _asked(words: Mapping[str, Any]) -> Asked:
     return asked
 
 
+def faults_of(asked: Asked) -> list[str]:
+    """What no graph can be asked, each with the option that says so."""
+    devices, microbatches = (1 if count is None else count for count in (asked.devices, asked.microbatches))
+    rules = _rules(devices, 1.0 if asked.bandwidth is None else asked.bandwidth, microbatches)
+    return [f"{option}: {words}" for option, _, words, holds in rules if not holds]
+
+
+def _rules(devices: int, bandwidth: float, microbatches: int) -> tuple[tuple[str, str, str, bool], ...]:
+    """The option, the key of the file, what is wrong and whether it is not."""
+    most_devices, most = MOST_DEVICES, MOST_MICROBATCHES
+    return (
+        ("--devices", "maxDevices", f"{devices} devices are given, 1 to {most_devices:,} are needed", 1 <= devices <= most_devices),
+        ("--bandwidth", "bandwidth", f"{bandwidth} bytes/s are given, 1 to 1e15 are needed", 1.0 <= bandwidth <= 1e15),
+        ("--microbatches", "mbsInBatch", f"{microbatches} microbatches are given, 1 to {most:,} are needed", 1 <= microbatches <= most),
+    )
+
+
 def _question(document: Any, source: str, asked: Asked, text: str) -> PiperQuestion:  # noqa: ANN401
     graph, machine, notes = piper_graph_of(document, source, _SECONDS[asked.time_unit])
     devices = machine.devices if asked.devices is None else asked.devices
     memory = machine.memory if asked.memory is None else asked.memory
     bandwidth = machine.bandwidth if asked.bandwidth is None else asked.bandwidth
     microbatches = machine.microbatches if asked.microbatches is None else asked.microbatches
-    rules = (
-        ("maxDevices", f"{devices} devices are given, 1 to {MOST_DEVICES:,} are needed (--devices)", 1 <= devices <= MOST_DEVICES),
-        ("bandwidth", f"{bandwidth} bytes/s are given, 1 to 1e15 are needed (--bandwidth)", 1.0 <= bandwidth <= 1e15),
-        (
-            "mbsInBatch",
-            f"{microbatches} microbatches are given, 1 to {MOST_MICROBATCHES:,} are needed (--microbatches)",
-            1 <= microbatches <= MOST_MICROBATCHES,
-        ),
-    )
-    faults = [Fault(1, 1, path, words) for path, words, holds in rules if not holds]
+    rules = _rules(devices, bandwidth, microbatches)
+    faults = [Fault(1, 1, path, f"{words} ({option})") for option, path, words, holds in rules if not holds]
     if faults:
         raise InstanceError(source, faults)
     question = PiperQuestion(

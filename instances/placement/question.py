@@ -112,6 +112,16 @@ def _of_yaml(root: Node, source: str, asked: Asked, graph_text: str | None) -> _
     return _Said(found.graph, found.accelerators or 0, found.cpus or 0, memory, found.notes, found.file, found.text)
 
 
+def faults_of(asked: Asked) -> list[str]:
+    """What no graph can be asked, each with the option that says so."""
+    counts = (("--devices", asked.accelerators), ("--cpus", asked.cpus))
+    words = f"1 to {MOST_DEVICES} devices in all are needed"
+    faults = [f"{option}: {count} are too many, {words}" for option, count in counts if count is not None and count > MOST_DEVICES]
+    if asked.accelerators == asked.cpus == 0:
+        faults.append(f"--devices, --cpus: there is none of either, {words}")
+    return faults
+
+
 def _question(said: _Said, source: str, asked: Asked, text: str) -> PlacementQuestion:
     accelerators = said.accelerators if asked.accelerators is None else asked.accelerators
     file = said.file

@@ -6,6 +6,8 @@ from typing import Any
 from reports.charts import Row, Titles, bars
 from reports.near import option_word
 from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from reports.pages.linear import linear_section
+from reports.pages.machine import network_section, operators_section
 from reports.pages.search import Search, search_section
 from reports.pages.shell import (
     Page,
@@ -14,30 +16,37 @@ from reports.pages.shell import (
     heading,
     listing,
     named,
-    page,
     paragraph,
     proof_box,
     section,
     table,
     tiles,
 )
+from reports.pages.step import step_section
 from reports.text import amount, count_of, design_words, proof_words, seconds_of, shown, time_of
 from solvers.reporting.facts import Asked, Facts
 from solvers.result import Conflict, Result, Rival
 
 
-def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> str:
+def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     evaluation = result.evaluation
     head = [heading(result.instance["name"], asked.sentence), _verdict(result)]
     if evaluation is None or result.design is None or facts is None:
-        return page(Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data))
-    sections = (
-        *(*head, _tiles(result, evaluation), question_section(result.instance, asked), design_section(result.design, evaluation)),
-        *(time_section(evaluation), chip_section(facts), memory_section(facts, evaluation), limits_section(evaluation["limits"])),
-        *(_rivals(result), _search(result), _near(result), assumptions_section(facts), _proof(result)),
+        return Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data)
+    question = question_section(result.instance, asked)
+    return Page(result.instance["name"], (*head, _tiles(result, evaluation), question, *answer_sections(result, facts)), data)
+
+
+def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
+    """The design, every figure of it, how it was found, and what it rests on."""
+    evaluation, design = result.evaluation or {}, result.design or {}
+    machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
+    return (
+        *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
+        *(limits_section(evaluation["limits"]), _rivals(result), _search(result), linear_section(facts.linear), _near(result)),
+        *(assumptions_section(facts), _proof(result)),
     )
-    return page(Page(result.instance["name"], sections, data))
 
 
 def question_section(instance: dict[str, Any], asked: Asked) -> str:

@@ -28,6 +28,10 @@ class Of:
         return f"-{self.number}" if self.name else ""
 
 
+ALONE = Of()
+"""Of a page with one of each kind."""
+
+
 def design_section(design: dict[str, Any], evaluation: dict[str, Any]) -> str:
     """Chip and plan."""
     return section("The design", table(("", ""), [*chip_rows(design, evaluation), ("plan", design["words"])]))
@@ -40,7 +44,7 @@ def chip_rows(design: dict[str, Any], evaluation: dict[str, Any]) -> list[tuple[
     return rows + ([("at a range end", f"{', '.join(ends)}: a wider range may hold a better design")] if ends else [])
 
 
-def time_section(evaluation: dict[str, Any], of: Of = Of()) -> str:
+def time_section(evaluation: dict[str, Any], of: Of = ALONE) -> str:
     parts = _parts(sorted(evaluation["breakdown"].items(), key=lambda item: -item[1]), "time")
     low, high = evaluation["likely"]
     likely = f"By the optimistic and the pessimistic constants a step takes {time_of(low)} to {time_of(high)}." if low < high else ""
@@ -73,7 +77,7 @@ def _split(title: str, name: str, dimension: str, amounts: Amounts) -> tuple[str
     return f"<h3>{title}</h3>", figure(stacked(titles, parts), f"{total} of one device"), parts_table(("part", name), parts)
 
 
-def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = Of()) -> str:
+def memory_section(facts: Facts, evaluation: dict[str, Any], of: Of = ALONE) -> str:
     """The bytes of every stage of a pipeline; of a single stage, as the fullest device has them."""
     if len(facts.stages) > 1:
         return _stages(facts, of)

@@ -4,7 +4,7 @@ from typing import Any
 
 from reports.charts import Titles, points
 from reports.pages.design import question_section
-from reports.pages.shell import Page, figure, heading, page, paragraph, proof_box, section, table
+from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
 from reports.text import amount, hardware_words, lowered
 from solvers.pareto import Front
 from solvers.reporting.facts import Asked
@@ -13,7 +13,7 @@ UNITS = {"step_time": ("s", 1.0, "s"), "power": ("W", 1.0, "W"), "die_area": ("m
 """Of each figure: its unit, how much one mark of its axis is, and what the axis calls that."""
 
 
-def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str, Any], Asked], data: object) -> str:
+def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str, Any], Asked], data: object) -> Page:
     """The page; `question` is the one that all points share, as it was written and in words, `data` the front as it was read."""
     first = front.points[0].result
     labels = [name.replace("_", " ") for name in figures]
@@ -34,7 +34,7 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
         _table(figures, front),
         question_section(*question),
     )
-    return page(Page(name, (*sections, section("How this is known", paragraph(told))), data))
+    return Page(name, (*sections, section("How this is known", paragraph(told))), data)
 
 
 def _picture(figures: tuple[str, str], front: Front) -> str:

@@ -7,7 +7,7 @@ from instances.units import format_quantity
 from reports.charts import Row, Titles, bars
 from reports.layered import MOST, Graph, drawn
 from reports.pages.search import Search, search_section
-from reports.pages.shell import Page, figure, folded, heading, listing, page, paragraph, proof_box, section, swatch_row, table, tiles
+from reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
 from reports.timeline import Segment, Track, timeline
 from solvers.placement.answer import PlacementResult
 from solvers.placement.judge import Load, Run
@@ -19,16 +19,16 @@ _WORK = ("compute", "transfer")
 _PIECE = ("compute", "take in", "hand out")
 
 
-def placement_page(result: PlacementResult, facts: Placed, data: object) -> str:
+def placement_page(result: PlacementResult, facts: Placed, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     head = (heading(result.instance["name"], facts.sentence), _verdict(result))
     question = section("The question", table(("", "given"), facts.terms), _given(result))
     if result.value is None:
         reasons = section("Why", listing(result.reasons))
-        return page(Page(result.instance["name"], (*head, reasons, question), data))
+        return Page(result.instance["name"], (*head, reasons, question), data)
     busy = _schedule(result, result.value) if result.runs else _loads(result, facts, result.value)
     sections = (*head, _tiles(result, result.value), question, busy, _graph(facts), _traffic(facts), _rivals(result), _search(result))
-    return page(Page(result.instance["name"], (*sections, _notes(result), _proof(result)), data))
+    return Page(result.instance["name"], (*sections, _notes(result), _proof(result)), data)
 
 
 def _given(result: PlacementResult) -> str:

@@ -4,26 +4,28 @@ from typing import Any
 
 from reports.pages.design import assumptions_section, question_section
 from reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
+from reports.pages.machine import network_section, operators_section
 from reports.pages.search import Search, search_section
-from reports.pages.shell import Page, heading, listing, page, paragraph, proof_box, section, table, tiles
+from reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
+from reports.pages.step import step_section
 from reports.several import OF_PLANS, figure_of, joint_proof
 from reports.text import count_of, seconds_of, time_of
 from solvers.reporting.facts import Asked, Facts
 from solvers.several.result import JointResult, Share
 
 
-def several_page(result: JointResult, asked: tuple[Asked, ...], facts: tuple[Facts, ...], data: object) -> str:
+def several_page(result: JointResult, asked: tuple[Asked, ...], facts: tuple[Facts, ...], data: object) -> Page:
     """The page; `asked` are the questions of the workloads, `data` is the result as it was read."""
     name = result.instance["name"]
     head = (heading(name, _sentence(result, asked)), _verdict(result))
     question = question_section(result.instance, Asked("", _terms(asked), _open(asked)))
     if not result.shares:
-        return page(Page(name, (*head, question), data))
+        return Page(name, (*head, question), data)
     parts = [part for number, (share, own) in enumerate(zip(result.shares, facts, strict=True), 1) for part in _share(number, share, own)]
     rows = chip_rows(result.shares[0].design, result.shares[0].evaluation)
     chosen = (section("The chip that is chosen", table(("", ""), rows)), _workloads(result), chip_section(facts[0]), _limits(result))
     last = (_search(result), assumptions_section(facts[0]), _proof(result))
-    return page(Page(name, (*head, _tiles(result), question, *chosen, *parts, *last), data))
+    return Page(name, (*head, _tiles(result), question, *chosen, *parts, *last), data)
 
 
 def _sentence(result: JointResult, asked: tuple[Asked, ...]) -> str:
@@ -79,9 +81,12 @@ def _workloads(result: JointResult) -> str:
     return section("The workloads", table(heads, rows, numbers=(1, 2, 3, 4)))
 
 
-def _share(number: int, share: Share, facts: Facts) -> tuple[str, str]:
+def _share(number: int, share: Share, facts: Facts) -> tuple[str, ...]:
     of = Of(share.name, number)
-    return time_section(share.evaluation, of), memory_section(facts, share.evaluation, of)
+    return (
+        *(time_section(share.evaluation, of), step_section(facts.step, of), operators_section(facts.roofs, of)),
+        *(network_section(facts.network, of), memory_section(facts, share.evaluation, of)),
+    )
 
 
 def _limits(result: JointResult) -> str:

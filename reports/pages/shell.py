@@ -29,7 +29,12 @@ class Page:
 
 
 def page(content: Page) -> str:
-    """The whole file."""
+    """The whole file about one result."""
+    return frame(content.name, (*content.sections, embedded(content.result)))
+
+
+def frame(name: str, parts: Sequence[str]) -> str:
+    """A file with these parts."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -37,13 +42,12 @@ def page(content: Page) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{said(content.name)} · crossopt report</title>",
+            f"<title>{said(name)} · crossopt report</title>",
             f"<style>{style()}</style>",
             "</head>",
             "<body>",
             "<main>",
-            *(part for part in content.sections if part),
-            _embedded(content.result),
+            *(part for part in parts if part),
             "</main>",
             "</body>",
             "</html>",
@@ -91,7 +95,8 @@ def listing(items: Sequence[str]) -> str:
 
 def swatch_row(labels: Sequence[str]) -> str:
     """Letters and colours of a picture with what they stand for."""
-    return f"<p>{' &#160; '.join(f'{swatch(place)} {said(label)}' for place, label in enumerate(labels))}</p>"
+    keys = (f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels))
+    return f'<p class="keys">{" ".join(keys)}</p>'
 
 
 def figure(picture: str, caption: str = "") -> str:
@@ -106,9 +111,17 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
     return f'<div class="tiles">{inside}</div>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = ()) -> str:
-    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row."""
-    return _table([said(head) for head in heads], [[said(cell) for cell in row] for row in rows], caption, numbers)
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
+    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
+    with names that may break."""
+    cells = [[said(cell) for cell in row] for row in rows]
+    return _table([said(head) for head in heads], cells, caption, numbers, "table wide" if wide else "table")
+
+
+def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
+    """The same with a place of this page, "#name", behind the first word of each row."""
+    cells = [[f'<a href="{place}">{said(name)}</a>', *(said(cell) for cell in row)] for (name, place), row in rows]
+    return _table([said(head) for head in heads], cells, "", numbers, "table wide")
 
 
 def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:
@@ -155,15 +168,15 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
-def _embedded(result: object) -> str:
-    """The result for re-use: its text as JSON, which `crossopt check` takes back."""
+def embedded(result: object, name: str = "result", room: int = LARGEST) -> str:
+    """The result for re-use: its text as JSON, which `crossopt check` takes back; only its digest where there is no room for it."""
     text = json.dumps(result, separators=(",", ":"), allow_nan=False)
     inside = escape(text, quote=False)
-    if len(inside) > LARGEST:
+    if len(inside) > room:
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
-        return f'<footer id="result-left-out">{said(words)}</footer>'
+        return f'<footer id="{name}-left-out">{said(words)}</footer>'
     return (
         "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
-        f'<pre id="result">{inside}</pre>\n</details>'
+        f'<pre id="{name}">{inside}</pre>\n</details>'
     )

@@ -1,25 +1,25 @@
 """A page about a plan in stages: what every stage takes, what it keeps, and how far other plans are."""
 
-from instances.units import format_quantity
 from reports.charts import Row, Titles, bars
-from reports.pages.shell import Page, figure, heading, listing, page, paragraph, proof_box, section, swatch_row, table, tiles
-from reports.text import seconds_of, time_of
+from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
+from reports.text import seconds_of, shown, time_of
 from reports.timeline import Segment, Track, timeline
 from solvers.chain.answer import ChainResult
 from solvers.pipeline.answer import PipelineResult
+from solvers.piper.answer import PiperResult
 from solvers.reporting.stages import Staged, StageFacts
 
 _SHOWN = 64
 """Stages in the picture, the first ones; the table has all."""
-Answer = PipelineResult | ChainResult
+Answer = PipelineResult | ChainResult | PiperResult
 
 
-def stages_page(result: Answer, facts: Staged, data: object) -> str:
+def stages_page(result: Answer, facts: Staged, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     head = (heading(facts.name, facts.sentence), _verdict(result))
     question = section("The question", table(("", "given"), facts.terms))
     if result.value is None:
-        return page(Page(facts.name, (*head, section("Why", listing(result.reasons)), question), data))
+        return Page(facts.name, (*head, section("Why", listing(result.reasons)), question), data)
     sections = (
         *head,
         _tiles(result, facts),
@@ -28,7 +28,7 @@ def stages_page(result: Answer, facts: Staged, data: object) -> str:
         _rivals(result, result.value),
         section("Notes", listing(facts.notes)),
     )
-    return page(Page(facts.name, (*sections, _proof(result)), data))
+    return Page(facts.name, (*sections, _proof(result)), data)
 
 
 def _words(result: Answer) -> str:
@@ -57,8 +57,8 @@ def _tiles(result: Answer, facts: Staged) -> str:
 
 def _stages(facts: Staged) -> str:
     slowest = max(stage.total for stage in facts.stages)
-    shown = facts.stages[:_SHOWN]
-    tracks = [Track(stage.label, _segments(stage, bool(facts.beside)), f"{stage.total * 1e3:.5g} ms") for stage in shown]
+    first_ones = facts.stages[:_SHOWN]
+    tracks = [Track(stage.label, _segments(stage, bool(facts.beside)), f"{stage.total * 1e3:.5g} ms") for stage in first_ones]
     first = f"The slowest of {len(facts.stages):,} stages takes {time_of(slowest)} for {facts.pace}."
     beside = f" {facts.beside.capitalize()} run beside the work, in the lower lane." if facts.beside else ""
     left_out = f" The first {_SHOWN} stages are shown." if len(facts.stages) > _SHOWN else ""
@@ -103,7 +103,7 @@ def _kept(stage: StageFacts, facts: Staged) -> str:
     if stage.memory is None:
         return "-"
     share = f" ({stage.memory / facts.capacity:.0%})" if 0.0 < facts.capacity < float("inf") else ""
-    return f"{format_quantity(stage.memory, 'bytes')}{share}"
+    return f"{shown(stage.memory, 'bytes')}{share}"
 
 
 def _rivals(result: Answer, value: float) -> str:

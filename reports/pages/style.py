@@ -1,5 +1,6 @@
 """How pages look: colours for light and dark screens and for paper, all in variables, and nothing that has to be fetched."""
 
+import re
 from typing import Final
 
 _LIGHT: Final = (
@@ -19,6 +20,12 @@ main{max-width:880px;margin:0 auto;padding:32px 20px 64px}
 h1{font-size:30px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
 h2{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
 h3{font-size:16px;margin:24px 0 6px}
+article{margin-top:56px;border-top:4px solid var(--rule);padding-top:20px}
+article h2{font-size:26px;line-height:1.2;margin:0 0 4px;padding:0;border:0;overflow-wrap:anywhere}
+article h3{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--rule)}
+h4{font-size:16px;margin:24px 0 6px}
+a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere}@media screen{.wide tbody th{min-width:150px}}
+.wide table{font-size:14px}.wide th,.wide td{padding-right:10px}.wide td:last-child:not(.n){min-width:180px}
 p{margin:8px 0}
 .lead{font-size:18px}
 .soft,figcaption,caption{color:var(--soft)}
@@ -40,33 +47,56 @@ th,td{text-align:left;padding:5px 14px 5px 0;border-bottom:1px solid var(--rule)
 tbody th:nth-last-child(2){width:1%}.parts{max-width:520px}
 th{font-weight:600}thead th{color:var(--soft);font-size:14px}
 @media(min-width:640px){tbody th{white-space:nowrap}}
-.n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}
+.n{font-variant-numeric:tabular-nums}td.n,th.n{text-align:right;white-space:nowrap}thead th.n{white-space:normal}
 .swatch{display:inline-block;min-width:22px;padding:0 4px;border-radius:4px;color:var(--on);text-align:center}
 .swatch{font-size:13px;line-height:20px}
+.key{display:inline-block;margin-right:14px}
 details{margin:12px 0}summary{cursor:pointer}
 pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
+@media print{body{font-size:13px}table,figcaption,caption,thead th{font-size:12px}
+.wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
+main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
+h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{break-inside:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+"""
+
+_MARKS: Final = """
 .t{fill:var(--ink)}.m{fill:var(--soft)}.on{fill:var(--on);font-weight:600}.b{font-weight:700}
-.cut{stroke:var(--page);stroke-width:1}
+.cut{stroke:var(--page);stroke-width:1}.fine{stroke-width:.5}
 .track{fill:var(--rule)}
 .grid{stroke:var(--rule);stroke-width:1;fill:none}
 .mark{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 3;fill:none}
 .pointer{fill:none;stroke-width:1.2}.step{fill:none;stroke-width:2.2}.dashed{stroke-dasharray:7 4}
 .arc{fill:none;stroke:var(--soft);stroke-width:1;stroke-opacity:.55}
 .moved{stroke:var(--ink);stroke-width:1.6;stroke-opacity:.8}
-@media print{body{font-size:13px}table{font-size:12px}main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
-h2,h3{break-after:avoid}figure,.tile,.proof,tr{break-inside:avoid}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+.roof{fill:none;stroke:var(--ink);stroke-width:1.6}.quiet{stroke:var(--soft)}.ground{fill:var(--page)}
+.hollow{fill:var(--page);stroke:var(--ink);stroke-width:1.2}
+.branch{fill:none;stroke:var(--soft);stroke-width:1}
 """
+"""What pictures are drawn with."""
 
 
 def style() -> str:
     """The style sheet."""
-    hues = "".join(
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    return f":root{{color-scheme:light dark;{_LIGHT}}}{dark}{_RULES}{_MARKS}{_hues()}"
+
+
+def alone(picture: str) -> str:
+    """A picture as a file of its own: light, with its colours in it rather than in variables, which not every viewer knows."""
+    colours = dict(pair.split(":") for pair in _LIGHT.split(";"))
+    rules = f"svg{{background:var(--page);font:12px sans-serif}}{_MARKS}{_hues()}"
+    sheet = re.sub(r"var\((--\w+)\)", lambda found: colours[found[1]], rules)
+    head, rest = picture.split("</desc>", 1)
+    opened = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{opened}</desc>\n<style>{sheet}</style>{rest}\n"
+
+
+def _hues() -> str:
+    return "".join(
         f".k{place}{{fill:var(--k{place})}}.k{place}-line{{stroke:var(--k{place})}}.b{place}{{background:var(--k{place})}}"
         for place in range(8)
     )
-    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    return f":root{{color-scheme:light dark;{_LIGHT}}}{dark}{_RULES}{hues}"

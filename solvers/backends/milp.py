@@ -43,6 +43,18 @@ class Program:
     """Where to get it; None for the one that comes with PuLP."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fractional:
+    """The best solution where integers may be fractions: its objective, None where there is none, and the figure of each variable."""
+
+    value: float | None
+    figures: Mapping[Variable, float]
+
+
+Relaxation = Callable[[Mapping[Variable, int], float], Fractional]
+"""Solves with these variables fixed, in so many seconds."""
+
+
 def highs(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that HiGHS finds."""
     course, linear = Course(model), linearize(model)
@@ -93,13 +105,37 @@ def problem_of(linear: Model) -> tuple[Foreign, Columns]:
 
 def relaxed(model: Model, seconds: float) -> float | None:
     """The best objective where integers may be fractions, in floating point and so no bound as it stands; None without one."""
-    import pulp
+    try:
+        return relaxation(model)({}, seconds).value
+    except (TimeoutError, SolverError):
+        return None
 
-    problem, _ = problem_of(linearize(model))
+
+def relaxation(model: Model) -> Relaxation:
+    """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
+    import pulp
+    from highspy import HighsModelStatus as Ended
+
+    problem, columns = problem_of(linearize(model))
     for column in problem.variables():
         column.cat = pulp.LpContinuous
-    problem.solve(pulp.HiGHS(msg=False, threads=1, timeLimit=seconds))
-    return float(pulp.value(problem.objective)) if problem.sol_status == pulp.LpSolutionOptimal else None
+
+    def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
+        for variable, column in columns.items():
+            column.lowBound, column.upBound = (fixed[variable],) * 2 if variable in fixed else (variable.low, variable.high)
+        problem.solve(pulp.HiGHS(msg=False, threads=1, timeLimit=seconds if isfinite(seconds) else None))
+        if problem.sol_status == pulp.LpSolutionOptimal:
+            found = {variable: columns[variable].varValue for variable in model.variables}
+            figures = {variable: float(variable.low if figure is None else figure) for variable, figure in found.items()}
+            return Fractional(float(pulp.value(problem.objective)), figures)
+        status = problem.solverModel.getModelStatus()
+        if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:  # ranges are finite, so that nothing is unbounded
+            return Fractional(None, {})
+        if status == Ended.kTimeLimit:
+            raise TimeoutError
+        raise SolverError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
+
+    return solved
 
 
 def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, course: Course) -> Reply:
@@ -147,7 +183,7 @@ def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spen
         values = {variable: variable.low if place is None else figures[place] for variable, place in places.items()}
         value = sign * info.objective_function_value
     solved = status == Ended.kOptimal and spend.gap == 0 and value is not None
-    bound = round(value) if solved and value is not None else _sound(sign, info.mip_dual_bound)
+    bound = round(value) if solved and value is not None else sound(sign, info.mip_dual_bound)
     return Reply(infeasible=False, values=values, value=value, bound=bound, stopped=reasons[status])
 
 
@@ -156,11 +192,11 @@ def _listen(course: Course, kind: int, message: str, seen: Foreign, reply: Forei
     del kind, message, nothing
     sign = course.model.sign
     value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
-    course.note(value, _sound(sign, seen.mip_dual_bound))
+    course.note(value, sound(sign, seen.mip_dual_bound))
     reply.user_interrupt = course.stopping
 
 
-def _sound(sign: int, figure: float) -> int | None:
+def sound(sign: int, figure: float) -> int | None:
     """The integer bound that a bound in floating point, of the minimising form, is good for."""
     return sign * ceil(figure - GIVEN_AWAY * max(1.0, abs(figure))) if abs(figure) < EXACT else None
 

@@ -4,7 +4,8 @@ from dataclasses import fields
 
 from instances.counts import Counted, open_in
 from instances.document import InstanceError
-from solvers.check import Report, check_answer, differences, short
+from solvers.check import Report, check_answer, differences, false_rivals, short
+from solvers.check import faults_but_proof as answer_faults
 from solvers.counts.result import CountsResult, question, together
 from solvers.result import Result
 from solvers.several.check import check_any
@@ -25,12 +26,25 @@ def check_open(result: Result | JointResult | CountsResult, watch: Watch, cross_
     return _check(result, asked, watch, cross_check)
 
 
-def _check(result: CountsResult, asked: Counted, watch: Watch, cross_check: bool) -> Report:
-    checked, refused = ["the question was read anew"], differences("instance", question(asked), result.instance)
+def faults_but_proof(result: CountsResult, asked: Counted) -> list[str]:
+    """Why the result is refused, as far as that can be said without carrying out its proofs."""
+    refused = _own_faults(result, asked)
+    for count, part, answer in zip(asked.counts, asked.parts, result.answers, strict=False):
+        if refused:
+            break
+        refused = [f"{count} devices: {fault}" for fault in answer_faults(answer, part) or false_rivals(answer, part)]
+    return refused
+
+
+def _own_faults(result: CountsResult, asked: Counted) -> list[str]:
+    refused = differences("instance", question(asked), result.instance)
     if len(result.answers) > len(asked.counts):
         refused.append(f"there are {len(result.answers)} answers about {len(asked.counts)} numbers of devices")
-    if not refused:
-        refused += _differing(together(asked, result.answers), result)
+    return refused or _differing(together(asked, result.answers), result)
+
+
+def _check(result: CountsResult, asked: Counted, watch: Watch, cross_check: bool) -> Report:
+    checked, refused = ["the question was read anew"], _own_faults(result, asked)
     for count, part, answer in zip(asked.counts, asked.parts, result.answers, strict=False):
         if refused:
             break

@@ -14,21 +14,16 @@ from solvers.boxes import search
 from solvers.branch import Spend
 from solvers.check import check_answer
 from solvers.course.marks import FULL, Assignment, Mark, Task, Verdict, by_gap
+from solvers.course.questions import unwatched
 from solvers.designs import from_words
 from solvers.expert import expert_design
 from solvers.files import read_as
 from solvers.result import Result, from_json
 from solvers.verify import verify
-from solvers.watching import Progress
 
 ANSWER = "answer.json"
 _PARTS = (("a design that keeps every limit", 20), ("better than the expert", 40), ("a certificate", 40))
 _GAP_NOTHING, _SOLVERS_WORD = 0.1, 0.5
-
-
-def _unwatched(progress: Progress) -> None:
-    """Nobody looks on."""
-    del progress
 
 
 def tasks(_seed: str) -> tuple[Task, ...]:
@@ -107,7 +102,7 @@ def _value(result: Result, instance: Instance) -> float:
 def best_and_expert(seed: str) -> tuple[float, float]:
     """The optimum of the question, by boxes, and the value of the expert's design."""
     instance = read_question({"text": question(seed), "source": "question.yaml", "settings": []})
-    found, design = search(instance, _unwatched, Spend()), expert_design(instance)
+    found, design = search(instance, unwatched, Spend()), expert_design(instance)
     if found.value is None or design is None:
         raise ValueError(f"the seed {seed!r} draws a question without a design (take another one)")
     return found.value, verify(instance, design).value
@@ -122,7 +117,7 @@ def _beside(value: float, seed: str) -> Verdict:
 
 def _certified(result: Result, instance: Instance) -> Verdict:
     """All points for a bound that was proved anew and meets the value."""
-    report = check_answer(result, instance, _unwatched)
+    report = check_answer(result, instance, unwatched)
     if not report.accepted:
         return Verdict(0.0, f"the check refuses it: {report.refused[0]}")
     if result.gap is None:

@@ -10,8 +10,10 @@ from solvers.course.knapsack import KNAPSACK
 from solvers.course.layer import LAYER
 from solvers.course.marks import Assignment
 from solvers.course.stages import STAGES
+from solvers.course.tradeoffs import TRADEOFFS
+from solvers.course.trees import TREES
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, EXPERT)
+ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT)
 HANDOUTS = Path(instances.__file__).parent / "course"
 SOLUTIONS = HANDOUTS / "solutions"
 """Reference solutions and notes for instructors, which no student gets."""

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from instances.pipeline.question import BANDWIDTH, DEVICES, Asked, read_pipeline
+from instances.pipeline.question import BANDWIDTH, DEVICES, Asked, faults_of, read_pipeline
 from instances.units import parse_quantity
 from reports.pipeline import pipeline_text
 from solvers.certify import Limits
@@ -49,7 +49,7 @@ def check(path: Path) -> Report:
 
 
 def _asked(options: argparse.Namespace) -> Asked:
-    return Asked(
+    asked = Asked(
         devices=options.devices or DEVICES,
         bandwidth=_bandwidths(options.bandwidth),
         straight=options.straight,
@@ -57,6 +57,9 @@ def _asked(options: argparse.Namespace) -> Asked:
         memory=bytes_of(options.memory, "--memory"),
         compatible=options.compatible,
     )
+    if faults := faults_of(asked):
+        usage("; ".join(faults))
+    return asked
 
 
 def _bandwidths(text: str | None) -> tuple[float, ...]:

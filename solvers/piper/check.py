@@ -34,16 +34,20 @@ def check(result: PiperResult, clock: Callable[[], None] = _unwatched) -> Report
         question = piper_again(result.instance)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
-    refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result)]
-    checked = ["the graph was read anew"]
+    refused, checked = faults_but_proof(result, question), ["the graph was read anew"]
     if result.stages:
-        refused += _stage_faults(result, question)
         checked.append("the stages were judged anew: order of the data, degrees, devices, memory with the microbatches under way, time")
     if result.bound is not None or result.proved:
         holds = not refused and proved_again(question, result.bound, clock)
         checked += ["the bound was proved anew"] if holds else []
         refused += [] if holds or refused else ["the bound: it was not proved anew"]
     return Report(tuple(checked), tuple(refused))
+
+
+def faults_but_proof(result: PiperResult, question: PiperQuestion) -> list[str]:
+    """Why the result is refused, as far as that can be said without carrying out its proof."""
+    refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result)]
+    return refused + (_stage_faults(result, question) if result.stages else [])
 
 
 def proved_again(question: PiperQuestion, bound: float | None, clock: Callable[[], None] = _unwatched) -> bool:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from instances.piper.question import Asked, parts_of, read_piper
+from instances.piper.question import Asked, faults_of, parts_of, read_piper
 from reports.piper import piper_text
 from solvers.certify import Limits
 from solvers.check import Report
@@ -67,7 +67,7 @@ def _asked(options: argparse.Namespace) -> Asked:
         without = parts_of(options.without) if options.without else ()
     except ValueError as error:
         usage(f"--without {options.without}: {error} (name some of them, with commas between)")
-    return Asked(
+    asked = Asked(
         devices=count_of(options.devices),
         memory=bytes_of(options.memory, "--memory"),
         bandwidth=bandwidth_of(options.bandwidth, "--bandwidth"),
@@ -75,3 +75,6 @@ def _asked(options: argparse.Namespace) -> Asked:
         without=without,
         time_unit=options.time_unit or "s",
     )
+    if faults := faults_of(asked):
+        usage("; ".join(faults))
+    return asked

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from instances.placement.graph import PlacementQuestion
-from instances.placement.question import Asked, read_placement
+from instances.placement.question import Asked, faults_of, read_placement
 from instances.placement.split import read_split
 from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
@@ -14,7 +14,6 @@ from solvers.console import bytes_of, check_target, count_of, question_path, ref
 from solvers.files import read_as, write_whole
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
-from solvers.objective import RefusedError
 from solvers.placement.answer import from_json
 from solvers.placement.check import check as report_of
 from solvers.progress import logged, progress_on
@@ -58,17 +57,17 @@ _PROOF, _SEARCH = 60.0, 5.0
 
 def compare(options: argparse.Namespace) -> Ending:
     """The answer beside what lists, partitioners, searches and the splits that are given do."""
-    from solvers.placement.comparison import compared  # noqa: PLC0415
+    from solvers.placement.comparison import compared as of_throughput  # noqa: PLC0415
     from solvers.placement.engines import answered  # noqa: PLC0415
+    from solvers.placement.latency.comparison import compared as of_latency  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, _KNOWN, "a graph")
     question = _question(options)
-    if question.problem == "latency":
-        raise RefusedError("`compare` is for throughput (`solve --problem latency` shows the rules beside its answer)")
     splits = {path.stem: read_split(path, question) for path in options.split}
     with progress_on(sys.stderr, "ms") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
+    compared = of_latency if question.problem == "latency" else of_throughput
     rows = tuple(compared(question, min(seconds, _SEARCH), options.seeds, splits))
     sys.stdout.write(comparison_text(result, rows))
     return Ending(result.status, result.proved)
@@ -88,7 +87,7 @@ def _question(options: argparse.Namespace) -> PlacementQuestion:
 def _asked(options: argparse.Namespace) -> Asked:
     if options.settings and options.file.suffix.lower() == ".json":
         usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
-    return Asked(
+    asked = Asked(
         problem=options.problem,
         contiguity=options.contiguous,
         communication=options.communication,
@@ -99,6 +98,9 @@ def _asked(options: argparse.Namespace) -> Asked:
         transfer_unit=options.transfer_unit,
         settings=tuple(options.settings),
     )
+    if faults := faults_of(asked):
+        usage("; ".join(faults))
+    return asked
 
 
 def _refuse_strangers(options: argparse.Namespace, problem: str) -> None:

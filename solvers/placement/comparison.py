@@ -86,7 +86,7 @@ def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: di
         device_of = rule(question, blocks)
         yield judged(question, name, device_of, monotonic() - began)
     for name, search in SEARCHES.items():
-        yield _middle([_searched(question, name, search, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
+        yield middle([_searched(question, name, search, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
     for name, device_of in splits.items():
         yield judged(question, name, device_of, 0.0)
 
@@ -97,7 +97,7 @@ def _searched(question: PlacementQuestion, name: str, search: Search, seed: int,
     return judged(question, name, device_of, monotonic() - began)
 
 
-def _middle(runs: list[RivalPlacement]) -> RivalPlacement:
+def middle(runs: list[RivalPlacement]) -> RivalPlacement:
     """The run in the middle by value, the better of two."""
     values = [float("inf") if run.value is None else run.value for run in runs]
     return runs[values.index(median_low(values))]

@@ -18,7 +18,7 @@ from instances.placement.graph import PlacementQuestion
 from instances.placement.question import too_large
 from solvers.backends import backend
 from solvers.backends.answer import Answer, Event, SolverError, Spend
-from solvers.certify import Limits
+from solvers.certify import Limits, gap_between
 from solvers.objective import RefusedError
 from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
 from solvers.placement.judge import judge
@@ -28,12 +28,16 @@ from solvers.placement.restarts import improved
 from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
 from solvers.placement.single import PROOF, least_busiest, least_stage
+from solvers.placement.sweep import PROOF as PROOF_ALONG
+from solvers.placement.sweep import bounds
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
-_STARTING, _ANNEALING = 0.1, 0.2
-"""Shares of the time limit after which starts and bounds without a model end, and after which annealing ends."""
+_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then bounds along all blocks."""
+_LONGEST_SWEEP = 300.0
+"""Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
 _SHORTAGE = 10.0
 """Seconds for the least memory that would do."""
 _ROUNDED = 1.0 + 1e-9
@@ -168,14 +172,14 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Plac
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
-    known, least, ended = _started(question, blocks, limits, began)
+    known, least, proof, ended = _started(question, blocks, limits, watch, began)
     if ended:
-        return Found(known, least if known is not None else None, PROOF, "interrupted")
+        return Found(known, least if known is not None else None, proof, "interrupted")
+    if known is not None and gap_between(judge(question, known).value, least) <= limits.gap:
+        return Found(known, least, proof)
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
         blocks = contracted(blocks, machine, value)
-    if known is not None and value - least <= limits.gap * value:
-        return Found(known, least, PROOF)
     model = assignment_model(blocks, machine, value, least)
     hint = None
     if known is not None:
@@ -196,13 +200,20 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return Found(None, float("inf"), " and ".join(end.solvers), reasons=_shortage(question))
     device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
     best = _better(question, known, device_of)
-    bound = None if best is None else real(end.bound, quantum)
-    return Found(best, bound, f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms", end.stopped, trace=trace)
+    bound = real(end.bound, quantum)
+    if bound > least:
+        least, proof = bound, f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms"
+    return Found(best, None if best is None else least, proof, end.stopped, trace=trace)
 
 
-def _started(question: PlacementQuestion, blocks: Blocks, limits: Limits, began: float) -> tuple[Index | None, float, bool]:
-    """A placement that is known, a bound of all, and whether Ctrl-C ended it: the best stages, and what annealing makes of them."""
-    known, least = None, 0.0
+def _started(
+    question: PlacementQuestion, blocks: Blocks, limits: Limits, watch: Watch, began: float
+) -> tuple[Index | None, float, str, bool]:
+    """A placement that is known, a bound of all with its proof, and whether Ctrl-C ended it.
+
+    The best stages, and what annealing makes of them; bounds from single blocks, and along all blocks.
+    """
+    known, least, proof = None, 0.0, PROOF
     try:
         known = _staged_devices(question, began + _STARTING * limits.seconds)
         greatest = most(blocks) if known is None else min(judge(question, known).value * _ROUNDED, most(blocks))
@@ -210,9 +221,14 @@ def _started(question: PlacementQuestion, blocks: Blocks, limits: Limits, began:
         if known is not None and question.contiguity != "convex":
             for better in improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least):
                 known = better
+        if known is not None:
+            value, sweeping = judge(question, known).value, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)
+            for bound in bounds(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, sweeping):
+                least, proof = bound, PROOF_ALONG
+                watch(Progress("along the blocks", value, least))
     except KeyboardInterrupt:
-        return known, least, True
-    return known, least, False
+        return known, least, proof, True
+    return known, least, proof, False
 
 
 def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:

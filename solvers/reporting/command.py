@@ -1,86 +1,148 @@
-"""The command `report`: a saved result as one page of HTML."""
+"""The command `report`: saved results as one page of HTML, or as tables."""
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from instances.counts import Counted, open_in
+from instances.document import InstanceError
 from instances.instance import Portfolio
 from instances.pipeline.chain import chain_again
 from instances.pipeline.question import pipeline_again
+from instances.piper.question import piper_again
 from instances.placement.question import placement_again
 from instances.reading import asked_in, read_question
+from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages, of_study
+from reports.pages.counts import counts_page
 from reports.pages.design import design_page
 from reports.pages.front import front_page
 from reports.pages.placement import placement_page
 from reports.pages.several import several_page
+from reports.pages.shell import page
 from reports.pages.stages import stages_page
+from reports.pages.study import study_content
+from reports.pages.together import Drawn, together_page
+from reports.paper import paper
 from solvers.certify import VerificationError
 from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
 from solvers.check import false_rivals, faults_but_proof
-from solvers.console import check_target, spare_question
-from solvers.files import kind_of, read_as, read_result, write_whole
+from solvers.console import check_target, spare_question, usage
+from solvers.counts.check import faults_but_proof as counts_faults
+from solvers.counts.result import CountsResult
+from solvers.files import kind_of, read_any, read_as, write_whole
 from solvers.fronts import front_faults, points_in
 from solvers.pareto import FIGURES, Front, Point
 from solvers.pipeline.answer import from_json as pipeline_from_json
 from solvers.pipeline.check import check as check_pipeline
+from solvers.piper.answer import from_json as piper_from_json
+from solvers.piper.check import faults_but_proof as piper_faults
 from solvers.placement.answer import from_json
 from solvers.placement.check import check as check_placement
-from solvers.reporting.facts import Asked, asked_of, facts_of
+from solvers.reporting.facts import Asked, asked_of, asked_of_counts, facts_of
 from solvers.reporting.placement import placed
-from solvers.reporting.stages import staged_chain, staged_pipeline
+from solvers.reporting.stages import staged_chain, staged_pipeline, staged_piper
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
+from solvers.study.check import check as check_study
+from solvers.study.records import from_json as study_from_json
 
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt"}
+"""Of files, by what is written."""
+MOST = 40
+"""Results on one page."""
 _MOST = 10**300
 """Designs of a question are fewer."""
 
 
 def report(options: Namespace) -> None:
-    """Write the page, or print it; a result that does not hold, as far as that is seen without its proof, is refused."""
-    target = options.out or Path(options.file.name).with_suffix(".html")
+    """Write the page or the tables, or print them; a result that does not hold, as far as that is seen without its proof, is refused."""
+    files = list(options.files)
+    if len(files) > MOST:
+        usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
+    suffix = ENDINGS[options.form]
+    target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
     check_target(target)
-    spare_question(target, options.file)
-    text = page_of(options.file)
+    for file in files:
+        spare_question(target, file)
+    text = page_of(*files) if options.form == "html" else tables_on(options.form, files)
     if str(target) == "-":
         sys.stdout.write(text)
         return
     write_whole(target, text)
-    sys.stdout.write(f"{target}: the report on {options.file}\n")
+    what = "report" if options.form == "html" else "tables"
+    sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
 
 
-def page_of(path: Path) -> str:
-    """The page about a saved result."""
+def tables_on(form: str, paths: Sequence[Path]) -> str:
+    """The tables of saved results."""
+    return paper(form, [one.digest for one in drawn_of(paths)], [path.name for path in paths])
+
+
+def page_of(*paths: Path) -> str:
+    """The page about saved results."""
+    found = drawn_of(paths)
+    return page(found[0].page) if len(found) == 1 else together_page(found, [path.name for path in paths])
+
+
+def drawn_of(paths: Sequence[Path]) -> list[Drawn]:
+    """Each result as its page has it. Where several are refused, all are said."""
+    found, refused = list[Drawn](), list[InstanceError | VerificationError]()
+    for path in paths:
+        try:
+            found.append(_drawn(path))
+        except (InstanceError, VerificationError) as error:
+            refused.append(error)
+    sys.stderr.writelines(f"{error}\n" for error in refused[:-1])
+    if refused:
+        raise refused[-1]
+    return found
+
+
+def _drawn(path: Path) -> Drawn:
     kind = kind_of(path)
     return PAGES[kind](path) if kind in PAGES else read_as(path, lambda _: _stranger(kind))
 
 
-def _stranger(kind: object) -> str:
-    raise ValueError(f"a result of the kind {kind!r} has no page (those about designs, fronts, placements, profiles and chains have one)")
+def _stranger(kind: object) -> Drawn:
+    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, studies and relaxations have one"
+    raise ValueError(f"a result of the kind {kind!r} has no page (those about {known})")
 
 
-def _design(path: Path) -> str:
-    result, data = read_result(path), read_as(path, _plain)
+def _design(path: Path) -> Drawn:
+    result, data = read_any(path), read_as(path, _plain)
+    if isinstance(result, CountsResult):
+        return _counts(path, result, data)
     if not isinstance(result, Result):
         return _several(path, result, data)
     instance = read_question(result.instance)
     asked = asked_of(instance)
     hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
-    facts = None if result.design is None else facts_of(instance, result.design)
-    return design_page(result, asked, facts, data)
+    facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
+    return Drawn(design_page(result, asked, facts, data), of_design(result))
 
 
-def _several(path: Path, result: JointResult, data: object) -> str:
+def _several(path: Path, result: JointResult, data: object) -> Drawn:
     portfolio = asked_in(result.instance)
     if not isinstance(portfolio, Portfolio):
         raise VerificationError(f"{path}: the question has one workload and the answer several")
     hold(path, several_faults(result, portfolio))
     facts = tuple(facts_of(part, share.design) for part, share in zip(portfolio.parts, result.shares, strict=False))
-    return several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data)
+    return Drawn(several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data), of_several(result))
+
+
+def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
+    counted = open_in(result.instance)
+    if not isinstance(counted, Counted):
+        raise VerificationError(f"{path}: the question has one number of devices and the answer several")
+    hold(path, counts_faults(result, counted))
+    best = None if result.best is None else result.answers[result.best]
+    facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
+    return Drawn(counts_page(result, asked_of_counts(counted), facts, data), of_counts(result))
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -109,13 +171,13 @@ def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
     return all(option in options for option in told)
 
 
-def _placement(path: Path) -> str:
+def _placement(path: Path) -> Drawn:
     result, data = read_as(path, from_json), read_as(path, _plain)
     hold(path, list(check_placement(result).refused))
-    return placement_page(result, placed(placement_again(result.instance), result), data)
+    return Drawn(placement_page(result, placed(placement_again(result.instance), result), data), of_placement(result))
 
 
-def _front(path: Path) -> str:
+def _front(path: Path) -> Drawn:
     (figures, said), data = read_as(path, points_in), read_as(path, _plain)
     faults = front_faults(figures, said) if set(figures) <= set(FIGURES) else [f"there is no front of {' and '.join(figures)}"]
     questions = [read_question(result.instance) for _, result in said]
@@ -128,7 +190,8 @@ def _front(path: Path) -> str:
     points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
     front = Front(points, str(data.get("stopped")), data.get("proved") is True and all(result.proved for _, result in said))
     shared = _shared([result for _, result in said])
-    return front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
+    content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
+    return Drawn(content, of_front((figures[0], figures[1]), front))
 
 
 def _shared(results: list[Result]) -> dict[str, Any]:
@@ -138,23 +201,53 @@ def _shared(results: list[Result]) -> dict[str, Any]:
     return {**results[0].instance, "settings": shared}
 
 
-def _pipeline(path: Path) -> str:
+def _pipeline(path: Path) -> Drawn:
     result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
     hold(path, list(check_pipeline(result).refused))
-    return stages_page(result, staged_pipeline(pipeline_again(result.instance), result), data)
+    facts = staged_pipeline(pipeline_again(result.instance), result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
-def _chain(path: Path) -> str:
+def _chain(path: Path) -> Drawn:
     result, data = read_as(path, chain_from_json), read_as(path, _plain)
     hold(path, list(check_chain(result).refused))
-    return stages_page(result, staged_chain(chain_again(result.instance), result), data)
+    facts = staged_chain(chain_again(result.instance), result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
-PAGES: dict[str | None, Callable[[Path], str]] = {
+def _piper(path: Path) -> Drawn:
+    result, data = read_as(path, piper_from_json), read_as(path, _plain)
+    question = piper_again(result.instance)
+    hold(path, piper_faults(result, question))
+    facts = staged_piper(question, result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+
+
+def _study(path: Path) -> Drawn:
+    study = read_as(path, study_from_json)
+    hold(path, list(check_study(study).refused))
+    return Drawn(study_content(study), of_study(study))
+
+
+def _relaxation(path: Path) -> Drawn:
+    """Only this needs integer models."""
+    from reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
+    from solvers.reporting.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
+    from solvers.reporting.relaxation import relaxation_faults  # noqa: PLC0415
+
+    found, data = read_as(path, relaxation_from_json), read_as(path, _plain)
+    hold(path, relaxation_faults(found))
+    return Drawn(relaxation_page(found, data), of_relaxation(found))
+
+
+PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
     "pipeline": _pipeline,
     "chain": _chain,
+    "piper": _piper,
+    "study": _study,
+    "relaxation": _relaxation,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""

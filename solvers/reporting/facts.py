@@ -11,10 +11,17 @@ from crossflow.memory import StageMemory, stage_memory
 from crossflow.plan import Plan, table
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer
+from instances.counts import Counted
 from instances.instance import FreeHardware, Instance
+from instances.open_devices import FEWEST
 from instances.space import split_of
 from instances.units import format_quantity
 from solvers.designs import Candidate, design_of, from_words
+from solvers.reporting.network import Network, network_of
+from solvers.reporting.roofline import Roofs, roofs_of
+from solvers.reporting.schedule import Step, step_of
+from solvers.reporting.terms import Linearized
+from solvers.result import Relaxation
 
 Amounts = tuple[tuple[str, float], ...]
 PARTS = (
@@ -51,10 +58,16 @@ class Facts:
     capacity: float
     constants: Amounts
     assumed: tuple[str, ...]
+    step: Step | None
+    """One step over time, of a transformer's plan, as the next two."""
+    roofs: Roofs | None
+    network: Network | None
+    linear: Linearized | None
+    """The terms of a step as an integer model has them, where one proved the bound."""
 
 
-def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
-    """The facts of a design that was checked."""
+def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation | None = None) -> Facts:
+    """The facts of a design that was checked, and of the integer model that proved its bound."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
     areas, powers = _chip(instance, design)
@@ -65,7 +78,17 @@ def facts_of(instance: Instance, design: dict[str, Any]) -> Facts:
         capacity=float(hardware.dram.capacity),
         constants=tuple((field.name, float(getattr(hardware.efficiency, field.name))) for field in fields(Efficiency)),
         assumed=_assumed(instance, hardware.reserved_memory),
+        step=step_of(instance, design),
+        roofs=roofs_of(instance, design),
+        network=network_of(instance, design),
+        linear=None if relaxation is None else _linear(instance, design, relaxation),
     )
+
+
+def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) -> Linearized | None:
+    from solvers.reporting.linear import linear_of  # noqa: PLC0415 - models are read only where one was asked
+
+    return linear_of(instance, design, relaxation)
 
 
 def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
@@ -154,6 +177,18 @@ def asked_of(instance: Instance) -> Asked:
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
     return Asked(sentence, tuple(terms), tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1))
+
+
+def asked_of_counts(counted: Counted) -> Asked:
+    """The same where the number of devices is open."""
+    whole = asked_of(counted.parts[-1])
+    numbers = [f"{count:,}" for count in counted.counts]
+    listed = " or ".join([", ".join(numbers[:-1]), numbers[-1]] if len(numbers) > 1 else numbers)
+    workload = counted.parts[-1].workload.name
+    aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
+    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    terms = tuple((name, words) for name, words in whole.terms if name != "devices")
+    return Asked(f"{how}, of {listed}, can {aim}?", (*terms, ("devices", listed)), whole.open)
 
 
 def _workload(instance: Instance) -> str:

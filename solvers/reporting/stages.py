@@ -1,12 +1,15 @@
 """What a report shows of a plan in stages, whichever family it is of: what every stage takes and keeps, as plain data."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from instances.pipeline.chain import ChainQuestion
 from instances.pipeline.question import PipelineQuestion
+from instances.piper.graph import PiperQuestion
 from instances.units import format_quantity
 from solvers.chain.answer import ChainResult
 from solvers.pipeline.answer import PipelineResult
+from solvers.piper.answer import NamedStage, PiperResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,47 @@ def staged_chain(question: ChainQuestion, result: ChainResult) -> Staged:
         capacity=file.memory,
         notes=(),
     )
+
+
+def staged_piper(question: PiperQuestion, result: PiperResult) -> Staged:
+    """The stages of a network with replicas and splits."""
+    offers = sum(len(options) for offer in question.graph.offers for options in offer.values())
+    memory, bandwidth = format_quantity(question.memory, "bytes"), format_quantity(question.bandwidth, "bandwidth")
+    terms = (
+        ("network", f"{len(question.graph):,} layers, which offer {offers:,} configurations"),
+        ("devices", f"{question.devices:,}, with {memory} and {bandwidth} each"),
+        ("microbatches", f"{question.microbatches:,} in a batch"),
+    )
+    stages = tuple(
+        StageFacts(
+            label=f"stage {number}",
+            words=f"{stage.data:,} replicas of {stage.tensor:,}: {_counted(stage)}",
+            work=(stage.load.compute, stage.load.transfer, stage.load.exchange),
+            beside=0.0,
+            total=stage.load.total,
+            memory=float(stage.load.memory),
+        )
+        for number, stage in enumerate(result.stages, 1)
+    )
+    return Staged(
+        name=str(result.instance["name"]),
+        sentence=f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
+        terms=(*terms, *((("left out", ", ".join(question.without)),) if question.without else ())),
+        work=("compute", "transfer", "exchange"),
+        beside="",
+        pace="a sample",
+        value="time of a sample",
+        plan=f"{len(stages):,} stage{'s' * (len(stages) != 1)} on {result.devices_used:,} devices",
+        stages=stages,
+        capacity=float(question.memory),
+        notes=result.notes,
+    )
+
+
+def _counted(stage: NamedStage) -> str:
+    """Layers and configurations of a stage."""
+    kinds = Counter(stage.configurations)
+    return f"{len(stage.nodes):,} layer{'s' * (len(stage.nodes) != 1)}; {', '.join(f'{kinds[name]:,} {name}' for name in sorted(kinds))}"
 
 
 def _shortly(names: tuple[str, ...]) -> str:

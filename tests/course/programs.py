@@ -1,6 +1,8 @@
 """Submissions that tests hand in."""
 
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 from solvers.course.grading import graded
 from solvers.course.marks import Assignment, Call, Case, Grade, Task, figure
@@ -12,6 +14,16 @@ def written(folder: Path, program: str, name: str = "solution.py") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(program, encoding="utf-8")
     return folder
+
+
+def loaded(program: Path) -> ModuleType:
+    """A program as a module."""
+    described = importlib.util.spec_from_file_location(f"{program.parent.name}_{program.stem}", program)
+    assert described is not None
+    assert described.loader is not None
+    found = importlib.util.module_from_spec(described)
+    described.loader.exec_module(found)
+    return found
 
 
 def reference(assignment: Assignment) -> Path:

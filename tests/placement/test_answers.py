@@ -100,7 +100,8 @@ def test_a_placement_moved_to_another_device_is_refused(result: PlacementResult)
         (["--engine", "milp2"], 2, "places no operators"),
         (["--without", "data"], 2, "--without: this says nothing of a graph"),
         (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
-        (["--devices", "5000"], 3, "1 to 1024 devices in all are needed"),
+        (["--devices", "5000"], 2, "--devices: 5000 are too many, 1 to 1024 devices in all are needed"),
+        (["--devices", "0", "--cpus", "0"], 2, "--devices, --cpus: there is none of either"),
         (["--devices", "1", "--cpus", "0", "--memory", "1KiB"], 0, "accelerator 1"),
     ],
 )

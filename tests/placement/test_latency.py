@@ -216,7 +216,7 @@ def test_every_single_edit_of_an_answer_is_refused(result: PlacementResult) -> N
         (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous says nothing about latency"),
         (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--cpus says nothing about latency: cores are not counted"),
         (["--engine", "stages"], 2, "the engine stages does not answer --problem latency; take latency"),
-        (["--devices", "5000"], 3, "1 to 1024 devices in all are needed"),
+        (["--devices", "5000"], 2, "--devices: 5000 are too many, 1 to 1024 devices in all are needed"),
     ],
 )
 def test_the_command_answers_and_refuses_in_words(

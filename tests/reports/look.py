@@ -71,34 +71,44 @@ def looked_at(page: str) -> Seen:
     reader.feed(page)
     reader.close()
     assert reader.open == []
-    assert reader.addresses == []
-    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", re.sub(r'(?s)<pre id="result">.*?</pre>|<details>.*?</details>', "", page))
+    names = re.findall(r' id="([^"]+)"', page)
+    assert len(names) == len(set(names))
+    assert all(address.removeprefix("href=#") in names for address in reader.addresses)
+    assert not re.search(
+        r"https?:|//[a-z]+\.|@import|url\(", re.sub(r'(?s)<pre id="result[^"]*">.*?</pre>|<details>.*?</details>', "", page)
+    )
     pictures = tuple(ElementTree.fromstring(text) for text in re.findall(r"(?s)<svg.*?</svg>", page))
     for picture in pictures:
         assert [child.tag for child in picture][:2] == ["title", "desc"]
         assert all((child.text or "").strip() for child in picture[:2])
-    names = re.findall(r' id="([^"]+)"', page)
-    assert len(names) == len(set(names))
     return Seen(reader.seen, pictures)
 
 
-def embedded(page: str) -> object:
+def embedded(page: str, name: str = "result") -> object:
     """The result that a page holds for re-use."""
-    found = re.search(r'(?s)<pre id="result">(.*?)</pre>', page)
+    found = re.search(rf'(?s)<pre id="{name}">(.*?)</pre>', page)
     assert found
     return json.loads(unescape(found[1]))
 
 
 def faults_in_a_browser(page: str, folder: Path, width: int) -> list[str]:
-    """Words that leave their picture or lie on others, and pages wider than their window, as Chromium lays them out."""
+    """Words that leave their picture or lie on others, pages wider than their window, and whatever else Chromium complains of."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("there is no Chromium on this machine")
     path = folder / "page.html"
     path.write_text(page.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
-    arguments = ("--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom", f"file://{path}")
+    arguments = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        f"--window-size={width},900",
+        "--dump-dom",
+        f"file://{path}",
+    )
     done = subprocess.run([browser, *arguments], capture_output=True, text=True, check=True, timeout=60)
     found = re.search(r'(?s)<pre id="faults">(.*?)</pre>', done.stdout)
     assert found, done.stderr
     faults: list[str] = json.loads(unescape(found[1]))
-    return faults
+    return faults + re.findall(r"CONSOLE\S* (.*)", done.stderr)

@@ -9,10 +9,9 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.units import format_quantity, parse_quantity
 from reports.near import common_words
-from reports.text import answer, comparison, evaluation_text
+from reports.text import answer, evaluation_text
 from solvers.certify import Limits
-from solvers.comparison import compare
-from solvers.engines import ENGINES
+from solvers.engines import ENGINES, SEARCHERS
 from solvers.result import Conflict, Occurring, Result, Space
 from solvers.single import evaluate_single
 from solvers.watching import Progress
@@ -156,32 +155,6 @@ def test_other_objectives_have_their_unit_and_the_step_time_below(objective: str
     assert "USD a step" in text
 
 
-def test_a_comparison_has_one_row_an_engine_and_its_distance_from_the_bound(quickstart: Result) -> None:
-    expert = solved(read_instance(INSTANCES / "quickstart.yaml"), "expert")
-    rows = comparison([quickstart, expert]).splitlines()
-    assert quickstart.value is not None
-    assert expert.value is not None
-    assert rows[3].split()[:3] == ["exhaustive", f"{quickstart.value:.5g}", "0.00%"]
-    [row] = [line for line in rows if line.startswith("  expert")]
-    assert row.split()[1:3] == [f"{expert.value:.5g}", f"{expert.value / quickstart.value - 1.0:.2%}"]
-
-
-def test_of_several_seeds_the_median_and_the_range_are_shown(quickstart: Result) -> None:
-    """Of two runs the worse one is in the middle; a run without a design is the worst."""
-    value = quickstart.bound
-    assert value is not None
-    runs = [
-        replace(quickstart, engine="random", bound=None, value=value * factor, seed=seed) for seed, factor in enumerate((1.5, 1.0, 1.25))
-    ]
-    lost = replace(runs[0], value=None, design=None)
-    odd, even, failed = (
-        comparison([quickstart, *chosen]).split("random")[1].split("seeds,") for chosen in (runs, runs[:2], [runs[1], lost])
-    )
-    assert (odd[0].split()[:2], odd[1].split(";")[0]) == ([f"{value * 1.25:.5g}", "25.00%"], " 0.00% to 50.00%")
-    assert (even[0].split()[:2], even[1].split(";")[0]) == ([f"{value * 1.5:.5g}", "50.00%"], " 0.00% to 50.00%")
-    assert (failed[0].split()[0], " ".join(failed[1].split()).partition(" bound")[0]) == ("none", "0.00% to none; no design found")
-
-
 def test_a_design_over_its_limits_is_marked() -> None:
     single = evaluate_single(
         read_instance(
@@ -198,8 +171,8 @@ def test_a_design_over_its_limits_is_marked() -> None:
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
     answering = list(ENGINES) if instance.objective == "step_time" else [name for name in ENGINES if name not in {"milp", "cpsat"}]
-    results = compare(instance, answering, 0.1, 2, silent)
-    for text in (*map(answer, results), comparison(results)):
+    results = [ENGINES[name](instance, Limits(0.1 if name in SEARCHERS else float("inf")), silent) for name in answering]
+    for text in map(answer, results):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
         assert "\N{NO-BREAK SPACE}" not in text

@@ -197,15 +197,17 @@ def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Capt
     assert [line.split()[0] for line in lines[3:15]] == rows
     assert lines[3].split()[2] == "0.00%"
     assert lines[5].split()[1] == "none"
-    assert "proved by exhaustive enumeration of 24 designs" in lines[-1]
+    assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
+    assert lines[-1].startswith("  12 runs in ")
 
 
 def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:
     assert main(["compare", TINY, "--engines", "random,expert,auto", "--seeds", "3"]) == 0
     out = capsys.readouterr().out
-    assert re.findall(r"^  (random|expert|exhaustive) ", out, re.MULTILINE) == ["random", "expert", "exhaustive"]
-    assert "median of 3 seeds, 0.00% to 0.00%;" in out
-    assert out.count("seeds") == 1
+    rows = [line.split() for line in out.splitlines()[3:6]]
+    assert [row[0] for row in rows] == ["random", "expert", "exhaustive"]
+    assert ["to" in row for row in rows] == [True, False, False]
+    assert "  5 runs in " in out
 
 
 @pytest.mark.parametrize(("names", "code"), [("exhaustive,expert", 20), ("expert,exhaustive", 20), ("expert", 10)])

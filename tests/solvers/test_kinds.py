@@ -16,6 +16,7 @@ from solvers.objective import RefusedError
         ("question.yaml", "name: q\nkind: placement\n", "placement"),
         ("question.yaml", 'kind: "placement"\n', "placement"),
         ("question.yaml", "# a chain\nkind: chain\n", "chain"),
+        ("question.yaml", "kind: study\ntitle: several\n", "study"),
         ("question.yaml", "name: q\nobjective: step_time\n", None),
         ("question.yaml", "workload:\n  kind: placement\n", None),
         ("question.yaml", "kind: another\n", None),

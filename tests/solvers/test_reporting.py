@@ -54,10 +54,11 @@ def test_a_page_says_all_that_is_asked_of_it() -> None:
     seen = looked_at(page)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
-        *("The question", "The design", "Where the step goes", "The chip", "Memory", "Limits", "Rivals"),
-        *("How the search closed in", "Designs nearly as good", "Assumptions", "How this is known"),
+        *("The question", "The design", "Where the step goes", "One step over time"),
+        *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
+        *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known"),
     ]
-    assert len(seen.pictures) == 7
+    assert len(seen.pictures) == 10
     assert "script" not in seen.tags
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page

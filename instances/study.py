@@ -1,0 +1,204 @@
+"""The form of a study (`kind: study`): questions, perhaps along several axes, and the engines that are asked each of them.
+
+A setting is written as `KEY: VALUE` with the keys of `--set`; lists and mappings are values too. Every value of an axis is combined with
+every value of the others, and with every question that is named.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from instances.document import Entry, Fault, InstanceError, Node, Scalar, read_file
+from instances.quantities import Duration, Positive
+from instances.schema import Doc, read_as
+
+MOST_QUESTIONS = 1_000
+_SPECIAL = frozenset(",[]{}#:")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSection:
+    """A question with settings of its own."""
+
+    instance: Annotated[str, Doc("a name from `crossopt list instances`, or a path relative to the study")]
+    name: Annotated[str | None, Doc("what to call it; the instance's name where nothing is said")] = None
+    settings: dict[str, str] = field(default_factory=dict)
+    workload: Annotated[str | None, Doc("one of several workloads")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSection:
+    """A setting and the values that it takes in turn."""
+
+    setting: str
+    values: tuple[str, ...]
+    name: Annotated[str | None, Doc("what to call the axis; the setting where nothing is said")] = None
+
+    @property
+    def label(self) -> str:
+        return self.name or " ".join(self.setting.replace(".", " ").split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """Questions, and who is asked them."""
+
+    kind: Literal["study"]
+    title: str
+    instances: tuple[str | AskedSection, ...]
+    engines: tuple[str, ...]
+    description: str | None = None
+    settings: Annotated[dict[str, str], Doc("of every question")] = field(default_factory=dict)
+    sweep: Annotated[tuple[AxisSection, ...], Doc("axes; of the first one pictures show the course")] = ()
+    time_limit: Annotated[Duration | None, Doc("of each run; searchers have 5 s where nothing is said, others no limit")] = None
+    seeds: Annotated[Positive, Doc("how often engines that draw at random are asked")] = 1
+
+
+class Setting(NamedTuple):
+    """`KEY=VALUE`, and where it stands in the study; nowhere where the command line gives it."""
+
+    text: str
+    place: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One question of a study before it is read."""
+
+    subject: str
+    """What it is about where the study asks about several things; empty where its values on the axes say all."""
+    instance: str
+    workload: str | None
+    place: Fault
+    """Where the study names it, as a fault without words."""
+    at: tuple[str, ...]
+    """Its value on each axis."""
+    settings: tuple[Setting, ...]
+
+    @property
+    def name(self) -> str:
+        return ", ".join([self.subject, *self.at] if self.subject else self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyText:
+    """A study as it was read."""
+
+    file: StudyFile
+    root: Node
+    source: str
+    folder: Path
+
+
+def read_study(path: Path) -> StudyText:
+    """The study in a file; an InstanceError with every fault of its form."""
+    root, source, faults = _flowing(read_file(path)), str(path), list[Fault]()
+    file = read_as(StudyFile, root, faults)
+    if file is not None:
+        faults += _faults(file, root)
+    if file is None or faults:
+        raise InstanceError(source, faults)
+    return StudyText(file, root, source, path.parent)
+
+
+def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[Point]:
+    """All questions: the instances in their order, and of each the last axis fastest; settings of the command line come last."""
+    file, root = study.file, study.root
+    shared = list(_settings(file.settings, root, "settings"))
+    columns = [_column(axis, root, f"sweep[{number}].values") for number, axis in enumerate(file.sweep)]
+    for number, given in enumerate(file.instances):
+        asked = AskedSection(given) if isinstance(given, str) else given
+        own = list(_settings(asked.settings, root, f"instances[{number}].settings"))
+        for chosen in product(*columns):
+            at = tuple(value for value, _ in chosen)
+            subject = (asked.name or Path(asked.instance).stem) if len(file.instances) > 1 or not at else ""
+            swept = [setting for _, setting in chosen]
+            settings = (*shared, *own, *swept, *(Setting(text, None) for text in more))
+            place = place_of(root, f"instances[{number}]")
+            yield Point(subject, asked.instance, asked.workload, place, at, settings)
+
+
+def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, Setting]]:
+    """The values of an axis, each with its setting."""
+    return [(value, Setting(f"{axis.setting}={value}", place_of(root, f"{path}[{at}]"))) for at, value in enumerate(axis.values)]
+
+
+def place_of(root: Node, path: str) -> Fault:
+    """Where the value at a path stands, as a fault without words; keys with dots in them are one step."""
+    node = root
+    while inner := _towards(node, path):
+        node = inner
+    return Fault(node.line, node.column, node.path, "")
+
+
+def _towards(node: Node, path: str) -> Node | None:
+    value = node.value
+    inside = [entry.node for entry in value.values()] if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    on_the_way = (item for item in inside if path == item.path or path.startswith((f"{item.path}.", f"{item.path}[")))
+    return max(on_the_way, key=lambda item: len(item.path), default=None)
+
+
+def _settings(settings: Mapping[str, str], root: Node, path: str) -> Iterator[Setting]:
+    for key, value in settings.items():
+        yield Setting(f"{key}={value}", place_of(root, f"{path}.{key}"))
+
+
+def _faults(file: StudyFile, root: Node) -> Iterator[Fault]:
+    """What no single value shows."""
+    rules = [("instances", bool(file.instances), "a study asks something (name at least one instance)")]
+    rules += [("engines", bool(file.engines), "nobody is asked (name engines, such as [auto, expert])")]
+    for number, axis in enumerate(file.sweep):
+        rules.append((f"sweep[{number}].values", bool(axis.values), "an axis has values (give at least one, or remove it)"))
+        rules.append((f"sweep[{number}].values", len(set(axis.values)) == len(axis.values), "a value is given twice (keep one)"))
+    labels = [axis.label for axis in file.sweep]
+    rules.append(("sweep", len(set(labels)) == len(labels), "two axes have one name (give one of them another `name`)"))
+    count = len(file.instances)
+    for axis in file.sweep:
+        count *= len(axis.values)
+    words = f"{count:,} questions are more than the {MOST_QUESTIONS:,} that a study may ask (give fewer values)"
+    rules.append(("sweep" if file.sweep else "instances", count <= MOST_QUESTIONS, words))
+    for path, holds, message in rules:
+        if not holds:
+            yield replace(place_of(root, path), message=message)
+
+
+# --- lists and mappings as values ----------------------------------------------------------------------------------------------------
+
+
+def _flowing(root: Node) -> Node:
+    """The tree with the values of settings and axes as text, in which lists and mappings are written on one line."""
+    return _within(_within(_within(root, ("settings", "*")), ("instances", "*", "settings", "*")), ("sweep", "*", "values", "*"))
+
+
+def _within(node: Node, steps: tuple[str, ...]) -> Node:
+    """The node with the values that these steps lead to as text; `*` is every key and every item."""
+    if not steps:
+        return replace(node, value=Scalar(_flow(node), quoted=True))
+    value, (step, *rest) = node.value, steps
+    if isinstance(value, dict):
+        chosen = {key: entry for key, entry in value.items() if step in ("*", key)}
+        return replace(node, value=value | {key: _entry_within(entry, tuple(rest)) for key, entry in chosen.items()})
+    if isinstance(value, tuple) and step == "*":
+        return replace(node, value=tuple(_within(item, tuple(rest)) for item in value))
+    return node
+
+
+def _entry_within(entry: Entry, steps: tuple[str, ...]) -> Entry:
+    return replace(entry, node=_within(entry.node, steps))
+
+
+def _flow(node: Node, *, inner: bool = False) -> str:
+    """The value on one line."""
+    match node.value:
+        case dict() as entries:
+            return "{" + ", ".join(f"{_quoted(key)}: {_flow(entry.node, inner=True)}" for key, entry in entries.items()) + "}"
+        case tuple() as items:
+            return "[" + ", ".join(_flow(item, inner=True) for item in items) + "]"
+        case Scalar(text=text, quoted=quoted) as scalar:
+            return "null" if scalar.empty else _quoted(text) if inner and (quoted or not _SPECIAL.isdisjoint(text)) else text
+
+
+def _quoted(text: str) -> str:
+    return text if text.replace("_", "").isalnum() and text.isascii() and not text.isdecimal() else "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,78 @@
+"""The section about an integer model: each term of the step as its tangent has it and as the full model does."""
+
+from reports.charts import Titles
+from reports.diagonal import diagonal
+from reports.pages.shell import figure, paragraph, section, table
+from reports.text import time_of
+from solvers.reporting.terms import Linearized, Term
+
+_TITLE = "The integer model against the full one"
+_FORMS = {
+    "strong": "Tangents are rows that say something of every plan.",
+    "weak": "Tangents are rows that speak of their plan alone, behind a big M.",
+    "table": "This form takes times from tables over plans and parts of the chip, and rows for single chips instead of tangents.",
+    "classic": "This form writes 1/x of each part's rate by straight pieces, which lose a little more than the tangents below.",
+    "log": "This form writes products as sums of logarithms, which lose a little more than the tangents below.",
+}
+_NEAR = 1e-12
+
+
+def linear_section(linear: Linearized | None) -> str:
+    """The section; nothing where no integer model was asked."""
+    if linear is None:
+        return ""
+    form = f"The bound was found with the {linear.form} form. {_FORMS.get(linear.form, '')}".strip()
+    if not linear.terms:
+        given = "The chip is given, so that no term had to be made linear: the price of a plan is a number."
+        return section(_TITLE, paragraph(form), paragraph(given))
+    return section(_TITLE, paragraph(form), paragraph(_sentence(linear)), _picture(linear), _table(linear), paragraph(_rest(linear)))
+
+
+def _sentence(linear: Linearized) -> str:
+    worst = max(linear.terms[:-1], key=lambda term: term.error, default=linear.terms[-1])
+    step = linear.terms[-1]
+    if worst.error <= _NEAR:
+        return f"At the chip of this design the tangent of its plan is exact: {time_of(step.full)}, and so is each of its terms."
+    return (
+        f"At the chip of this design the tangent of its plan is {_share(step.error)} below the step of {time_of(step.full)}; of its terms "
+        f"it loses the most of the {worst.name}, {_share(worst.error)}."
+    )
+
+
+def _picture(linear: Linearized) -> str:
+    """The step by the tangent over the step as it is, chip by chip."""
+    if not linear.step:
+        return ""
+    step, pairs = linear.terms[-1], [(full, low) for low, full in linear.step]
+    told = f"On {linear.chips:,} other chips the tangent is {_share(step.worst or 0.0)} below the step at the most, and above it on none."
+    if any(low > full * (1.0 + 1e-9) for full, low in pairs):
+        told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
+    titles = Titles("linear", "The step by the tangent and as it is", told)
+    picture = diagonal(titles, pairs, (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent"))
+    return figure(picture, f"{told} The broken line is where both are equal.")
+
+
+def _table(linear: Linearized) -> str:
+    drawn = linear.chips > 0
+    rows = [
+        (term.name, time_of(term.linear), time_of(term.full), _share(term.error), *([_worst(term)] if drawn else []))
+        for term in linear.terms
+    ]
+    heads = ("term", "by the tangent", "by the full model", "below it by", *(["at worst"] if drawn else []))
+    caption = "Seconds at the chip of this design"
+    return table(heads, rows, f"{caption}; at worst: on {linear.chips:,} drawn chips" if drawn else caption, range(1, len(heads)))
+
+
+def _worst(term: Term) -> str:
+    return "-" if term.worst is None else _share(term.worst)
+
+
+def _rest(linear: Linearized) -> str:
+    return (
+        f"A tangent is near where it is taken; {linear.tangents:,} of them, at chips that the relaxation liked too much, make the bound. "
+        "Each is lowered by 1e-9 of its largest figures for rounding. The design itself is priced by the full model."
+    )
+
+
+def _share(share: float) -> str:
+    return "0" if abs(share) <= _NEAR else f"{share:.2%}" if share >= 1e-4 else f"{share:.1e}"

@@ -1,0 +1,83 @@
+"""A page about the relaxation of a question's integer model: the fractions at its root, and the tree that closes the gap."""
+
+from reports.charts import Steps, Titles, steps
+from reports.digest import Digest, Table
+from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
+from reports.relaxation import ending, relaxation_tree
+from solvers.certify import gap_between
+from solvers.relaxing import Relaxed
+
+_ASKED = "What does the integer model of this question choose if it may choose fractions, and how does branching close the gap?"
+_BRANCHED = (
+    "Each node adds a choice, or forbids it; the node with the least bound is branched on next. Nodes whose bound is not below the best "
+    "solution are left alone."
+)
+_TOLD = (
+    "Everything here is told as the file tells it: bounds of nodes are linear programs that HiGHS solved in floating point. Their order in "
+    "the tree and what follows from it were looked at again; `crossopt explain FILE --relaxation` solves them again, and `solve` and "
+    "`crossopt check` prove the optimum without any solver's word."
+)
+
+
+def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
+    """What the page says."""
+    closed = found.stopped == "complete"
+    words = f"No design is below {_seconds(found.bound)}, by the word of {found.solver}; {ending(found)}."
+    facts = [("root of the relaxation", _seconds(found.root)), ("integer model", _seconds(found.optimum))]
+    facts += [("its design by the full model", _seconds(found.value)), ("best design known", _seconds(found.known))]
+    model = f"{found.variables:,} variables, {found.rows:,} rows, {found.plans:,} plans"
+    sections = (
+        heading(found.name, _ASKED),
+        proof_box("the tree is closed" if closed else "the tree is not closed", words, closed),
+        tiles(facts),
+        paragraph(f"The model after {found.rounds} rounds of refinement: {model}.", "soft"),
+        _shares(found),
+        _gap(found),
+        section("The tree", figure(relaxation_tree(found), _BRANCHED)) if found.nodes else "",
+        section("How this is known", paragraph(_TOLD)),
+    )
+    return Page(found.name, sections, saved)
+
+
+def of_relaxation(found: Relaxed) -> Digest:
+    """The same in a few figures."""
+    shares = tuple((one.part, one.choice, one.share) for one in found.shares)
+    return Digest(
+        name=found.name,
+        asks="step time, by the integer model",
+        unit="s",
+        value=found.known,
+        bound=found.bound,
+        gap=gap_between(found.known, found.bound),
+        verdict="told" if found.stopped == "complete" else "not closed",
+        prover=found.solver,
+        engine="branch and bound",
+        seconds=0.0,
+        design=found.design,
+        figures=(("root of the relaxation", _seconds(found.root)), ("nodes", f"{len(found.nodes):,}")),
+        tables=(Table("Shares at the root", ("part", "choice", "share"), shares),),
+    )
+
+
+def _shares(found: Relaxed) -> str:
+    rows = [(share.part, f"{share.share:.4f}", share.choice) for share in found.shares]
+    words = "Shares of one part add up to one. A share of one is a choice; all others are fractions that no chip can have."
+    shares = [paragraph(words), table(("part", "share", "choice"), rows, numbers=(1,))] if rows else []
+    return section("What the relaxation takes at the root", *shares)
+
+
+def _gap(found: Relaxed) -> str:
+    """Bound and best solution over the nodes that were solved."""
+    best = tuple((float(count), value) for count, _, value in found.steps if value is not None)
+    bound = tuple((float(count), value) for count, value, _ in found.steps if value is not None)
+    series = [Steps(label, way) for label, way in (("best solution", best), ("bound", bound)) if way]
+    if not series or len(found.nodes) < 2:
+        return ""
+    words = f"After {len(found.nodes):,} nodes the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
+    titles = Titles("closing", "Bound and best solution over the nodes of the tree", words)
+    picture = steps(titles, series, float(len(found.nodes)), ("nodes", "step time in s"))
+    return section("How branching closes the gap", figure(picture, words))
+
+
+def _seconds(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g} s"

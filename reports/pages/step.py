@@ -1,0 +1,118 @@
+"""The section about one step over time: every pass of every microbatch on every stage, and what follows once."""
+
+from collections.abc import Iterator
+
+from reports.charts import Titles
+from reports.pages.evaluated import ALONE, Of
+from reports.pages.shell import figure, paragraph, section, swatch_row, table
+from reports.schedule import Axis, Block, drawn_stages, passes_over_time, pieces_of
+from reports.svg import letter
+from reports.text import time_of
+from solvers.reporting.schedule import Passes, Step
+
+_KINDS = ("forward", "backward", "recompute", "communication")
+_NEAR = 1e-9
+
+
+def step_section(step: Step | None, of: Of = ALONE) -> str:
+    """The section; nothing where no step is known."""
+    if step is None:
+        return ""
+    count, slot = len(step.passes), max(one.total for one in step.passes)
+    after = step.total - min(step.drained, step.pipeline)
+    ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back for one in step.passes) / step.chunks)
+    pieces = pieces_of(step.total, slot, ends, after)
+    unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
+    kinds = (*_KINDS, *(name for name, _ in step.after))
+    words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
+    titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
+    blocks = [*_passes(step), *_following(step)]
+    picture = passes_over_time(titles, blocks, count, Axis(pieces, unit, one), "left out")
+    lanes = (
+        "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
+        "a third. Numbers are those of microbatches."
+    )
+    gap = " The beginning and the end are drawn at one scale." if len(pieces) > 1 else ""
+    return section(
+        f"One step{of.words} over time",
+        paragraph(words),
+        swatch_row(kinds),
+        figure(picture, f"{lanes}{gap}"),
+        _table(step),
+        paragraph(_margin(step)),
+    )
+
+
+def _stages(step: Step) -> str:
+    count = len(step.passes)
+    chunks = f" of {step.chunks:,} chunks each" if step.chunks > 1 else ""
+    return f"{count:,} stage{'s' * (count != 1)}{chunks}"
+
+
+def _after(step: Step) -> str:
+    if not step.after:
+        return "nothing follows."
+    return f"then {', '.join(f'{name} {time_of(seconds)}' for name, seconds in step.after)}."
+
+
+def _margin(step: Step) -> str:
+    """How far the model's closed form is from the passes in their order."""
+    difference = step.pipeline - step.drained
+    whole = f"The passes end after {time_of(step.drained)}"
+    if abs(difference) <= _NEAR * step.pipeline:
+        return f"{whole}, which is what the model charges for the pipeline; with what follows, this is the step of {time_of(step.total)}."
+    charges = f"the model's closed form charges {time_of(step.pipeline)}, {abs(difference) / step.pipeline:.2%}"
+    if difference > 0.0:
+        return f"{whole}; {charges} more, because the stages differ. What follows is drawn after what the model charges."
+    return f"{whole}; {charges} less, because the stages differ in how long backward takes to forward. What follows is drawn as charged."
+
+
+def _passes(step: Step) -> Iterator[Block]:
+    shown, later = set(drawn_stages(len(step.passes))), step.skipped * max(one.total for one in step.passes)
+    ending = max(run.end for run in step.runs) / 2.0
+    for run in step.runs:
+        if run.stage in shown:
+            moved = step.skipped > 0 and run.start > ending
+            start = run.start + later if moved else run.start
+            number = run.microbatch + (step.skipped if moved else 0) + 1
+            yield from _run(step.passes[run.stage], run.stage, run.backward, start, (step.chunks, f"{number:,}"))
+
+
+def _run(passes: Passes, stage: int, backward: bool, start: float, chunk: tuple[int, str]) -> Iterator[Block]:
+    """What is done in one pass, one after another."""
+    parts = (
+        ((2, passes.again, 0.5, ""), (1, passes.backward, 1.0, chunk[1]), (3, passes.returned, 0.34, ""))
+        if backward
+        else ((0, passes.forward, 1.0, chunk[1]), (3, passes.sent, 0.34, ""))
+    )
+    for kind, seconds, height, label in parts:
+        if seconds > 0.0:
+            end = start + seconds / chunk[0]
+            yield Block(stage, int(backward), kind, height, start, end, label)
+            start = end
+
+
+def _following(step: Step) -> Iterator[Block]:
+    for stage in drawn_stages(len(step.passes)):
+        start = step.pipeline
+        for kind, (_, seconds) in enumerate(step.after, len(_KINDS)):
+            yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))
+            start += seconds
+
+
+def _table(step: Step) -> str:
+    """What each stage does; stages that do the same in one row."""
+    rows, ends = list[tuple[str, ...]](), list[tuple[int, int]]()
+    for number, one in enumerate(step.passes, 1):
+        work = step.microbatches * one.total
+        parts = (one.forward, one.backward, one.again, one.sent + one.returned, one.total, work, max(step.pipeline - work, 0.0))
+        cells = tuple(time_of(part) if part > _NEAR * step.pipeline else "-" for part in parts)
+        if rows and rows[-1] == cells:
+            ends[-1] = (ends[-1][0], number)
+        else:
+            rows.append(cells)
+            ends.append((number, number))
+    names = [f"stage {first}" if first == last else f"stages {first} to {last}" for first, last in ends]
+    caption = f"Seconds of one microbatch, of all {step.microbatches:,}, and for how long a stage waits."
+    lines = [(name, *cells) for name, cells in zip(names, rows, strict=True)]
+    return table(("", *_KINDS, "one microbatch", "all", "waits"), lines, caption, range(1, 8))

@@ -1,0 +1,259 @@
+"""A page about a comparison: distances from the bound and times as pictures, courses along an axis, and every figure in tables."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from reports.charts import Titles
+from reports.courses import Course as Drawn
+from reports.courses import courses as drawn
+from reports.pages.shell import Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
+from reports.ranges import Mark, Row, ranges
+from reports.study import course_words, share_of, time_of
+from reports.text import amount, hardware_words, seconds_of
+from solvers.study.figures import (
+    NEVER,
+    Cell,
+    Course,
+    Spread,
+    best_of,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    overall,
+    values_along,
+)
+from solvers.study.records import Study, text_of
+
+_FEW: Final = 12
+"""Questions up to which each has rows of its own in the pictures."""
+_TOLD: Final = (
+    "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
+    "the questions in this file anew and prices every design anew; the bounds are told, as the engines that proved them are not run again."
+)
+
+_LATE: Final = Spread(NEVER, NEVER, NEVER)
+
+
+def study_page(study: Study) -> str:
+    """The page."""
+    return page(study_content(study))
+
+
+def study_content(study: Study) -> Page:
+    """What the page says."""
+    plan, count = study.plan, len(study.questions)
+    bounds = [bound_of(study, question) for question in range(count)]
+    optima = sum(any(run.proved for run in study.runs_of(question)) for question in range(count))
+    words = f"{optima} of {count} questions are answered with a proof; distances are from the best bound that any engine proved."
+    asked = sum(run.seconds for run in study.runs)
+    facts = [("questions", f"{count:,}"), ("engines", f"{len(plan.engines)}"), ("runs", f"{len(study.runs):,}")]
+    facts += [("in all", seconds_of(study.seconds)), ("beside the engines", f"{1.0 - asked / study.seconds:.1%}" if study.seconds else "-")]
+    limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
+    seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
+    stopped = "" if study.stopped == "complete" else " It was stopped before all runs were done."
+    sections = (
+        heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
+        proof_box("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
+        tiles(facts),
+        paragraph(f"Of each run: {limit}{seeds}. Of several seeds the middle counts, the worse of two.", "soft"),
+        *_along(study),
+        _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
+        _tables(study),
+        _designs(study),
+        section("How this is known", paragraph(_TOLD)),
+    )
+    return Page(plan.title, sections, json.loads(text_of(study)))
+
+
+# --- pictures ------------------------------------------------------------------------------------------------------------------------
+
+
+def _pictures(study: Study) -> str:
+    """Distances and times: of each question where they are few, else of each engine over all questions."""
+    few = len(study.questions) <= _FEW
+    gaps, times = list[Row](), list[Row]()
+    for question in range(len(study.questions)) if few else ():
+        cells = [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
+        if any(one.above is not None for one in cells):
+            name = study.questions[question].name
+            gaps += [Row(name, (), ""), *(_gap_row(one.engine, one.above) for one in cells if one.above is not None)]
+            times += [Row(name, (), ""), *(_time_row(one.engine, one.near or _LATE, one.proved) for one in cells)]
+    for engine in () if few else study.plan.engines:
+        one = overall(study, engine)
+        if one.above is not None and one.near_after is not None and one.proved_after is not None:
+            gaps.append(_gap_row(engine, one.above))
+            times.append(_time_row(engine, one.near_after, one.proved_after))
+    what = "one question with several seeds" if few else "all questions"
+    gap_words = "; ".join(f"{row.label} {row.shown}".strip() for row in gaps)
+    time_words = "; ".join(f"{row.label} {row.shown}".strip() for row in times)
+    return section(
+        "Distance from the bound, and time",
+        figure(
+            ranges(Titles("gaps", "How far above the bound each engine ends", f"{gap_words}."), gaps, "% above the bound", tenfold=False),
+            f"A disc is the middle, a line the range over {what}. A cross at the end: no design.",
+        ),
+        figure(
+            ranges(
+                Titles("times", "When each engine is near the bound, and when it has proved", f"{time_words}."),
+                times,
+                "seconds",
+                tenfold=True,
+            ),
+            f"A disc: within 1 % of the bound; a square: proved; lines are ranges over {what}. A cross at the end: never.",
+        ),
+    )
+
+
+def _gap_row(engine: str, gaps: Spread) -> Row:
+    shown = share_of(gaps.middle)
+    if gaps.most > gaps.least:
+        shown = f"{shown} ({share_of(gaps.least)} to {share_of(gaps.most)})"
+    return Row(engine, (Mark(100.0 * gaps.middle, 100.0 * gaps.least, 100.0 * gaps.most),), shown)
+
+
+def _time_row(engine: str, near: Spread, proved: Spread) -> Row:
+    """Both times; of an engine that never proves only the first."""
+    proves = proved.least < NEVER
+    words = "never" if near.middle == NEVER else time_of(near.middle)
+    marks = (_mark(near), _mark(proved)) if proves else (_mark(near),)
+    proof = "in some runs" if proved.middle == NEVER else time_of(proved.middle)
+    return Row(engine, marks, f"{words}, proof {proof}" if proves else words)
+
+
+def _mark(times: Spread) -> Mark:
+    return Mark(times.middle, times.least, times.most)
+
+
+# --- along the first axis ------------------------------------------------------------------------------------------------------------
+
+
+def _along(study: Study) -> list[str]:
+    """A picture for each value of the third axis on, all with one scale, and a table with the steps."""
+    every = courses(study)
+    if not any(_positive(study, one) for one in every):
+        return []
+    figures = list[str]()
+    panels = dict.fromkeys(_panel(one) for one in every)
+    for number, panel in enumerate(panels):
+        members = [one for one in every if _panel(one) == panel]
+        alike = [value for one in every if _unit(study, one) == _unit(study, members[0]) for value in _positive(study, one)]
+        if alike:
+            figures.append(_panel_of(study, number, _panel_words(study, panel), members, (min(alike), max(alike))))
+    axis = study.plan.axes[0].name
+    caption = "A ring: the best plan is another one than to its left. Pictures of one unit have one scale; equal steps are equal factors."
+    items = [
+        f"{one.name}: {'; '.join(course_words(study, one.questions))}" if one.name else "; ".join(course_words(study, one.questions))
+        for one in every
+    ]
+    return [
+        section(f"Along {axis}", paragraph(caption), *figures),
+        section("Where it levels off, and where the plan changes", listing(items), _steps(study, every)),
+    ]
+
+
+def _positive(study: Study, course: Course) -> list[float]:
+    """The values that a scale of factors can show."""
+    return [value for value in values_along(study, course) if value is not None and value > 0.0]
+
+
+def _unit(study: Study, course: Course) -> str:
+    return study.questions[course.questions[0]].unit
+
+
+def _panel(course: Course) -> tuple[str, ...]:
+    """What the courses of one picture share: all but the value on the second axis."""
+    return (*([course.subject] if course.subject else []), *course.at[1:])
+
+
+def _panel_words(study: Study, panel: Sequence[str]) -> str:
+    """The same with the names of the axes."""
+    names = [axis.name for axis in study.plan.axes[2:]]
+    subject, values = panel[: len(panel) - len(names)], panel[len(panel) - len(names) :]
+    return ", ".join([*subject, *(f"{name} {value}" for name, value in zip(names, values, strict=True))])
+
+
+def _panel_of(study: Study, number: int, name: str, members: Sequence[Course], ends: tuple[float, float]) -> str:
+    axis, question = study.plan.axes[0], study.questions[members[0].questions[0]]
+    lines = list[Drawn]()
+    for one in members:
+        values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, one))
+        lines.append(Drawn(one.at[0] if one.at else axis.name, values, flips_along(study, one)))
+    figures = "; ".join(f"{line.label}: {', '.join(_value(value, question.unit) for value in line.values)}" for line in lines)
+    objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
+    titles = Titles(f"along-{number}", f"{objective} along {axis.name}{where}", f"{figures}.")
+    return figure(drawn(titles, axis.values, lines, (axis.name, f"{objective} in {question.unit}{where}"), ends))
+
+
+def _steps(study: Study, every: Sequence[Course]) -> str:
+    """The values and what each step gains."""
+    axis, rows = study.plan.axes[0], list[list[str]]()
+    for course in every:
+        values, cells = values_along(study, course), list[str]()
+        for value, gain, flip in zip(values, gains_along(values), flips_along(study, course), strict=True):
+            step = "" if gain is None else f" ({-gain:+.0%})"
+            cells.append(f"{'none' if value is None else f'{value:.3g}'}{step}{' *' if flip else ''}")
+        rows.append([course.name or axis.name, *cells])
+    unit = study.questions[every[0].questions[0]].unit
+    caption = f"Best values in {unit}, in brackets what the step from the left changes; a star: another plan."
+    return table(("", *axis.values), rows, caption, range(1, len(axis.values) + 1))
+
+
+def _value(value: float | None, unit: str) -> str:
+    return "none" if value is None else amount(value, unit)
+
+
+# --- tables --------------------------------------------------------------------------------------------------------------------------
+
+
+def _tables(study: Study) -> str:
+    """Each question with each engine's distance from the bound, and each engine over all of them."""
+    engines, rows = study.plan.engines, list[list[str]]()
+    for place, question in enumerate(study.questions):
+        bound, best = bound_of(study, place), best_of(study, place)
+        proved = "none" if bound is None else "no design" if bound == NEVER else amount(bound, question.unit)
+        cells = [cell(study, place, engine) for engine in engines]
+        rows.append([question.name, _value(None if best is None else best.value, question.unit), proved, *map(_told, cells)])
+    heads = ("", "best", "bound", *engines)
+    gaps = table(heads, rows, "How far above the best bound each engine ends.", range(1, len(heads)))
+    lines = [
+        [
+            one.engine,
+            share_of(one.above.middle),
+            f"{share_of(one.above.least)} to {share_of(one.above.most)}",
+            f"{one.near} of {one.questions}",
+            time_of(one.near_after.middle),
+            f"{one.proved} of {len(study.questions)}",
+            time_of(one.proved_after.middle),
+        ]
+        for one in (overall(study, engine) for engine in engines)
+        if one.above is not None and one.near_after is not None and one.proved_after is not None
+    ]
+    heads = ("", "above bound", "range", "within 1 %", "seconds to 1 %", "proved", "seconds to proof")
+    return section("The figures", table(heads, lines, "Over the questions: the middle one, and the range.", range(1, 7)), gaps)
+
+
+def _told(one: Cell | None) -> str:
+    if one is None:
+        return "not run"
+    if one.run.note:
+        return "not answered"
+    if one.run.status == "INFEASIBLE":
+        return "proved"
+    if one.above is None:
+        return "none" if one.run.value is None else f"{one.run.value:.5g}"
+    return share_of(one.above.middle)
+
+
+def _designs(study: Study) -> str:
+    """The best design of each question."""
+    rows = []
+    for place, question in enumerate(study.questions):
+        best = best_of(study, place)
+        if best is not None and best.design is not None:
+            rows.append(
+                [question.name, " · ".join(hardware_words(best.design)[1:]) or str(best.design["hardware"]["name"]), best.design["words"]]
+            )
+    return section("The best designs", table(("", "chip", "plan"), rows)) if rows else ""

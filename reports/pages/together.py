@@ -1,0 +1,140 @@
+"""Several results on one page: their figures beside each other, then each with its sections, as far as the page has room for them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reports.charts import Row, Titles, bars
+from reports.digest import Digest
+from reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
+
+ROOM: Final = 490_000
+"""Bytes of a page, less a little for what says what was shortened."""
+_HEAD: Final = 2
+"""Sections that are never left out: what was asked, and what is proved."""
+_DEEPER: Final = {"h1": "h2", "h2": "h3", "h3": "h4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A result as its own page has it, and in a few figures."""
+
+    page: Page
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class _Chapter:
+    """What a page of several results has of one of them."""
+
+    name: str
+    head: str
+    body: str
+    result: str
+
+    @property
+    def size(self) -> int:
+        return sum(len(part.encode("utf-8")) for part in (self.head, self.body, self.result))
+
+
+def together_page(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
+    """The page; `names` are those of the files."""
+    chapters = [_chapter(number, one, name) for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1)]
+    kept, shortened = _within(chapters, ROOM - 12_000 - 2_000 * len(chapters))
+    count = f"{len(drawn)} results"
+    parts = [
+        heading(count, "What was asked, what is best, and what is proved, beside each other and then one by one."),
+        _beside(drawn, names),
+        _contents(drawn),
+        *([section("What was shortened", listing(shortened))] if shortened else []),
+    ]
+    for number, chapter in enumerate(kept, 1):
+        parts.append(f'<article id="result-{number}">\n{chapter.head}\n{chapter.body}\n{chapter.result}\n</article>')
+    return frame(count, parts)
+
+
+def _chapter(number: int, one: Drawn, name: str) -> _Chapter:
+    head, body = ("\n".join(part for part in parts if part) for parts in (one.page.sections[:_HEAD], one.page.sections[_HEAD:]))
+    return _Chapter(name, _placed(head, number), _placed(body, number), embedded(one.page.result, f"result-{number}-json"))
+
+
+def _placed(text: str, number: int) -> str:
+    """Headings one level deeper, and names of pictures that no other result has. Words of results hold no quotes and no tags: they are
+    escaped."""
+    deeper = re.sub(r"(</?)(h[123])\b", lambda found: found[1] + _DEEPER[found[2]], text)
+
+    def renamed(found: re.Match[str]) -> str:
+        return f' {found[1]}="{" ".join(f"r{number}-{name}" for name in found[2].split())}"'
+
+    return re.sub(r' (id|aria-labelledby)="([^"]*)"', renamed, deeper)
+
+
+# --- figures beside each other -------------------------------------------------------------------------------------------------------
+
+
+def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
+    figures, proofs = [], []
+    for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1):
+        digest = one.digest
+        others = "; ".join(f"{label} {value}" for label, value in digest.figures)
+        first = (f"{number}. {digest.name} ({name})", f"#result-{number}")
+        figures.append((first, (digest.asks, digest.value_words, digest.bound_words, digest.gap_words, others)))
+        proof = f"{digest.verdict}, by {digest.prover}" if digest.prover else digest.verdict
+        proofs.append((f"{number}.", digest.design, proof))
+    return section(
+        "Beside each other",
+        _values([one.digest for one in drawn]),
+        linked_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
+        table(("", "design", "proof"), proofs),
+    )
+
+
+def _values(digests: Sequence[Digest]) -> str:
+    """Values as bars, where all results minimise the same."""
+    found = [(number, one, one.value) for number, one in enumerate(digests, 1) if one.value is not None]
+    if len(found) < 2 or len({(one.asks, one.unit) for one in digests}) > 1:
+        return ""
+    least = min(value for _, _, value in found)
+    rows = [Row(f"{number}. {one.name}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]
+    asks = digests[0].asks
+    titles = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
+    return figure(bars(titles, rows, least, "the least"), f"{asks.capitalize()}; less is better.")
+
+
+def _above(value: float, least: float) -> str:
+    return f", {value / least - 1.0:.1%} above" if least > 0.0 and value > least else ""
+
+
+def _contents(drawn: Sequence[Drawn]) -> str:
+    items = "".join(
+        f'<li><a href="#result-{number}">{said(one.digest.name)}</a>: {said(one.digest.verdict)}</li>'
+        for number, one in enumerate(drawn, 1)
+    )
+    return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
+
+
+# --- as much as there is room for ----------------------------------------------------------------------------------------------------
+
+
+def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[str]]:
+    """The chapters in so many bytes: the largest embedded results go first, then the longest sections; and what went, in words."""
+    kept, words = list(chapters), dict[int, str]()
+    while sum(one.size for one in kept) > room:
+        place, part = _largest(kept)
+        if not part:
+            break
+        told = "its result is not embedded" if part == "result" else "only its head is shown"
+        words[place] = f"{place + 1}. {kept[place].name}: {told} (`crossopt report {kept[place].name}` draws it in full)."
+        short = "" if part == "result" else paragraph("The sections on this result were left out, for this page has no room for them.")
+        kept[place] = replace(kept[place], **{part: short})
+    return kept, [words[place] for place in sorted(words)]
+
+
+def _largest(chapters: Sequence[_Chapter]) -> tuple[int, str]:
+    """The chapter and the part of it that is left out next; no part where all are short."""
+    for part, least in (("result", 0), ("body", 1000)):
+        sizes = [len(getattr(one, part)) for one in chapters]
+        if max(sizes) > least:
+            return sizes.index(max(sizes)), part
+    return 0, ""

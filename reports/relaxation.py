@@ -1,0 +1,109 @@
+"""The relaxation of a question's integer model: the fractions it takes, and the tree that closes its gap, as text and as a picture."""
+
+from itertools import groupby
+
+from reports.pages.style import alone
+from reports.tree import TreeNode, tree_svg
+from solvers.relaxing import Branch, Relaxed
+
+_ROWS = 40
+"""Nodes that are listed."""
+_STEPS = 8
+"""Moments that are told of how the bound rose."""
+_WIDTH = 58
+
+
+def relaxation_text(found: Relaxed) -> str:
+    """The relaxation for the terminal."""
+    rounds = f"{found.rounds} round{'s' * (found.rounds != 1)} of refinement"
+    state = f"after {rounds}" if found.refined else f"after {rounds}, stopped before the end"
+    size = f"{found.variables:,} variables, {found.rows:,} rows, {found.plans:,} plan{'s' * (found.plans != 1)}"
+    lines = [f"{found.name}: the integer model {state}: {size}", ""]
+    if found.root is None:
+        return "\n".join([*lines, "  there was no time to solve its relaxation (give a longer --time-limit)"]) + "\n"
+    lines += [f"  relaxation at the root   {_seconds(found.root)}   choices may be fractions; a linear program of HiGHS in floating point"]
+    if found.optimum is not None:
+        gap = f"the root is {1.0 - found.root / found.optimum:.2%} below" if found.stopped == "complete" else "the best solution so far"
+        lines += [f"  integer model            {_seconds(found.optimum)}   {gap}"]
+    if found.value is not None:
+        lines += [f"  its design               {_seconds(found.value)}   by the full model: {found.design}"]
+    if found.value is None or found.known < found.value:
+        lines += [f"  best design known        {_seconds(found.known)}   found by the refinement"]
+    lines += [f"  bound                    {_seconds(found.bound)}   no design is below this, by the word of {found.solver}"]
+    return "\n".join([*lines, "", *_fractions(found), "", *_tree(found)]) + "\n"
+
+
+def relaxation_svg(found: Relaxed) -> str:
+    """The tree as a picture in a file of its own."""
+    return alone(relaxation_tree(found))
+
+
+def relaxation_tree(found: Relaxed) -> str:
+    """The tree as a picture."""
+    title = f"Branch and bound on the integer model of {found.name}"
+    described = f"{len(found.nodes):,} nodes, each with its choice, its bound and what became of it; {ending(found)}"
+    nodes = [TreeNode(node.parent, node.choice, _bound(node), node.status) for node in found.nodes]
+    return tree_svg(nodes or [TreeNode(None, "all designs", "", "open")], title, described)
+
+
+def _fractions(found: Relaxed) -> list[str]:
+    """Part by part the choices of the root, with the share of each."""
+    lines = ["  what the relaxation takes at the root"]
+    for part, shares in groupby(found.shares, key=lambda share: share.part):
+        several = list(shares)
+        for place, share in enumerate(several):
+            lines.append(f"    {part if place == 0 else '':<10}{share.share:>8.4f}  {share.choice}")
+    whole = all(share.share > 1.0 - 1e-6 for share in found.shares)
+    return [*lines, *(["    every choice is whole: there is nothing to branch on"] if whole else [])]
+
+
+def _tree(found: Relaxed) -> list[str]:
+    """A row for each node, and how the bound rose."""
+    if len(found.nodes) == 1:
+        return [f"  no branching: {ending(found)}"]
+    lines = [
+        "  branch and bound, the least bound first",
+        f"    {'node':>5}{'from':>6}  {'choice':<{_WIDTH}}  {'bound':>9}  fractions  what became of it",
+    ]
+    for number, node in enumerate(found.nodes[:_ROWS]):
+        parent = "" if node.parent is None else f"{node.parent:,}"
+        choice = node.choice if len(node.choice) <= _WIDTH else f"{node.choice[: _WIDTH - 3]}..."
+        lines.append(f"    {number:>5,}{parent:>6}  {choice:<{_WIDTH}}  {_bound(node):>9}  {node.fractions:>9}  {_became(node)}")
+    if len(found.nodes) > _ROWS:
+        lines.append(f"    ... and {len(found.nodes) - _ROWS:,} more (--svg FILE draws them, --out FILE has them all)")
+    return [*lines, "", *_steps(found), f"  {ending(found)}"]
+
+
+def _steps(found: Relaxed) -> list[str]:
+    """Where the bound or the best solution became another one, the last of equal bounds."""
+    rises = [next(iter(rows)) for _, rows in groupby(found.steps, key=lambda step: (_shown(step[1]), _shown(step[2])))]
+    told = rises if len(rises) <= _STEPS else [rises[round(place * (len(rises) - 1) / (_STEPS - 1))] for place in range(_STEPS)]
+    return [f"  after {count:>5,} nodes: bound {_shown(bound):>9}, best solution {_shown(best)}" for count, bound, best in told]
+
+
+def ending(found: Relaxed) -> str:
+    """How the tree ended, in words."""
+    counts = {status: sum(node.status == status for node in found.nodes) for status in ("branched", "no solution", "not better", "solved")}
+    told = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
+    if found.stopped != "complete":
+        left = sum(node.status == "open" for node in found.nodes)
+        return f"not closed ({found.stopped}): {left:,} nodes are open, {told}"
+    return f"closed after {len(found.nodes):,} node{'s' * (len(found.nodes) != 1)}: {told}"
+
+
+def _bound(node: Branch) -> str:
+    return "" if node.bound is None else _shown(node.bound)
+
+
+def _became(node: Branch) -> str:
+    if node.status == "solved" and node.value is not None:
+        return f"solved, {_shown(node.value)}"
+    return node.status
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.5g} s"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.6g} s".ljust(10)

@@ -1,0 +1,114 @@
+"""From a study, or from names on the command line, to questions that can be asked: each is read, and every fault told where it stands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from instances.document import Fault, InstanceError
+from instances.instance import Instance
+from instances.reading import read_instance
+from instances.registry import shipped
+from instances.settings import with_setting
+from instances.study import Point, Setting, StudyText, place_of, points_of
+from instances.units import nearest, quoted
+from solvers.console import question_path
+from solvers.engines import ALIASES, ENGINES
+from solvers.kinds import FAMILIES, family_of
+from solvers.study.records import Axis, Plan
+
+_SOURCE = " [from --set "
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, what to call it, and its value on each axis."""
+
+    name: str
+    subject: str
+    at: tuple[str, ...]
+    instance: Instance
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is to be run."""
+
+    plan: Plan
+    questions: tuple[Asked, ...]
+
+
+def engine_named(name: str) -> str:
+    """The engine of this name or alias; a ValueError in words if there is none."""
+    if (known := ALIASES.get(name, name)) in ENGINES:
+        return known
+    guess = nearest(name, (*ENGINES, *ALIASES))
+    raise ValueError(f"there is no engine {name!r} (one of {', '.join(ENGINES)}{f'; did you mean {guess[0]!r}?' if guess else ''})")
+
+
+def asked_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
+    """Questions by their files or names; an InstanceError for the first that is none."""
+    asked = [read_instance(question_path(path), settings, workload) for path in paths]
+    twice = {instance.name for instance in asked if sum(other.name == instance.name for other in asked) > 1}
+    names = [str(path) if instance.name in twice else instance.name for path, instance in zip(paths, asked, strict=True)]
+    return Asking(plan, tuple(Asked(name, name, (), instance) for name, instance in zip(names, asked, strict=True)))
+
+
+def asked_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
+    """The questions of a study, with settings laid over each of them; an InstanceError with every fault of all of them."""
+    file, faults = study.file, list[Fault]()
+    asked = [question for point in points_of(study, settings) for question in _read(study, point, faults)]
+    engines = []
+    for number, name in enumerate(file.engines):
+        try:
+            engines.append(engine_named(name))
+        except ValueError as error:
+            faults.append(replace(place_of(study.root, f"engines[{number}]"), message=str(error)))
+    names = [question.name for question in asked]
+    if twice := [name for name in names if names.count(name) > 1]:
+        message = f"two questions are called {quoted(twice[0])} (give one of them a `name`)"
+        faults.append(replace(place_of(study.root, "instances"), message=message))
+    if faults:
+        raise InstanceError(study.source, faults)
+    axes = tuple(Axis(axis.label, axis.setting, axis.values) for axis in file.sweep)
+    description = " ".join((file.description or "").split())
+    plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes)
+    return Asking(plan, tuple(asked))
+
+
+def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:
+    """The question of a point, or its faults at the places where the study says what is wrong."""
+    path = Path(point.instance)
+    found = question_path(path if path.is_absolute() or not path.suffix else study.folder / path)
+    if not found.exists():
+        guess = nearest(point.instance, shipped())
+        remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
+        faults.append(replace(point.place, message=f"there is no question {quoted(point.instance)} ({remedy})"))
+        return
+    family = family_of(found)
+    if family is not None:
+        words = f"{point.instance} asks about {FAMILIES[family]}, and a study about joint designs (compare it alone)"
+        faults.append(replace(point.place, message=words))
+        return
+    try:
+        instance = read_instance(found, tuple(setting.text for setting in point.settings), point.workload)
+    except InstanceError as error:
+        faults += [_placed(fault, error.source, point) for fault in error.faults]
+        return
+    yield Asked(point.name, point.subject, point.at, instance)
+
+
+def _placed(fault: Fault, source: str, point: Point) -> Fault:
+    """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
+    said = replace(fault, message=fault.message.partition(_SOURCE)[0])
+    for setting in reversed(point.settings):
+        inside = with_setting(said, (setting.text,)) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
+        if source == f"--set {setting.text}" or inside:
+            path = "" if source.startswith("--set ") else f"{said.path}: "
+            return _at(setting, point, f"{path}{said.message}")
+    return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
+
+
+def _at(setting: Setting, point: Point, message: str) -> Fault:
+    if setting.place is None:
+        return replace(point.place, message=f"{message} [from --set {setting.text}]")
+    return replace(setting.place, message=message)

@@ -1,0 +1,126 @@
+"""Checks saved runs without believing any: questions are read anew, and every design is priced anew in the question as it was asked.
+
+Bounds are told, as the engines that proved them are not run again; that no design is below any bound is seen.
+"""
+
+import json
+from itertools import pairwise
+from math import isfinite
+
+from instances.document import InstanceError
+from instances.instance import Instance
+from instances.reading import read_question
+from solvers.certify import VerificationError, gap_between
+from solvers.check import Report
+from solvers.designs import from_words, to_words
+from solvers.objective import UNITS
+from solvers.study.figures import hold_together
+from solvers.study.records import Run, Study
+from solvers.verify import Verdict, verify
+
+_WIDEST = 1e-3
+"""Gap beyond which nobody calls a value proved here."""
+
+
+def check(study: Study) -> Report:
+    """Everything that the runs say, as far as it can be said again without their engines."""
+    refused = _form(study)
+    if refused:
+        return Report((), tuple(refused))
+    told = False
+    for place, asked in enumerate(study.questions):
+        runs = study.runs_of(place)
+        try:
+            instance = read_question(study.document(place))
+        except InstanceError as error:
+            refused.append(f"questions[{place}]: it cannot be read: {error}")
+            continue
+        if (asked.objective, asked.unit) != (instance.objective, UNITS[instance.objective]):
+            refused.append(f"questions[{place}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
+        seen = dict[str, Verdict]()
+        refused += [f"{asked.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
+        told = told or any(run.bound is not None or run.proved for run in runs)
+        try:
+            hold_together(asked.name, runs)
+        except VerificationError as error:
+            refused.append(str(error))
+    checked = (
+        f"{len(study.questions)} questions were read anew",
+        f"{sum(run.design is not None for run in study.runs)} designs were priced anew, each in the question as it was asked",
+        "no design is below any bound of its question",
+    )
+    return Report(checked, tuple(refused), told)
+
+
+def _form(study: Study) -> list[str]:
+    """Whether the parts belong together."""
+    plan, faults = study.plan, list[str]()
+    if any(not 0 <= question.source < len(study.sources) for question in study.questions):
+        faults.append("questions: one has a text that is not there")
+    if any(len(question.at) != len(plan.axes) for question in study.questions):
+        faults.append("questions: each has a value on each axis")
+    strange = [run for run in study.runs if not 0 <= run.question < len(study.questions) or run.engine not in plan.engines]
+    if strange:
+        faults.append("runs: one is of a question or an engine that is not asked")
+    if not all(isinstance(words, str) for words in study.versions.values()):
+        faults.append("versions: each is a text")
+    if study.stopped not in {"complete", "interrupted"}:
+        faults.append("stopped: this is complete or interrupted")
+    if any(run.question > after.question for run, after in pairwise(study.runs)):
+        faults.append("runs: they stand question by question")
+    keys = [(run.question, run.engine, run.seed) for run in study.runs]
+    if len(set(keys)) < len(keys):
+        faults.append("runs: one is told twice")
+    if study.stopped == "complete" and any(not _whole(study, engine) for engine in plan.engines):
+        faults.append("runs: one is missing")
+    return faults
+
+
+def _whole(study: Study, engine: str) -> bool:
+    """Whether an engine was asked every question with the same seeds, from 0 on: one, or all of them."""
+    found = {tuple(run.seed for run in study.runs_of(question, engine)) for question in range(len(study.questions))}
+    return found in ({(0,)}, {tuple(range(study.plan.seeds))})
+
+
+def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]:
+    """What of a run is not so; `seen` keeps what the full model says of designs that several engines found."""
+    rules = (
+        ("value, design and `verified` belong together", (run.value is None) == (run.design is None) == (not run.verified)),
+        ("an optimum has a value that is its bound", run.status != "OPTIMAL" or (run.proved and run.value == run.bound)),
+        ("what is feasible has a value", (run.status in {"OPTIMAL", "FEASIBLE"}) == (run.value is not None)),
+        ("what is infeasible is proved", run.status != "INFEASIBLE" or (run.proved and run.bound is None)),
+        ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),
+        ("what is proved is as near to its bound as was asked", _is_near(run)),
+        ("the way to the answer is no way", _is_way(run)),
+    )
+    faults = [sentence for sentence, holds in rules if not holds]
+    if run.design is None:
+        return faults
+    key = json.dumps(run.design, sort_keys=True)
+    try:
+        chosen = from_words(instance, run.design)
+        verdict = seen[key] = seen[key] if key in seen else verify(instance, chosen)
+    except ValueError as error:
+        return [*faults, f"the design is none of the question: {error}"]
+    if to_words(instance, chosen) != run.design:
+        faults.append("the design is told in other words than it has")
+    faults += [f"the design breaks a limit: {violation}" for violation in verdict.violations]
+    if verdict.value != run.value:
+        faults.append(f"value: the full model prices the design at {verdict.value!r}, the run says {run.value!r}")
+    return faults
+
+
+def _is_near(run: Run) -> bool:
+    """Whether the gap is the one that was asked for, where the run claims a proof."""
+    if not run.proved or run.value is None or run.bound is None:
+        return True
+    return 0.0 <= run.gap_asked <= _WIDEST and gap_between(run.value, run.bound) <= run.gap_asked
+
+
+def _is_way(run: Run) -> bool:
+    """Whether values fall and times rise within those of the run, and no value on the way is better than the answer."""
+    times = [at for at, _, _ in run.trace]
+    values = [value for _, value, _ in run.trace if value is not None]
+    better = run.value is not None and any(value < run.value for value in values)
+    falling = values == sorted(values, reverse=True) and not better
+    return falling and times == sorted(times) and isfinite(run.seconds) and all(0.0 <= at <= run.seconds for at in times)

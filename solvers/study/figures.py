@@ -1,0 +1,204 @@
+"""The figures of a comparison: distance from the bound, time to come near it, time to prove it, and what changes along an axis.
+
+Of several runs that differ in their seeds, and of several questions, a figure is told by its middle, the worse of two, and by its range; a
+run that never gets there counts as infinitely far or late.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from solvers.certify import VerificationError
+from solvers.study.records import Run, Study
+
+NEAR = 0.01
+"""How near to the bound is near: a hundredth above it."""
+LEVEL = 0.1
+"""Steps along an axis that gain less than this share have levelled off."""
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The middle of several figures and their range; infinite where there is none."""
+
+    middle: float
+    least: float
+    most: float
+
+
+def spread(figures: Sequence[float]) -> Spread:
+    """The one in the middle, the worse of two."""
+    ordered = sorted(figures)
+    return Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
+
+
+def bound_of(study: Study, question: int) -> float | None:
+    """The best bound that anyone proved; infinite where there is no design, None where nobody proved anything."""
+    runs = study.runs_of(question)
+    if any(run.status == "INFEASIBLE" for run in runs):
+        return NEVER
+    return max((run.bound for run in runs if run.bound is not None), default=None)
+
+
+def best_of(study: Study, question: int) -> Run | None:
+    """The first run with the best design."""
+    found = [run for run in study.runs_of(question) if run.value is not None]
+    return min(found, key=lambda run: run.value or 0.0, default=None)
+
+
+def above(run: Run, bound: float) -> float:
+    """How far the value is above the bound, as a share of the bound."""
+    if run.value is None:
+        return NEVER
+    return run.value / bound - 1.0 if bound > 0.0 else NEVER if run.value > bound else 0.0
+
+
+def near_after(run: Run, bound: float) -> float:
+    """Seconds until the design was within a hundredth of the bound; those of the run where it does not tell its way."""
+    limit = bound * (1.0 + NEAR)
+    if run.value is None or run.value > limit:
+        return NEVER
+    return next((seconds for seconds, value, _ in run.trace if value is not None and value <= limit), run.seconds)
+
+
+def proved_after(run: Run) -> float:
+    """Seconds until the value was proved, or that there is none."""
+    return run.seconds if run.proved else NEVER
+
+
+def hold_together(name: str, runs: Sequence[Run]) -> None:
+    """Refuse runs on one question of which one finds a design below another's bound, or where another proved that there is none."""
+    found = [run for run in runs if run.value is not None]
+    for prover in runs:
+        limit = float("inf") if prover.status == "INFEASIBLE" else prover.bound
+        for run in found:
+            if limit is not None and run.value is not None and run.value < limit:
+                said = "that there is no design" if prover.status == "INFEASIBLE" else f"a bound of {limit!r}"
+                raise VerificationError(f"{name}: {prover.engine} proves {said}, and {run.engine} finds a design of {run.value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One engine on one question: its runs, the one in the middle by value first, and their figures."""
+
+    question: int
+    engine: str
+    run: Run
+    runs: int
+    value: Spread
+    above: Spread | None
+    """None without a bound to measure against."""
+    near: Spread | None
+    proved: Spread
+    seconds: Spread
+
+
+def cell(study: Study, question: int, engine: str) -> Cell | None:
+    """The figures of an engine on a question; None where it was not asked, because somebody stopped it all."""
+    runs = study.runs_of(question, engine)
+    if not runs:
+        return None
+    ordered = sorted(runs, key=lambda run: NEVER if run.value is None else run.value)
+    bound = bound_of(study, question)
+    known = bound is not None and bound < NEVER
+    return Cell(
+        question=question,
+        engine=engine,
+        run=ordered[len(ordered) // 2],
+        runs=len(runs),
+        value=spread([NEVER if run.value is None else run.value for run in runs]),
+        above=spread([above(run, bound) for run in runs]) if known and bound is not None else None,
+        near=spread([near_after(run, bound) for run in runs]) if known and bound is not None else None,
+        proved=spread([proved_after(run) for run in runs]),
+        seconds=spread([run.seconds for run in runs]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """An engine over all questions that have a bound and a design; of each question the middle run counts."""
+
+    engine: str
+    questions: int
+    near: int
+    """On how many it came within a hundredth of the bound."""
+    above: Spread | None
+    near_after: Spread | None
+    proved: int
+    proved_after: Spread | None
+
+
+def overall(study: Study, engine: str) -> Overall:
+    """The engine's figures over the questions."""
+    cells = [found for question in range(len(study.questions)) if (found := cell(study, question, engine)) is not None]
+    measured = [(one.above.middle, one.near.middle) for one in cells if one.above is not None and one.near is not None]
+    proved = [one.proved.middle for one in cells]
+    return Overall(
+        engine=engine,
+        questions=len(measured),
+        near=sum(near < NEVER for _, near in measured),
+        above=spread([gap for gap, _ in measured]) if measured else None,
+        near_after=spread([near for _, near in measured]) if measured else None,
+        proved=sum(seconds < NEVER for seconds in proved),
+        proved_after=spread(proved) if proved else None,
+    )
+
+
+# --- along the first axis ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The questions that differ on the first axis only, in its order."""
+
+    subject: str
+    at: tuple[str, ...]
+    """Their values on the other axes."""
+    questions: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return ", ".join([self.subject, *self.at] if self.subject else self.at)
+
+
+def courses(study: Study) -> tuple[Course, ...]:
+    """All courses of a sweep; none where there are no axes."""
+    if not study.plan.axes:
+        return ()
+    length = len(study.plan.axes[0].values)
+    shared = dict[tuple[str, ...], list[int]]()
+    for place, question in enumerate(study.questions):
+        shared.setdefault((question.subject, *question.at[1:]), []).append(place)
+    return tuple(Course(subject, tuple(at), tuple(places)) for (subject, *at), places in shared.items() if len(places) == length)
+
+
+def values_along(study: Study, course: Course) -> tuple[float | None, ...]:
+    """The best value at each place."""
+    runs = [best_of(study, question) for question in course.questions]
+    return tuple(None if run is None else run.value for run in runs)
+
+
+def flips_along(study: Study, course: Course) -> tuple[bool, ...]:
+    """Whether the plan is another one than at the place before."""
+    plans = [run and run.design and run.design["words"] for run in (best_of(study, question) for question in course.questions)]
+    return (False, *(before is not None and after is not None and before != after for before, after in pairwise(plans)))
+
+
+def gains_along(values: Sequence[float | None]) -> Iterator[float | None]:
+    """By which share each step makes the value less; None for the first place and where there is no design."""
+    yield None
+    for before, after in pairwise(values):
+        yield None if before is None or after is None or before <= 0.0 else 1.0 - after / before
+
+
+def level_from(values: Sequence[float | None]) -> int | None:
+    """The first place from which no further step gains a tenth; None where the last step does, or where there is no design."""
+    gains = list(gains_along(values))
+    level = None
+    for place in range(len(values) - 1, 0, -1):
+        gain = gains[place]
+        if gain is None or gain >= LEVEL:
+            break
+        level = place - 1
+    return level

@@ -1,0 +1,107 @@
+"""Asks every engine every question, and holds the engines against each other: no design may be below any bound."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+
+from solvers.backends.answer import SolverError
+from solvers.certify import Limits, versions
+from solvers.engines import ENGINES, SEARCHERS
+from solvers.objective import UNITS, ModelError, RefusedError
+from solvers.progress import in_words
+from solvers.study.asking import Asked, Asking
+from solvers.study.figures import hold_together
+from solvers.study.records import Plan, Question, Run, Source, Study
+from solvers.watching import Progress
+
+SEARCH = 5.0
+"""Seconds of a searcher where no limit is given."""
+SEEDED = (*SEARCHERS, "milp", "cpsat")
+"""Engines whose way depends on a seed."""
+_SHOWN = 40
+
+Note = Callable[[str], None]
+
+
+def run_all(asking: Asking, note: Note) -> Study:
+    """Every run of a study; Ctrl-C ends the run and all that would come after it."""
+    began, runs, stopped = monotonic(), list[Run](), "complete"
+    turns = turns_of(asking.plan)
+    total = len(asking.questions) * len(turns)
+
+    def numbered(words: str) -> None:
+        note(f"run {len(runs) + 1} of {total}  {words}")
+
+    try:
+        for place, asked in enumerate(asking.questions):
+            for engine, limits in turns:
+                runs.append(_run(place, asked, engine, limits, numbered))
+                if runs[-1].stopped == "interrupted":
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    sources, questions = _written(asking.questions)
+    study = Study(asking.plan, sources, questions, tuple(runs), stopped, monotonic() - began, versions())
+    for place, asked in enumerate(asking.questions):
+        hold_together(asked.name, study.runs_of(place))
+    return study
+
+
+def turns_of(plan: Plan) -> list[tuple[str, Limits]]:
+    """Each engine with what it may spend, once for every seed that matters to it."""
+    found = []
+    for engine in plan.engines:
+        usual = SEARCH if engine in SEARCHERS else float("inf")
+        seconds = usual if plan.time_limit is None else plan.time_limit
+        found += [(engine, Limits(seconds, seed)) for seed in range(plan.seeds if engine in SEEDED else 1)]
+    return found
+
+
+def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> Run:
+    """One run; an engine that does not answer such a question says so in its note."""
+    instance, began = asked.instance, monotonic()
+    name = asked.name if len(asked.name) <= _SHOWN else f"{asked.name[:_SHOWN]}..."
+    label = f"{name}  {engine}{f' seed {limits.seed}' if limits.seed else ''}"
+
+    def watch(progress: Progress) -> None:
+        note(f"{label}  {in_words(progress, UNITS[instance.objective])}")
+
+    note(label)
+    try:
+        result = ENGINES[engine](instance, limits, watch)
+    except (RefusedError, ModelError, SolverError) as error:
+        return _unanswered(place, engine, limits.seed, monotonic() - began, str(error))
+    return Run(
+        question=place,
+        engine=engine,
+        answered_by=result.engine,
+        seed=limits.seed,
+        status=result.status,
+        stopped=result.stopped,
+        value=result.value,
+        bound=result.bound,
+        gap_asked=result.gap_asked,
+        proved=result.proved,
+        proved_by=result.proved_by,
+        seconds=result.seconds,
+        trace=result.trace,
+        design=result.design,
+        verified=bool(result.checks),
+        note="",
+    )
+
+
+def _unanswered(place: int, engine: str, seed: int, seconds: float, note: str) -> Run:
+    return Run(place, engine, engine, seed, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, note)
+
+
+def _written(questions: Sequence[Asked]) -> tuple[tuple[Source, ...], tuple[Question, ...]]:
+    """The questions as plain data, each text once; of a file only its name is kept, as the text says all."""
+    sources = dict[Source, int]()
+    found = []
+    for asked in questions:
+        document, objective = asked.instance.document, asked.instance.objective
+        source = Source(Path(document["source"]).name, document["text"])
+        number, settings = sources.setdefault(source, len(sources)), tuple(document["settings"])
+        found.append(Question(asked.name, asked.subject, asked.at, objective, UNITS[objective], number, settings, document.get("workload")))
+    return tuple(sources), tuple(found)

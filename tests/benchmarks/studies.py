@@ -1,0 +1,87 @@
+"""The studies that come along: `python -m tests.benchmarks.studies` runs them and writes what is kept of them.
+
+That is the runs and the page in `reports/gallery`, and the tables in the text beside each study, between its two marks. With `--tables`
+nothing is run: the tables are written anew from the runs that are there.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from reports.study import course_words, share_of
+from reports.text import amount
+from solvers.cli import main as command
+from solvers.files import read_as
+from solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
+from solvers.study.records import Study, from_json
+from tests.paths import INSTANCES, ROOT
+
+STUDIES = ("joint-vs-single-layer", "logic-memory-network-scaling")
+GALLERY = ROOT / "reports/gallery"
+FIRST, LAST = "<!-- table -->", "<!-- end of table -->"
+
+
+def main() -> None:
+    """Run the studies, unless only tables are wanted, and write the tables."""
+    for name in STUDIES:
+        if "--tables" not in sys.argv[1:]:
+            command(["compare", name, "--out", str(GALLERY / f"{name}.json"), "--chart", str(GALLERY / f"{name}.html")])
+        path = text_beside(name)
+        path.write_text(with_table(path.read_text(encoding="utf-8"), kept(name)), encoding="utf-8")
+
+
+def text_beside(name: str) -> Path:
+    """Where a study is told in words."""
+    return INSTANCES / "studies" / f"{name}.md"
+
+
+def kept(name: str) -> Study:
+    """The runs that are kept of a study."""
+    return read_as(GALLERY / f"{name}.json", from_json)
+
+
+def with_table(text: str, study: Study) -> str:
+    """The text with the study's tables between the marks."""
+    before, _, rest = text.partition(FIRST)
+    _, _, after = rest.partition(LAST)
+    return f"{before}{FIRST}\n{''.join(tables(study))}{LAST}{after}"
+
+
+def tables(study: Study) -> Iterator[str]:
+    """Of a sweep its courses, else every question; and what each engine comes to."""
+    yield from sweep_table(study) if study.plan.axes else questions_table(study)
+    yield "\n| engine | above the bound | range | within 1 % | proved |\n|---|---|---|---|---|\n"
+    for engine in study.plan.engines:
+        yield engine_row(overall(study, engine), len(study.questions))
+
+
+def engine_row(one: Overall, questions: int) -> str:
+    """One engine over all questions."""
+    assert one.above is not None
+    ends = f"{share_of(one.above.least)} to {share_of(one.above.most)}"
+    return f"| {one.engine} | {share_of(one.above.middle)} | {ends} | {one.near} of {one.questions} | {one.proved} of {questions} |\n"
+
+
+def questions_table(study: Study) -> Iterator[str]:
+    """Each question with the best value and each engine's distance from the bound."""
+    engines = study.plan.engines
+    yield f"| question | best | {' | '.join(engines)} |\n|---|---|{'---|' * len(engines)}\n"
+    for place, question in enumerate(study.questions):
+        best, cells = best_of(study, place), [cell(study, place, engine) for engine in engines]
+        gaps = ["none" if one is None or one.above is None else share_of(one.above.middle) for one in cells]
+        yield f"| {question.name} | {amount(None if best is None else best.value, question.unit)} | {' | '.join(gaps)} |\n"
+
+
+def sweep_table(study: Study) -> Iterator[str]:
+    """Each course with its values along the first axis, a star where the plan changes, and where it levels off."""
+    axis = study.plan.axes[0]
+    yield f"| {study.questions[0].objective.replace('_', ' ')} in {study.questions[0].unit} | {' | '.join(axis.values)} | |\n"
+    yield f"|---|{'---|' * (len(axis.values) + 1)}\n"
+    for course in courses(study):
+        pairs = zip(values_along(study, course), flips_along(study, course), strict=True)
+        cells = [f"{'none' if value is None else f'{value:.3g}'}{'*' * flip}" for value, flip in pairs]
+        yield f"| {course.name} | {' | '.join(cells)} | {course_words(study, course.questions)[0]} |\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The gallery: every page is drawn again byte for byte, stands on its own, and is laid out without a fault or a complaint."""
+
+from pathlib import Path
+
+import pytest
+
+from reports.pages.shell import Page, figure, page
+from reports.svg import picture, words
+from solvers.reporting.command import page_of, tables_on
+from tests.paths import ROOT
+from tests.reports.look import faults_in_a_browser, looked_at
+
+GALLERY = ROOT / "reports/gallery"
+COMPARED = sorted(GALLERY.glob("gpt3-175b-pathfinding-*.json"))
+PAGES = {path.with_suffix(".html").name: [path] for path in sorted(GALLERY.glob("*.json"))} | {"compared.html": COMPARED}
+"""Pages with the results that they show; `make pages` draws them anew, `make gallery` after finding the results anew."""
+LARGEST = 500_000
+
+
+def drawn(name: str) -> str:
+    return (GALLERY / name).read_text(encoding="utf-8")
+
+
+def test_every_page_of_the_gallery_is_made_from_results_that_are_there() -> None:
+    assert {path.name for path in GALLERY.glob("*.html")} == set(PAGES)
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in PAGES:
+        assert name.removesuffix(".html") in made or (ROOT / "instances/studies" / name).with_suffix(".yaml").exists()
+    assert len(COMPARED) == 2
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_drawn_again_byte_for_byte(name: str) -> None:
+    text = page_of(*PAGES[name])
+    assert text == drawn(name)
+    assert len(text.encode("utf-8")) < LARGEST
+
+
+def test_tables_are_written_again_byte_for_byte() -> None:
+    assert tables_on("markdown", COMPARED) == drawn("compared.md")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
+    seen = looked_at(drawn(name))
+    assert seen.pictures
+    assert not seen.tags & {"script", "img", "iframe", "link"}
+
+
+@pytest.mark.parametrize("width", [400, pytest.param(1200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_laid_out_without_a_fault(name: str, width: int, tmp_path: Path) -> None:
+    assert faults_in_a_browser(drawn(name), tmp_path, width) == []
+
+
+def test_faults_and_complaints_are_seen(tmp_path: Path) -> None:
+    overlap = picture("name", "A title", "What it shows.", (100.0, 20.0), [words(0.0, 10.0, "one"), words(4.0, 10.0, "other")])
+    beyond = picture("more", "Another", "What it shows.", (100.0, 20.0), [words(90.0, 10.0, "far out")])
+    text = page(Page("faults", (figure(overlap), figure(beyond)), {}))
+    faults = faults_in_a_browser(text.replace("</main>", "<script>console.error('broken')</script></main>"), tmp_path, 1200)
+    assert any("lies on" in fault for fault in faults)
+    assert any("leaves its picture" in fault for fault in faults)
+    assert any("broken" in fault for fault in faults)

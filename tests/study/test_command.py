@@ -1,0 +1,239 @@
+"""The command `compare` on several questions and on studies: what it prints and writes, what it refuses, and what checking finds."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from time import monotonic, process_time, sleep
+from typing import Any
+
+import pytest
+
+from instances.instance import Instance
+from reports.study import study_text
+from solvers.certify import Limits
+from solvers.cli import main
+from solvers.engines import ENGINES
+from solvers.files import read_as
+from solvers.objective import RefusedError
+from solvers.reporting.command import page_of
+from solvers.result import Result
+from solvers.study import running
+from solvers.study.asking import asked_by_names
+from solvers.study.records import Plan, from_json
+from solvers.watching import Watch
+from tests.paths import INSTANCES
+from tests.placement.test_fiddle import document, written
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+
+Captured = pytest.CaptureFixture[str]
+PAGE = 100
+STUDY = """\
+kind: study
+title: Devices and generations
+instances: [tiny]
+sweep:
+  - {setting: cluster.devices, values: [8, 16]}
+  - {setting: hardware, values: [a100-80g, h100-sxm]}
+engines: [exhaustive, expert, random]
+time_limit: 200 ms
+seeds: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of a study."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "devices.yaml").write_text(STUDY, encoding="utf-8")
+    assert main(["compare", str(folder / "devices.yaml"), "--out", str(folder / "runs.json"), "--chart", str(folder / "page.html")]) == 0
+    return folder / "runs.json"
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+def test_several_questions_stand_in_rows_with_engines_beside_each_other(capsys: Captured) -> None:
+    engines = "auto,megatron,random,deepflow,plan-only,hardware-only,fsdp"
+    assert main(["compare", "tiny", "llama3-70b-512xh100", "--engines", engines, "--time-limit", "200ms"]) == 0
+    out = capsys.readouterr().out
+    heads = [line.split() for line in out.splitlines() if "gradient" in line or "expert" in line]
+    assert heads[0][:3] == ["best", "auto", "expert"]
+    assert sum(line.startswith("  tiny ") for line in out.splitlines()) == 4
+    assert max(map(len, out.splitlines())) <= PAGE
+    assert "14 runs in" in out
+
+
+def test_every_run_is_written_with_its_way_and_can_be_checked(swept: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    assert len(data["runs"]) == 4 * (1 + 1 + 2)
+    assert [run["seed"] for run in data["runs"][:4]] == [0, 0, 0, 1]
+    assert all(run["verified"] and run["trace"] for run in data["runs"] if run["engine"] != "expert")
+    assert {source["source"] for source in data["sources"]} == {"tiny.yaml"}
+    assert main(["check", str(swept)]) == 0
+    assert "16 designs were priced anew" in capsys.readouterr().out
+
+
+SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "value: the full model prices": lambda data: data["runs"][0].update(value=1.0, bound=1.0, trace=[]),
+    "exhaustive proves a bound of 1000000000.0, and": lambda data: data["runs"][0].update(bound=1e9),
+    "as near to its bound as was asked": lambda data: data["runs"][0].update(bound=0.1, status="FEASIBLE"),
+    "belong together": lambda data: data["runs"][1].update(verified=False),
+    "the design is none of the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
+    "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
+    "each is a text": lambda data: data["versions"].update(numpy=2),
+    "one is missing": lambda data: data["runs"].pop(1),
+    "one is told twice": lambda data: data["runs"].insert(1, data["runs"][0]),
+    "question by question": lambda data: data["runs"].reverse(),
+    "it cannot be read": lambda data: data["questions"][0].update(settings=["cluster.devices=nine"]),
+    "the question asks for step_time": lambda data: data["questions"][0].update(objective="power"),
+    "a text that is not there": lambda data: data["questions"][0].update(source=7),
+    "the way to the answer": lambda data: data["runs"][0].update(trace=[[0.0, 0.01, None]]),
+    "what is infeasible is proved": lambda data: data["runs"][1].update(status="INFEASIBLE", value=None, design=None, verified=False),
+}
+
+
+@pytest.mark.parametrize("words", SPOILED)
+def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    SPOILED[words](data)
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    assert words in capsys.readouterr().out
+
+
+def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    data["runs"].pop()
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["report", str(path), "--out", "-"]) == 30
+    assert capsys.readouterr().out == ""
+
+
+def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path, tmp_path: Path) -> None:
+    page = page_of(swept)
+    assert page == (swept.parent / "page.html").read_text(encoding="utf-8")
+    assert len(looked_at(page).pictures) == 3
+    assert embedded(page) == data_of(swept)
+    assert faults_in_a_browser(page, tmp_path, 900) == []
+
+
+def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path, capsys: Captured) -> None:
+    graph, study = str(written(tmp_path, document())), str(tmp_path / "devices.yaml")
+    Path(study).write_text(STUDY, encoding="utf-8")
+    for arguments, words in (
+        (("tiny", graph), "asks about operators of a graph on devices; several questions in one comparison are joint designs"),
+        ((study, "tiny"), "a study names all of its questions itself (compare it alone)"),
+        ((graph, "--out", str(tmp_path / "x.json")), "--out: this says nothing of operators of a graph"),
+        (("tiny", "--devices", "8"), "--devices: this says nothing of a joint design"),
+        (("tiny", "--out", str(tmp_path)), "this is a directory"),
+        ((study, "--out", study), "this is the question itself"),
+        (("tiny", "--engines", "deepflaw"), "did you mean 'deepflow'?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", *arguments])
+        assert (ended.value.code, words in capsys.readouterr().err) == (2, True), words
+    assert main(["solve", study]) == 2
+    assert "is run by `crossopt compare" in capsys.readouterr().err
+    assert main(["validate", study]) == 0
+    assert "4 questions, 4 runs of each" in capsys.readouterr().out
+
+
+def test_an_alias_is_the_engine_that_it_names(capsys: Captured) -> None:
+    assert main(["solve", "tiny", "--engine", "megatron", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == "expert"
+
+
+def refusing(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    del instance, limits, watch
+    raise RefusedError("not such questions")
+
+
+def test_an_engine_that_does_not_answer_says_so_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setitem(ENGINES, "milp", refusing)
+    assert main(["compare", "tiny", "--engines", "milp,auto"]) == 0
+    assert "milp            not such questions" in capsys.readouterr().out
+
+
+def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured) -> None:
+    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> Result:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(ENGINES, "expert", interrupted)
+    target, chart = tmp_path / "runs.json", tmp_path / "page.html"
+    assert main(["compare", "tiny", "small", "--engines", "auto,expert", "--out", str(target), "--chart", str(chart)]) == 0
+    assert "1 run in" in capsys.readouterr().out
+    assert data_of(target)["stopped"] == "interrupted"
+    assert main(["check", str(target)]) == 0
+    assert "It was stopped before all runs were done" in chart.read_text(encoding="utf-8")
+
+
+def test_a_comparison_costs_less_than_a_twentieth_of_what_its_engines_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an engine that is done in ten milliseconds: it sleeps, so that all the processor's time is the comparison's."""
+    answer = ENGINES["exhaustive"](asked("tiny"), Limits(), lambda progress: None)
+
+    def sleeping(instance: Instance, limits: Limits, watch: Watch) -> Result:
+        ends = monotonic() + 0.01
+        while monotonic() < ends:
+            sleep(max(ends - monotonic(), 0.0))
+        return answer
+
+    monkeypatch.setitem(running.ENGINES, "random", sleeping)
+    asking = asked_by_names([INSTANCES / "tiny.yaml"], (), None, Plan("", "", ("random",), None, 50))
+    began = process_time()
+    study = running.run_all(asking, lambda words: None)
+    assert len(study.runs) == 50
+    assert process_time() - began < 0.05 * 50 * 0.01
+
+
+def asked(name: str) -> Instance:
+    return asked_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).questions[0].instance
+
+
+def test_limits_hold_for_every_engine_where_they_are_given() -> None:
+    plan = Plan("", "", ("boxes", "random", "expert"), None, 3)
+    assert [(name, limits.seconds, limits.seed) for name, limits in running.turns_of(plan)] == [
+        *(("boxes", float("inf"), 0), ("random", 5.0, 0), ("random", 5.0, 1), ("random", 5.0, 2), ("expert", float("inf"), 0)),
+    ]
+    given = running.turns_of(Plan("", "", ("boxes", "milp"), 1.5, 2))
+    assert [limits.seconds for _, limits in given] == [1.5, 1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("engine", "place"),
+    [
+        ("milp", "solvers.refine.survivors"),
+        ("boxes", "solvers.boxes.survivors"),
+        ("plan-only", "solvers.engines.expert_point"),
+        ("hardware-only", "solvers.engines.expert_design"),
+    ],
+)
+def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines look around before they search; what they find then is no sooner known for that."""
+    whole = import_module(place.rpartition(".")[0]), place.rpartition(".")[2]
+    looking = getattr(*whole)
+
+    def slowly(*arguments: object) -> object:
+        sleep(0.1)
+        return looking(*arguments)
+
+    monkeypatch.setattr(*whole, slowly)
+    result = ENGINES[engine](asked("tiny"), Limits(), lambda progress: None)
+    assert result.trace
+    assert 0.1 <= result.trace[0][0] <= result.trace[-1][0] <= result.seconds
+
+
+def test_columns_of_a_table_keep_apart(swept: Path) -> None:
+    """However long the runs take, and whatever they find."""
+    study = read_as(swept, from_json)
+    for seconds in (0.00123, 12.3456, 98765.4):
+        runs = tuple(replace(run, seconds=seconds, trace=((seconds, run.value, None),)) for run in study.runs)
+        lines = study_text(replace(study, runs=runs)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "seconds to within" in line)
+        assert [len(line.split()) for line in lines[first + 2 : first + 6]] == [2 + 3 * 3] * 4
