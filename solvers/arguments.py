@@ -61,6 +61,10 @@ _ENGINE_HELP = (
 )
 
 
+_STRATEGIES = (
+    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, milp, cpsat, weak, "
+    "greedy or local; --memory is the limit at every time"
+)
 FORMS = ("strong", "weak", "table", "classic", "log")
 
 
@@ -82,6 +86,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     )
     _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
     _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
+    parser.add_argument_group("strategies", _STRATEGIES)
     parser.set_defaults(command="solve")
 
 
@@ -154,6 +159,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     _add_placement(group)
     group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
+    parser.add_argument(
+        "--known", type=Path, metavar="FILE", help="of strategies: a CSV file with instance and best_known, shown beside them"
+    )
     parser.set_defaults(command="compare")
 
 

@@ -30,12 +30,15 @@ FAMILIES = {
     "piper": "stages with replicas and splits",
     "pipeline": "stages of a profile",
     "placement": "operators of a graph on devices",
+    "sharding": "strategies of operators",
     "study": "studies",
 }
 """Their folders under solvers/, and what is asked."""
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
+_FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
+_STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
 _LARGEST = 64 << 20
 """Bytes of a graph; larger ones are refused by every reader."""
 
@@ -44,6 +47,8 @@ def family_of(path: Path) -> str | None:
     """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
     if path.suffix.lower() == ".txt":
         return "pipeline"
+    if path.suffix.lower() in {".json", ".gz"} and (path.suffix.lower() == ".gz" or _STRATEGIES.match(_start(path))):
+        return "sharding"
     if path.suffix.lower() == ".json":
         return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
     try:
@@ -53,6 +58,15 @@ def family_of(path: Path) -> str | None:
         return None
     found = _KIND.search(text)
     return found[1] if found and found[1] in FAMILIES else None
+
+
+def _start(path: Path) -> bytes:
+    """The first bytes of a file, however large it is."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_FEW) if path.is_file() else b""
+    except OSError:
+        return b""
 
 
 def _bytes(path: Path) -> bytes:

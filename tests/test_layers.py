@@ -25,6 +25,16 @@ ALSO = {
     "reports/near.py": {"solvers.near", "solvers.result", "instances.units"},
     "solvers/placement/command.py": {"reports.placement"},
     "reports/placement.py": {"instances.placement.graph", "instances.units", "solvers.placement.answer", "solvers.placement.judge"},
+    "solvers/sharding/command.py": {"reports.sharding"},
+    "reports/sharding.py": {
+        *(
+            "instances.sharding.question",
+            "instances.units",
+            "solvers.sharding.answer",
+            "solvers.sharding.comparison",
+            "solvers.sharding.plans",
+        ),
+    },
     "solvers/pipeline/command.py": {"reports.pipeline"},
     "solvers/chain/command.py": {"reports.chain"},
     "reports/chain.py": {
@@ -119,20 +129,29 @@ def named(packages: set[str], tree: ast.Module) -> bool:
 
 
 def at_once(tree: ast.Module) -> ast.Module:
-    """What of a file runs when it is imported: all but its functions, and what only a type checker reads."""
-    rest = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+    """What of a file runs when it is imported: all but its functions, those of classes too, and what only a type checker reads."""
+    flat = [part for node in tree.body for part in (node.body if isinstance(node, ast.ClassDef) else [node])]
+    rest = [node for node in flat if not isinstance(node, ast.FunctionDef)]
     return ast.Module([node for node in rest if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")], [])
 
 
 @pytest.mark.parametrize(
-    ("packages", "place"),
-    [({"ortools"}, "solvers/backends/cpsat.py"), ({"pulp", "highspy"}, "solvers/backends/milp.py")],
-    ids=["ortools", "pulp highspy"],
+    ("packages", "places"),
+    [
+        ({"ortools"}, ["solvers/backends/cpsat.py"]),
+        ({"pulp"}, ["solvers/backends/milp.py"]),
+        ({"highspy"}, ["solvers/backends/arrays.py", "solvers/backends/milp.py"]),
+    ],
+    ids=["ortools", "pulp", "highspy"],
 )
-def test_a_solver_is_named_in_one_file_and_imported_when_it_is_asked(packages: set[str], place: str) -> None:
-    """So that it can be replaced in one place, and that nobody waits for it who does not need it."""
-    assert [name for name, tree in TREES.items() if named(packages, tree)] == [place]
-    assert not named(packages, at_once(TREES[place]))
+def test_a_solver_is_named_in_few_files_and_imported_when_it_is_asked(packages: set[str], places: list[str]) -> None:
+    """So that it can be replaced in one place, for each form of model, and that nobody waits for it who does not need it."""
+    assert [name for name, tree in TREES.items() if named(packages, tree)] == places
+    assert [place for place in places if named(packages, at_once(TREES[place]))] == []
+
+
+def test_the_compiler_is_named_in_one_file() -> None:
+    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/sharding/compiled.py"]
 
 
 def test_networkx_is_named_in_one_file_at_most() -> None:

@@ -1,5 +1,6 @@
 """What a command loads: help and validation answer at once because they wait for no solver."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,11 @@ def test_checking_and_drawing_a_result_loads_neither_models_nor_solvers(tmp_path
     graph = written(tmp_path, document(maxSizePerFPGA=24.0))
     assert "formulation" in loaded("solve", str(graph), "--out", str(target))
     assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
+    problem = tmp_path / "problem.json"
+    nodes = {"intervals": [[0, 1]], "costs": [[1]], "usages": [[2]]}
+    problem.write_text(json.dumps({"problem": {"nodes": nodes, "edges": {"nodes": [], "costs": []}, "usage_limit": 1}}))
+    assert loaded("solve", str(problem), "--out", str(target)) >= {"formulation", "numba"}
+    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation", "numba"})
 
 
 def test_the_walk_sees_what_is_loaded() -> None:

@@ -1,0 +1,86 @@
+"""How tensors lie on a mesh of devices, and the time it takes to lay them otherwise.
+
+A mesh has one or more axes; along each axis a tensor is whole on every rank, or split along one of its own axes, or partial: every rank has
+a summand of it. Axes change in the order that leaves less to move for those that follow, those that change alike together:
+
+    slice       whole   -> split          nothing moves
+    scatter     partial -> split          a reduce-scatter
+    exchange    split   -> another split  an all-to-all, axis by axis
+    sum         partial -> whole          an all-reduce
+    gather      split   -> whole          an all-gather
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_time, members_on_levels
+from crossflow.hardware import Link
+
+Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
+Change = Literal["none", "slice", "scatter", "exchange", "sum", "gather"]
+Lay = tuple[Piece, ...]
+"""For each axis of the mesh."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeshAxis:
+    """So many ranks, and how they lie on the levels of the network."""
+
+    ranks: int
+    members: Members
+
+
+def mesh_axes(sizes: Sequence[int], level_sizes: tuple[int, ...]) -> tuple[MeshAxis, ...]:
+    """The axes of a mesh whose last axis joins neighbours."""
+    strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    spreads = (members_on_levels(np.array([size]), np.array([stride]), level_sizes) for size, stride in zip(sizes, strides, strict=True))
+    return tuple(MeshAxis(size, tuple(float(one[0]) for one in spread)) for size, spread in zip(sizes, spreads, strict=True))
+
+
+def share(lay: Lay, axes: Sequence[MeshAxis]) -> float:
+    """The part of a tensor that one device holds."""
+    return 1.0 / prod(axis.ranks for piece, axis in zip(lay, axes, strict=True) if piece not in {"whole", "partial"})
+
+
+def reshard_time(size: float, before: Lay, after: Lay, axes: Sequence[MeshAxis], links: tuple[Link, ...]) -> float:
+    """Seconds to bring a tensor of so many bytes from one layout to another; 0 where nothing moves."""
+    time, now = 0.0, list(before)
+    for change in ("slice", "scatter", "exchange", "sum", "gather"):
+        places = [place for place in range(len(axes)) if _change(before[place], after[place]) == change]
+        for group in [[place] for place in places] if change == "exchange" else [places] if places else []:
+            kept = [(piece, axis) for place, (piece, axis) in enumerate(zip(now, axes, strict=True)) if place not in group]
+            mine = size * share(tuple(piece for piece, _ in kept), [axis for _, axis in kept])
+            time += _change_time(change, mine, _members([axes[place] for place in group]), links)
+        for place in places:
+            now[place] = after[place]
+    return time
+
+
+def _change(before: Piece, after: Piece) -> Change:
+    if before == after:
+        return "none"
+    if before == "whole":
+        return "slice"
+    if before == "partial":
+        return "sum" if after == "whole" else "scatter"
+    return "gather" if after == "whole" else "exchange"
+
+
+def _members(group: Sequence[MeshAxis]) -> Members:
+    """All ranks of some axes together, so that collectives work level by level."""
+    return tuple(prod(counts) for counts in zip(*(axis.members for axis in group), strict=True))
+
+
+def _change_time(change: Change, size: float, members: Members, links: tuple[Link, ...]) -> float:
+    """For a tensor of so many bytes over all these ranks."""
+    if change == "slice":
+        return 0.0
+    if change == "exchange":
+        return float(exchange_time(all_to_all(size / prod(members), members), links))
+    if change == "sum":
+        return float(all_reduce_time(size, members, links))
+    return float(exchange_time(all_gather(size, members), links))

@@ -1,0 +1,239 @@
+"""The operators of a transformer, each split over a mesh of devices in one of several ways, with the full model's own prices.
+
+Along each axis of the mesh an operator is run in one way:
+
+    whole       every rank does the same                takes its input whole   gives its output whole
+    batch       samples are split                       by samples              by samples
+    sequence    tokens of a sample are split            by tokens               by tokens
+    columns     features of the output are split        whole                   by features
+    summed      features of the input are split         by features             whole, after an all-reduce
+    scattered   features of the input are split         by features             by tokens, after a reduce-scatter
+    feature     heads or an activation's features are   by features             by features
+
+Backward, the gradient of an output comes in as the output lies, and the gradient of the input leaves as the input was taken, but for
+`columns`, whose ranks have summands of it. So Megatron-LM's layer (Shoeybi et al. 2019) is columns, feature, summed, and with sequence
+parallelism (Korthikanti et al. 2022) scattered for summed. A step is one batch; the launching of kernels is not priced.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from crossflow.hardware import Hardware
+from crossflow.layer import Ranks, attention_core, attention_core_backward, backward_costs, element_wise, embedding, head, projections
+from crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
+from crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossflow.workload import Transformer
+
+Manner = Literal["whole", "batch", "sequence", "columns", "summed", "scattered", "feature"]
+Way = tuple[Manner, ...]
+"""For each axis of the mesh."""
+
+_TAKES: dict[Manner, Piece] = {
+    "whole": "whole",
+    "batch": "batch",
+    "sequence": "sequence",
+    "columns": "whole",
+    "summed": "feature",
+    "scattered": "feature",
+    "feature": "feature",
+}
+_RETURNED: dict[Manner, Piece] = {**_TAKES, "columns": "partial"}
+_GIVES: dict[Manner, Piece] = {**_TAKES, "columns": "feature", "summed": "whole", "scattered": "sequence"}
+_BEFORE_SUMS: dict[Manner, Piece] = {**_GIVES, "summed": "partial", "scattered": "partial"}
+_NEEDED_BACK: dict[Manner, Piece] = {**_GIVES, "scattered": "whole"}
+_BEFORE_LOSS: dict[Manner, Piece] = {**_GIVES, "columns": "partial"}
+_AFTER_LOSS: dict[Manner, Piece] = {**_GIVES, "columns": "whole"}
+_OF_WEIGHTS: dict[Manner, Piece] = {**dict.fromkeys(_TAKES, "whole"), **dict.fromkeys(("columns", "summed", "scattered"), "feature")}
+_OF_GRADIENTS: dict[Manner, Piece] = {**_OF_WEIGHTS, "batch": "partial", "sequence": "partial"}
+_MANNERS: dict[str, tuple[Manner, ...]] = {
+    "stream": ("whole", "batch", "sequence"),
+    "heads": ("whole", "batch", "feature"),
+    "inner": ("whole", "batch", "sequence", "feature"),
+    "product": ("whole", "batch", "sequence", "columns", "summed", "scattered"),
+    "table": ("whole", "batch", "sequence", "summed", "scattered"),
+    "head": ("whole", "batch", "sequence", "columns"),
+}
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An operator without its place in the network."""
+
+    name: str
+    form: str
+    """Which manners there are: those of `_MANNERS`."""
+    taken: int
+    """Features of its input that can be split; likewise those of its output. 0 where any split is padded."""
+    given: int
+    output: float
+    """Bytes of the output of the whole batch."""
+    weights: int = 0
+    number: int = _UNKNOWN
+    """Of its product among those of `projections`."""
+
+
+def kinds(model: Transformer) -> dict[str, Kind]:
+    """The operators that a network is made of, by their names."""
+    tokens, size = model.global_batch * model.sequence, model.activation_bytes
+    whole = _ranks(model, 1.0, 1.0)
+    shapes = projections(model, whole)
+    narrow, wide = tokens * model.hidden * size, tokens * model.ffn * size
+    groups = model.attention_groups
+    names = ("queries, keys, values", "projection", "inner product", "outer product")
+    ends = ((model.hidden, groups), (groups, model.hidden), (model.hidden, model.ffn), (model.ffn, model.hidden))
+    products = [
+        Kind(name, "product", *end, tokens * _number(shape.columns) * size, int(_number(shape.depth) * _number(shape.columns)), number)
+        for number, (name, end, shape) in enumerate(zip(names, ends, shapes, strict=True))
+    ]
+    table = model.vocabulary * model.hidden
+    found = (
+        Kind("embedding", "table", 0, model.hidden, narrow, table),
+        Kind("norm", "stream", model.hidden, model.hidden, narrow),
+        Kind("addition", "stream", model.hidden, model.hidden, narrow),
+        Kind("attention", "heads", groups, groups, tokens * model.heads * model.head_width * size),
+        Kind("activation", "inner", model.ffn, model.ffn, wide),
+        Kind("head", "head", model.hidden, 0, 0.0, table),
+        *products,
+    )
+    return {kind.name: kind for kind in found}
+
+
+def ways(kind: Kind, model: Transformer, axes: Sequence[MeshAxis]) -> tuple[Way, ...]:
+    """How an operator can be split: each size is a multiple of the ranks it is split over."""
+    return tuple(way for way in product(_MANNERS[kind.form], repeat=len(axes)) if _divides(kind, model, way, axes))
+
+
+def _divides(kind: Kind, model: Transformer, way: Way, axes: Sequence[MeshAxis]) -> bool:
+    sizes: tuple[tuple[int, set[Manner]], ...] = (
+        (model.global_batch, {"batch"}),
+        (model.sequence, {"sequence", "scattered"}),
+        (kind.given, {"columns"}),
+        (kind.taken, {"summed", "scattered", "feature"}),
+    )
+    return all(size % _over(way, manners, axes) == 0 for size, manners in sizes)
+
+
+def _over(way: Way, manners: set[Manner], axes: Sequence[MeshAxis]) -> int:
+    """Over how many ranks these manners split."""
+    return prod(axis.ranks for manner, axis in zip(way, axes, strict=True) if manner in manners)
+
+
+def lay(way: Way, rule: dict[Manner, Piece]) -> Lay:
+    """How something of an operator lies."""
+    return tuple(rule[manner] for manner in way)
+
+
+def gives(way: Way) -> Lay:
+    """How the output lies."""
+    return lay(way, _GIVES)
+
+
+def weights_lay(way: Way) -> Lay:
+    """How the weights lie that the operator works with."""
+    return lay(way, _OF_WEIGHTS)
+
+
+def gradients_lay(way: Way) -> Lay:
+    """How the gradients of the weights lie: summands where tokens are split."""
+    return lay(way, _OF_GRADIENTS)
+
+
+def operator_time(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
+    """Seconds forward and backward, with the sums of what its ranks have summands of."""
+    tokens = _over(way, {"batch", "sequence"}, axes)
+    columns, depth = _over(way, {"columns", "feature"}, axes), _over(way, {"summed", "scattered"}, axes)
+    return _work(kind, tokens, columns, depth, model, hardware) + _sums(kind, way, model, hardware, axes)
+
+
+def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer, hardware: Hardware) -> float:
+    """Seconds of one rank's own work."""
+    hardware = replace(hardware, links=hardware.links[:1])
+    if kind.form == "product":
+        shape = projections(model, _ranks(model, 1.0, 1.0))[kind.number]
+        mine = Product(_number(shape.rows) / tokens, _number(shape.depth) / depth, _number(shape.columns) / columns)
+        return _seconds(product_cost(mine, model.value_bytes, hardware), *backward_costs((mine,), model.value_bytes, hardware))
+    ranks = _ranks(model, float(tokens), float(columns))
+    if kind.name == "attention":
+        return _seconds(attention_core(model, ranks, hardware), attention_core_backward(model, ranks, hardware))
+    if kind.name == "embedding":
+        return _seconds(embedding(model, ranks, hardware))
+    if kind.name == "head":
+        return _seconds(head(model, ranks, hardware))
+    part = {"norm": ("norms", 0.5), "addition": ("residuals", 0.5), "activation": ("activation", 1.0)}
+    name, half = part[kind.name]
+    return half * _seconds(*(getattr(element_wise(model, ranks, hardware, backward), name) for backward in (False, True)))
+
+
+def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
+    """Seconds of the all-reduces and reduce-scatters of the output, and of the all-gathers of its gradient where it was scattered.
+
+    The head sums the greatest logits and the exponentials of each token over the ranks that split the vocabulary.
+    """
+
+    def moved(size: float, before: dict[Manner, Piece], after: dict[Manner, Piece]) -> float:
+        return reshard_time(size, lay(way, before), lay(way, after), axes, hardware.links)
+
+    time = moved(kind.output, _BEFORE_SUMS, _GIVES) + moved(kind.output, _GIVES, _NEEDED_BACK)
+    return time + (2.0 * moved(4.0 * model.tokens, _BEFORE_LOSS, _AFTER_LOSS) if kind.form == "head" else 0.0)
+
+
+def edge_time(size: float, before: Way, after: Way, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
+    """Seconds to bring an output of so many bytes to where it is taken, and the gradient back."""
+    forward = reshard_time(size, gives(before), lay(after, _TAKES), axes, hardware.links)
+    return forward + reshard_time(size, lay(after, _RETURNED), gives(before), axes, hardware.links)
+
+
+def update_time(kind: Kind, part: float, model: Transformer, hardware: Hardware) -> float:
+    """Seconds of the optimizer over its part of the weights: reads gradients twice, reads and writes the state, writes the weights."""
+    size = part * kind.weights * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
+    return _seconds(stream_cost(size, 0.0, hardware))
+
+
+def network(model: Transformer) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The operators in their order: the name, the kind, and the operators whose outputs they take."""
+    yield "embedding", "embedding", ()
+    before = "embedding"
+    for number in range(1, model.layers + 1):
+        source = before
+        for step, kind in _LAYER:
+            name = f"layer {number}: {step}"
+            also = {"addition 1": (source,), "addition 2": (f"layer {number}: addition 1",)}.get(step, ())
+            yield name, kind, (before, *also)
+            before = name
+    yield "head", "head", (before,)
+
+
+_LAYER = (
+    ("norm 1", "norm"),
+    ("queries, keys, values", "queries, keys, values"),
+    ("attention", "attention"),
+    ("projection", "projection"),
+    ("addition 1", "addition"),
+    ("norm 2", "norm"),
+    ("inner product", "inner product"),
+    ("activation", "activation"),
+    ("outer product", "outer product"),
+    ("addition 2", "addition"),
+)
+
+
+def _ranks(model: Transformer, tokens: float, tensor: float) -> Ranks:
+    """Ranks that split tokens and features so often and exchange nothing."""
+    one = (np.float64(1.0),)
+    return Ranks(
+        np.float64(tensor), np.float64(1.0), np.float64(1.0), np.float64(model.global_batch / tokens), np.float64(0.0), one, one, one
+    )
+
+
+def _seconds(*costs: Cost) -> float:
+    return sum(_number(cost.time) for cost in costs)
+
+
+def _number(value: object) -> float:
+    return float(np.asarray(value).item())

@@ -1,0 +1,172 @@
+"""A lower bound that whole numbers prove: prices of memory and messages along edges, and what they bound.
+
+For any prices w_t >= 0 of the memory at times t and any messages m between an edge and its two nodes, with everything counted in units of
+1 / scale, no choice within the limit costs less than
+
+    constant + [ sum over nodes of the least over s of  scale c_v(s) + messages to v at s + sum over its members of use(s) sum of w_t
+               + sum over edges of the least over s, t of  scale C(s, t) - message to the first at s - message to the second at t
+               - limit sum of w_t ] / scale
+
+since the messages cancel for every choice, and since memory that is in use is at most the limit (Lagrangian relaxation, and the
+reparametrisation of Werner 2007, A linear programming approach to max-sum problem). Whatever is priced so is a bound: messages and prices
+may come from floating point, and are rounded before anything is counted. All costs are whole, so that the bound may be rounded up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulation.sharding.compiled import compiled
+from formulation.sharding.core import Core
+from instances.sharding.problem import FORBIDDEN, Whole
+
+_ROOM = float(1 << 61)
+"""Figures stay below this; that is counted in floating point, so that 64 bits leave room for its rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dual:
+    """Prices and messages in units of 1 / `scale`."""
+
+    scale: int
+    times: Whole
+    """Rising."""
+    prices: Whole
+    """Of a byte at each of these times, from 0 on."""
+    to_firsts: Whole
+    """What each edge hands to its first node, one figure for each strategy of that node, edge by edge; see `message_offsets`."""
+    to_seconds: Whole
+
+
+def message_offsets(core: Core) -> tuple[Whole, Whole]:
+    """Where the messages of each edge to its first and to its second node begin."""
+    return _offsets(core.counts[core.firsts]), _offsets(core.counts[core.seconds])
+
+
+def no_dual(core: Core) -> Dual:
+    """No prices and no messages."""
+    none = np.zeros(0, np.int64)
+    to_firsts, to_seconds = (np.zeros(offsets[-1], np.int64) for offsets in message_offsets(core))
+    return Dual(1, none, none, to_firsts, to_seconds)
+
+
+def bound_of(core: Core, dual: Dual) -> int:
+    """What no choice within the limit costs less than; FORBIDDEN where a node or an edge allows nothing.
+
+    A ValueError where the dual is none of this core, or where its figures are too large to be counted exactly.
+    """
+    nodes, edges = node_values(core, dual), edge_leasts(core, dual)
+    leasts = np.minimum.reduceat(nodes, core.offsets[:-1]) if len(core) else nodes
+    if np.any(leasts >= FORBIDDEN) or np.any(edges >= FORBIDDEN):
+        return FORBIDDEN
+    paid = 0 if core.limit is None else core.limit * sum(dual.prices.tolist())
+    scaled: int = sum(leasts.tolist()) + sum(edges.tolist()) - paid
+    return core.constant - (-scaled // dual.scale)
+
+
+def node_values(core: Core, dual: Dual) -> Whole:
+    """What each strategy costs its node with all messages and the memory it takes, in units of the dual; FORBIDDEN stays."""
+    _refuse(core, dual)
+    values = core.costs * dual.scale
+    for ends, messages in ((core.firsts, dual.to_firsts), (core.seconds, dual.to_seconds)):
+        np.add.at(values, _places(core, ends), messages)
+    np.add.at(values, _places(core, core.member_nodes), core.usages * np.repeat(_paid_by_members(core, dual), _lengths(core)))
+    values[core.costs >= FORBIDDEN] = FORBIDDEN
+    return values
+
+
+def edge_leasts(core: Core, dual: Dual) -> Whole:
+    """The least that each edge costs without its messages, in units of the dual."""
+    _refuse(core, dual)
+    starts = message_offsets(core)
+    return _edge_leasts(core.counts, core.firsts, core.seconds, core.entry_offsets, core.entries, dual.scale, *starts, *_messages(dual))
+
+
+@compiled
+def _edge_leasts(
+    counts: Whole,
+    firsts: Whole,
+    seconds: Whole,
+    entry_offsets: Whole,
+    entries: Whole,
+    scale: int,
+    first_offsets: Whole,
+    second_offsets: Whole,
+    to_firsts: Whole,
+    to_seconds: Whole,
+) -> Whole:
+    found = np.full(len(firsts), FORBIDDEN, np.int64)
+    for edge in range(len(firsts)):
+        rows, columns, least = counts[firsts[edge]], counts[seconds[edge]], FORBIDDEN
+        for row in range(rows):
+            own = to_firsts[first_offsets[edge] + row]
+            at = entry_offsets[edge] + row * columns
+            for column in range(columns):
+                entry = entries[at + column]
+                if entry < FORBIDDEN:
+                    least = min(least, scale * entry - own - to_seconds[second_offsets[edge] + column])
+        found[edge] = least
+    return found
+
+
+def _messages(dual: Dual) -> tuple[Whole, Whole]:
+    return dual.to_firsts, dual.to_seconds
+
+
+def _paid_by_members(core: Core, dual: Dual) -> Whole:
+    """What a byte costs each member over its life."""
+    paid = _offsets(dual.prices)
+    return np.asarray(paid[np.searchsorted(dual.times, core.member_ends)] - paid[np.searchsorted(dual.times, core.member_starts)])
+
+
+def _refuse(core: Core, dual: Dual) -> None:
+    sizes = tuple(int(offsets[-1]) for offsets in message_offsets(core))
+    faults = (
+        (dual.scale >= 1, f"a scale of {dual.scale} is none"),
+        (len(dual.times) == len(dual.prices), "each price needs its time"),
+        (bool(np.all(np.diff(dual.times) > 0)), "the times do not rise"),
+        (bool(np.all(dual.prices >= 0)), "a price is below 0"),
+        (core.limit is not None or not dual.prices.any(), "memory has a price and no limit"),
+        ((len(dual.to_firsts), len(dual.to_seconds)) == sizes, "the messages are none of this core"),
+    )
+    said = [sentence for holds, sentence in faults if not holds]
+    if said:
+        raise ValueError(f"this dual bounds nothing: {'; '.join(said)}")
+    if _greatest(core, dual) >= _ROOM:
+        raise ValueError("this dual cannot be counted in 64 bits (take a smaller scale)")
+
+
+def _greatest(core: Core, dual: Dual) -> float:
+    """No figure on the way is beyond this, in floating point."""
+    allowed, entries = core.costs[core.costs < FORBIDDEN], core.entries[core.entries < FORBIDDEN]
+    messages = [_apart(messages) for messages in _messages(dual)]
+    prices = float(dual.prices.astype(float).sum())
+    if prices >= _ROOM:
+        return prices
+    values = np.zeros(len(core.costs))
+    for ends, figures in zip((core.firsts, core.seconds), messages, strict=True):
+        np.add.at(values, _places(core, ends), figures)
+    paid = np.repeat(_paid_by_members(core, dual).astype(float), _lengths(core))
+    np.add.at(values, _places(core, core.member_nodes), core.usages * paid)
+    node = dual.scale * float(np.abs(allowed).max(initial=0)) + float(values.max(initial=0.0))
+    edge = dual.scale * float(np.abs(entries).max(initial=0)) + sum(float(figures.max(initial=0.0)) for figures in messages)
+    return max(node, edge, prices)
+
+
+def _apart(messages: Whole) -> np.typing.NDArray[np.float64]:
+    return np.asarray(np.abs(messages.astype(float)))
+
+
+def _lengths(core: Core) -> Whole:
+    return np.asarray(core.counts[core.member_nodes])
+
+
+def _places(core: Core, nodes: Whole) -> Whole:
+    """Where the strategies of these nodes stand, node by node."""
+    lengths = core.counts[nodes]
+    within = np.arange(int(lengths.sum())) - np.repeat(_offsets(lengths)[:-1], lengths)
+    return np.asarray(np.repeat(core.offsets[nodes], lengths) + within)
+
+
+def _offsets(lengths: Whole) -> Whole:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -1,0 +1,193 @@
+"""The integer model of a core with a variable for each strategy and each pair, in arrays.
+
+    minimise    sum c_v(s) x_vs + sum C_e(s, t) y_est
+    such that   sum over s of x_vs = 1                                     for every node v
+                sum over t of y_est = x_us,   sum over s of y_est = x_vt   for every edge e of u and v  (its marginals)
+                sum of use_m(s) x_vs <= limit                              at every time that is asked for
+                x whole, 0 <= y
+
+Once x is whole, y is. Where no memory is asked for, the linear relaxation is the local polytope (Schlesinger 1976; Wainwright and Jordan
+2008), far above what y >= x + x - 1 gives. Forbidden pairs have no variable. Memory rows come one by one, where a solution breaks them.
+
+In floating point the rows of memory are made no tighter than they are: what they take is rounded down, the limit up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from formulation.sharding.core import Core
+from formulation.sharding.dual import Dual, bound_of, message_offsets
+from formulation.sharding.editing import Mask, offsets_of, places
+from instances.sharding.problem import FORBIDDEN, Whole
+
+Figures = npt.NDArray[np.float64]
+
+_LARGEST_COST = 1e5
+"""Of a column; solvers' tolerances suit it."""
+_LOOSER = 1e-12
+_SHARE = 100.0
+"""The limit of a memory row."""
+_BROKEN = 1e-6
+_FINEST = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Linear rows: the terms of row r stand from `starts[r]` to `starts[r + 1]`."""
+
+    lows: Figures
+    highs: Figures
+    starts: Whole
+    columns: Whole
+    factors: Figures
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A model in arrays: columns of which the first are the strategies, and its rows."""
+
+    unit: float
+    """What a cost of 1 stands for."""
+    costs: Figures
+    highs: Figures
+    """All columns are from 0 on."""
+    whole: Mask
+    """Which columns are integers."""
+    rows: Rows
+
+
+def program_of(core: Core) -> Program:
+    """The model without rows for memory: nodes first, then marginals of first nodes edge by edge, then of second ones."""
+    strategies, allowed = len(core.costs), np.flatnonzero(core.entries < FORBIDDEN)
+    entries = core.entries[allowed]
+    first_offsets, second_offsets = message_offsets(core)
+    edges = np.repeat(np.arange(len(core.firsts)), np.diff(core.entry_offsets))[allowed]
+    widths = core.counts[core.seconds][edges]
+    within = allowed - core.entry_offsets[edges]
+    first_rows, second_rows = len(core), len(core) + int(first_offsets[-1])
+    columns = strategies + np.arange(len(allowed))
+    ones, all_rows = np.ones(len(allowed)), second_rows + int(second_offsets[-1])
+    first_places, second_places = places(core.offsets, core.firsts), places(core.offsets, core.seconds)
+    parts = (
+        (np.repeat(np.arange(len(core)), core.counts), np.arange(strategies), np.ones(strategies)),
+        (first_rows + first_offsets[edges] + within // widths, columns, ones),
+        (second_rows + second_offsets[edges] + within % widths, columns, ones),
+        (first_rows + np.arange(len(first_places)), first_places, -np.ones(len(first_places))),
+        (second_rows + np.arange(len(second_places)), second_places, -np.ones(len(second_places))),
+    )
+    row, column, factor = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    order = np.argsort(row, kind="stable")
+    right = np.concatenate([np.ones(len(core)), np.zeros(all_rows - len(core))])
+    starts = offsets_of(np.bincount(row, minlength=all_rows).astype(np.int64))
+    costs = np.concatenate([np.where(core.costs < FORBIDDEN, core.costs, 0), entries]).astype(float)
+    unit = unit_of(costs)
+    return Program(
+        unit=unit,
+        costs=costs / unit,
+        highs=np.concatenate([(core.costs < FORBIDDEN).astype(float), np.ones(len(allowed))]),
+        whole=np.arange(len(costs)) < strategies,
+        rows=Rows(right, right.copy(), starts, column[order], factor[order]),
+    )
+
+
+def unit_of(costs: Figures) -> float:
+    """What a cost of 1 should stand for, so that solvers' tolerances suit the largest."""
+    return max(1.0, float(costs.max(initial=0.0)) / _LARGEST_COST)
+
+
+def memory_rows(core: Core, times: Whole) -> Rows:
+    """The limit at each of these times, in hundredths of it; what a member takes at least is taken from both sides."""
+    limit = core.limit or 0
+    columns, factors, highs = [], [], []
+    for time in times.tolist():
+        alive = np.flatnonzero((core.member_starts <= time) & (time < core.member_ends))
+        taken, at = core.usages[places(core.usage_offsets, alive)], places(core.offsets, core.member_nodes[alive])
+        lengths = np.diff(core.usage_offsets)[alive]
+        least = np.minimum.reduceat(taken, offsets_of(lengths)[:-1]) if len(alive) else lengths
+        column, where = np.unique(at, return_inverse=True)
+        figures = np.zeros(len(column), np.int64)
+        np.add.at(figures, where, taken - np.repeat(least, lengths))
+        some = figures > 0
+        columns.append(column[some])
+        factors.append(figures[some] / max(limit, 1) * _SHARE * (1.0 - _LOOSER))
+        highs.append((limit - int(least.sum())) / max(limit, 1) * _SHARE + _SHARE * _LOOSER)
+    none = np.zeros(0)
+    starts = offsets_of(np.array([len(column) for column in columns], np.int64))
+    return Rows(
+        lows=np.full(len(highs), -np.inf),
+        highs=np.array(highs),
+        starts=starts,
+        columns=np.concatenate([none.astype(np.int64), *columns]),
+        factors=np.concatenate([none, *factors]),
+    )
+
+
+def cover_row(core: Core, chosen: Whole, time: int) -> Rows:
+    """That not all members alive at a time take as much as in a choice that breaks the limit there: exact in whole numbers."""
+    alive = np.flatnonzero((core.member_starts <= time) & (time < core.member_ends))
+    nodes = np.unique(core.member_nodes[alive])
+    taken = np.zeros(len(core.costs), np.int64)
+    np.add.at(taken, places(core.offsets, core.member_nodes[alive]), core.usages[places(core.usage_offsets, alive)])
+    chosen_taken = taken[core.offsets[:-1] + chosen]
+    columns = places(core.offsets, nodes)
+    columns = columns[taken[columns] >= np.repeat(chosen_taken[nodes], core.counts[nodes])]
+    starts = offsets_of(np.array([len(columns)], np.int64))
+    return Rows(np.array([-np.inf]), np.array([len(nodes) - 1.0]), starts, columns, np.ones(len(columns)))
+
+
+def chosen_memory(core: Core, chosen: Whole) -> tuple[Whole, Whole]:
+    """Times at which a choice breaks the limit, those far above it first, and by how many bytes."""
+    if core.limit is None or not len(core.member_nodes):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    times, changes = _changes(core)
+    taken = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]]
+    np.add.at(changes, np.searchsorted(times, core.member_starts), taken)
+    np.add.at(changes, np.searchsorted(times, core.member_ends), -taken)
+    over = np.cumsum(changes)[:-1] - core.limit
+    order = np.argsort(-over, kind="stable")
+    order = order[over[order] > 0]
+    return times[order], over[order]
+
+
+def fractional_memory(core: Core, shares: Figures) -> tuple[Whole, Figures]:
+    """The same for a relaxed choice, each strategy to its share; in floating point, as shares of the limit."""
+    if core.limit is None or not len(core.member_nodes):
+        return np.zeros(0, np.int64), np.zeros(0)
+    times, none = _changes(core)
+    changes = none.astype(float)
+    taken = np.add.reduceat(core.usages * shares[places(core.offsets, core.member_nodes)], core.usage_offsets[:-1])
+    np.add.at(changes, np.searchsorted(times, core.member_starts), taken)
+    np.add.at(changes, np.searchsorted(times, core.member_ends), -taken)
+    over = np.cumsum(changes)[:-1] / max(core.limit, 1) - 1.0
+    order = np.argsort(-over, kind="stable")
+    order = order[over[order] > _BROKEN]
+    return times[order], over[order]
+
+
+def _changes(core: Core) -> tuple[Whole, Whole]:
+    """The starts of members, and no change of memory at each of them and after."""
+    times = np.unique(core.member_starts)
+    return times, np.zeros(len(times) + 1, np.int64)
+
+
+def dual_of(core: Core, unit: float, row_duals: Figures, times: Whole, time_duals: Figures) -> Dual:
+    """The dual that a solver's row duals amount to, in the finest scale that 64 bits hold; `bound_of` says what it proves."""
+    first_offsets, second_offsets = message_offsets(core)
+    marginals = row_duals[len(core) :] * unit
+    to_firsts, to_seconds = marginals[: first_offsets[-1]], marginals[first_offsets[-1] :]
+    prices = np.maximum(-time_duals, 0.0) * unit * _SHARE / max(core.limit or 0, 1)
+    order = np.argsort(times)
+    for power in range(_FINEST, -1, -1):
+        scale = 1 << power
+        if max(np.abs(figures).max(initial=0.0) * scale for figures in (to_firsts, to_seconds, prices)) >= 2.0**60:
+            continue
+        rounded = [np.rint(figures * scale).astype(np.int64) for figures in (prices[order], to_firsts, to_seconds)]
+        dual = Dual(scale, times[order], *rounded)
+        try:
+            bound_of(core, dual)
+        except ValueError:
+            continue
+        return dual
+    return Dual(1, times[:0], times[:0], np.zeros(first_offsets[-1], np.int64), np.zeros(second_offsets[-1], np.int64))

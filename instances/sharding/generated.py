@@ -1,0 +1,69 @@
+"""From a question in YAML to the problem of a transformer on a mesh."""
+
+import hashlib
+from dataclasses import fields
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from crossflow.workload import Transformer
+from instances.document import Fault, InstanceError, Node, fault_at
+from instances.registry import UnknownNameError, build_device, device
+from instances.sharding.network import Network, network_problem
+from instances.sharding.problem import Problem
+from instances.sharding.section import ShardingFile
+from instances.workloads import Report, build_workload
+
+_MOST_AXES, _MOST_DEVICES = 3, 1 << 16
+
+
+def generated(file: ShardingFile, root: Node, source: Path) -> Network:
+    """The problem and what its numbers mean; an InstanceError with every fault."""
+    faults: list[Fault] = []
+
+    def report(path: str, message: str) -> None:
+        faults.append(fault_at(root, path, message))
+
+    model = _model(file, source.parent, report)
+    mesh = file.mesh or ()
+    if not 1 <= len(mesh) <= _MOST_AXES or not 1 <= prod(mesh) <= _MOST_DEVICES:
+        report("mesh", f"a mesh of 1 to {_MOST_AXES} axes and at most {_MOST_DEVICES:,} devices is needed (such as mesh: [4, 8])")
+    if file.hardware is None:
+        report("hardware", "a device is needed (such as hardware: a100-80g; `crossopt list hardware` names them)")
+    if file.edges:
+        report("edges", "edges belong to nodes that are written out (remove them)")
+    if faults or model is None or file.hardware is None:
+        raise InstanceError(str(source), faults)
+    try:
+        entry = device(file.hardware)
+        hardware = build_device(entry, file.hardware, model.precision, 2)
+        devices = prod(mesh)
+        node = min(file.devices_per_node or entry.devices_per_node, devices)
+        if devices % node:
+            raise ValueError(f"{devices} devices are no whole number of nodes of {node} (give devices_per_node)")
+        room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
+        return network_problem(model, hardware, mesh, (node, devices), int(room))
+    except (UnknownNameError, ValueError) as error:
+        raise InstanceError(str(source), [fault_at(root, "hardware", str(error))]) from error
+
+
+def _model(file: ShardingFile, folder: Path, report: Report) -> Transformer | None:
+    if file.workload is None:
+        return None
+    model = build_workload(file.workload, folder, lambda path, message: report(f"workload.{path}".strip("."), message))
+    if model is None:
+        return None
+    if not isinstance(model, Transformer) or model.experts > 1:
+        report("workload", "problems are generated from dense transformers only (give model or transformer)")
+        return None
+    return model
+
+
+def digest_of(problem: Problem) -> str:
+    """SHA-256 of all figures: a cost model that has changed makes another problem."""
+    found = hashlib.sha256()
+    for field in fields(problem):
+        value = getattr(problem, field.name)
+        found.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+    return found.hexdigest()

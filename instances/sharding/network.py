@@ -1,0 +1,223 @@
+"""A transformer on a mesh as a problem of one strategy for each node, with the full model's prices, and the rules of Megatron-LM in it.
+
+Nodes are operators, each with the memory of its output from its forward until its backward step, and for each operator with weights the
+weights, their gradients and the optimizer's state, whole or in parts along each axis of the mesh. Edges bring outputs and gradients from
+where they are to where they are taken, gather weights, sum gradients, and publish updated weights. Costs are nanoseconds of one step with
+one microbatch. The weights of norms are too few to count; a tied head has a table of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from math import ceil
+
+import numpy as np
+
+from crossflow.hardware import Hardware
+from crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
+from crossflow.sharded import (
+    Kind,
+    Manner,
+    Way,
+    edge_time,
+    gives,
+    gradients_lay,
+    kinds,
+    network,
+    operator_time,
+    update_time,
+    ways,
+    weights_lay,
+)
+from crossflow.workload import Transformer
+from instances.sharding.problem import Problem, Whole
+
+BELONGINGS = ("weights", "gradients", "optimizer")
+"""What the nodes of an operator with weights are called, after its name."""
+_NANOSECONDS = 1e9
+
+Option = Way | Lay
+"""Of an operator the way it runs, of what belongs to weights the way it lies."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The problem, and what its numbers mean."""
+
+    problem: Problem
+    names: tuple[str, ...]
+    options: tuple[tuple[Option, ...], ...]
+    """Of each node, in the order of its strategies."""
+    rules: Mapping[str, tuple[int, ...]]
+    """Megatron-LM's plans on this mesh: a strategy for each node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One node."""
+
+    name: str
+    kind: str
+    options: Sequence[Option]
+    costs: Whole
+    usages: Whole
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Nodes and edges as they come."""
+
+    rows: list[_Row] = field(default_factory=list)
+    edges: list[tuple[int, int, Whole]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mesh:
+    """What all prices depend on, and those that are known: layers are alike, so that each is asked once."""
+
+    model: Transformer
+    hardware: Hardware
+    axes: tuple[MeshAxis, ...]
+    kinds: Mapping[str, Kind]
+    ways: Mapping[str, tuple[Way, ...]]
+    times: Mapping[str, Whole]
+    known: dict[tuple[str, str], Whole] = field(default_factory=dict)
+
+
+def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int], level_sizes: tuple[int, ...], limit: int) -> Network:
+    """The problem of a training step on a mesh whose last axis joins neighbours."""
+    if model.experts > 1:
+        raise ValueError("networks with experts are not split operator by operator (give a dense one)")
+    mesh = _mesh(model, hardware, mesh_axes(sizes, level_sizes))
+    graph, steps, places = _Graph(), list(network(model)), {}
+    for time, (name, kind, before) in enumerate(steps):
+        places[name] = here = len(graph.rows)
+        held = [mesh.kinds[kind].output * share(gives(way), mesh.axes) for way in mesh.ways[kind]]
+        graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], _bytes(held), time, 2 * len(steps) - time))
+        for earlier in before:
+            source = graph.rows[places[earlier]]
+            graph.edges.append((places[earlier], here, _between(source.kind, kind, mesh)))
+        if mesh.kinds[kind].weights:
+            _add_weights(graph, here, 2 * len(steps) - 1 - time, 2 * len(steps) + 1, mesh)
+    return Network(
+        problem=_problem(graph, f"{model.name} on {'x'.join(map(str, sizes))}", limit),
+        names=tuple(row.name for row in graph.rows),
+        options=tuple(tuple(row.options) for row in graph.rows),
+        rules=dict(_rules(graph, mesh.axes)),
+    )
+
+
+def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) -> _Mesh:
+    found = kinds(model)
+    offered = {name: ways(kind, model, axes) for name, kind in found.items()}
+    times = {name: _whole([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
+    return _Mesh(model, hardware, axes, found, offered, times)
+
+
+def _between(before: str, after: str, mesh: _Mesh) -> Whole:
+    """Costs of an edge between two operators."""
+    if (before, after) not in mesh.known:
+        move = partial(edge_time, mesh.kinds[before].output, hardware=mesh.hardware, axes=mesh.axes)
+        mesh.known[before, after] = _whole([[move(before=one, after=other) for other in mesh.ways[after]] for one in mesh.ways[before]])
+    return mesh.known[before, after]
+
+
+def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mesh) -> None:
+    """The weights of an operator, their gradients from its backward step on, and the optimizer's state, with their edges."""
+    row = graph.rows[operator]
+    kind, model, here = mesh.kinds[row.kind], mesh.model, len(graph.rows)
+    lays: tuple[Lay, ...] = tuple(product(("whole", "feature"), repeat=len(mesh.axes)))
+    parts = [share(lay, mesh.axes) for lay in lays]
+    nothing = np.zeros(len(lays), np.int64)
+    update = _whole([update_time(kind, part, model, mesh.hardware) for part in parts])
+    for name, size, costs, start in (
+        ("weights", model.weight_bytes, nothing, 0),
+        ("gradients", model.gradient_bytes, nothing, first),
+        ("optimizer", model.optimizer_bytes, update, 0),
+    ):
+        usages = _bytes([size * kind.weights * part for part in parts])
+        graph.rows.append(_Row(f"{row.name}, {name}", name, lays, costs, usages, start, last))
+    move = partial(reshard_time, axes=mesh.axes, links=mesh.hardware.links)
+    weights, gradients = model.weight_bytes * kind.weights, model.gradient_bytes * kind.weights
+    way_of, same = mesh.ways[row.kind], [(lay, lay) for lay in lays]
+    gathered = [(weights_lay(way), gradients_lay(way)) for way in way_of]
+    for one, other, matrix in (
+        (operator, here, [[2.0 * move(weights, lay, needed) for lay in lays] for needed, _ in gathered]),
+        (operator, here + 1, [[move(gradients, left, lay) for lay in lays] for _, left in gathered]),
+        (here + 1, here + 2, [[move(gradients, lay, owned) for owned, _ in same] for lay in lays]),
+        (here + 2, here, [[move(weights, owned, lay) for lay in lays] for owned, _ in same]),
+    ):
+        graph.edges.append((one, other, _whole(matrix)))
+
+
+def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Megatron-LM's plans: each axis is for tensors or for data; with or without sequence parallelism; ZeRO 0 (nothing but the plan), 1
+    (optimizer), 2 (gradients too) or 3 (weights too)."""
+    for roles in product(("tensor", "data"), repeat=len(axes)):
+        for scattered in (False, True) if "tensor" in roles else (False,):
+            for zero in range(4) if "data" in roles else (0,):
+                wanted = [_ruled(row, roles, scattered, zero) for row in graph.rows]
+                if all(option in row.options for option, row in zip(wanted, graph.rows, strict=True)):
+                    choice = tuple(list(row.options).index(option) for option, row in zip(wanted, graph.rows, strict=True))
+                    yield _rule_name(roles, scattered, zero, axes), choice
+
+
+def _rule_name(roles: Sequence[str], scattered: bool, zero: int, axes: Sequence[MeshAxis]) -> str:
+    degrees = [f"{role} {axis.ranks}" for role, axis in zip(roles, axes, strict=True)]
+    return " · ".join([*degrees, *(["sequence parallel"] if scattered else []), *([f"ZeRO-{zero}"] if zero else [])])
+
+
+_TENSOR: dict[str, tuple[Manner, Manner]] = {
+    "embedding": ("summed", "scattered"),
+    "norm": ("whole", "sequence"),
+    "queries, keys, values": ("columns", "columns"),
+    "attention": ("feature", "feature"),
+    "projection": ("summed", "scattered"),
+    "addition": ("whole", "sequence"),
+    "inner product": ("columns", "columns"),
+    "activation": ("feature", "feature"),
+    "outer product": ("summed", "scattered"),
+    "head": ("columns", "columns"),
+}
+"""What each operator does along a tensor axis, without and with sequence parallelism."""
+_SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
+"""The stage of ZeRO from which this is split over data-parallel ranks."""
+
+
+def _ruled(row: _Row, roles: Sequence[str], scattered: bool, zero: int) -> Option:
+    if row.kind in _SHARDED_FROM:
+        return tuple("feature" if role == "tensor" or zero >= _SHARDED_FROM[row.kind] else "whole" for role in roles)
+    return tuple(_TENSOR[row.kind][scattered] if role == "tensor" else "batch" for role in roles)
+
+
+def _problem(graph: _Graph, name: str, limit: int) -> Problem:
+    rows, edges = graph.rows, graph.edges
+    return Problem(
+        name=name,
+        offsets=_offsets([len(row.options) for row in rows]),
+        costs=np.concatenate([row.costs for row in rows]),
+        usages=np.concatenate([row.usages for row in rows]),
+        starts=np.array([row.start for row in rows], np.int64),
+        ends=np.array([row.end for row in rows], np.int64),
+        firsts=np.array([one for one, _, _ in edges], np.int64),
+        seconds=np.array([other for _, other, _ in edges], np.int64),
+        entry_offsets=_offsets([matrix.size for _, _, matrix in edges]),
+        entries=np.concatenate([matrix.ravel() for _, _, matrix in edges]),
+        limit=limit,
+    )
+
+
+def _offsets(lengths: Sequence[int]) -> Whole:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _whole(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:
+    """Seconds as nanoseconds."""
+    return np.rint(np.array(seconds, np.float64) * _NANOSECONDS).astype(np.int64)
+
+
+def _bytes(sizes: Sequence[float]) -> Whole:
+    return np.array([ceil(size) for size in sizes], np.int64)

@@ -1,0 +1,136 @@
+"""From a file to a problem of strategies, as JSON of the contest or as YAML, and the same again from what a saved result says of it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import floor
+from pathlib import Path
+from typing import Any
+
+from instances.document import Fault, InstanceError, Node, fault_at, read_file
+from instances.schema import read_as
+from instances.settings import laid_over
+from instances.sharding.generated import digest_of, generated
+from instances.sharding.network import Network
+from instances.sharding.problem import GREATEST_SUM, Problem
+from instances.sharding.reading import problem_in, read_problem
+from instances.sharding.section import ShardingFile
+
+_YAML = (".yaml", ".yml")
+_WAYS = ("file", "nodes", "workload")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardingQuestion:
+    """A problem and where it came from: a result names the file and the digest of its text instead of holding all of it."""
+
+    problem: Problem
+    source: str
+    """The file, as it was named."""
+    digest: str
+    limit: int | None
+    """Asked for instead of the file's own."""
+    settings: tuple[str, ...] = ()
+    """Laid over a question in YAML."""
+    network: Network | None = None
+    """What the numbers mean, where the cost model made them."""
+
+
+def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, ...] = ()) -> ShardingQuestion:
+    """The question in a file, with a limit of memory instead of its own; an InstanceError with every fault."""
+    found = _written(path, settings) if path.suffix.lower() in _YAML else _plain(path)
+    if limit is not None:
+        found = replace(found, limit=_whole(limit, str(path)))
+    return found if found.limit is None else replace(found, problem=replace(found.problem, limit=found.limit))
+
+
+def sharding_again(document: Mapping[str, Any], folder: Path) -> ShardingQuestion:
+    """The question that a result in this folder names; an InstanceError where its file is gone, or is another one now."""
+    source, digest, limit, settings = (document.get(key) for key in ("source", "digest", "limit_asked", "settings"))
+    sound = isinstance(settings, list | tuple) and all(isinstance(setting, str) for setting in settings)
+    if not isinstance(source, str) or not isinstance(digest, str) or not (limit is None or type(limit) is int) or not sound:
+        raise InstanceError("result", [Fault(1, 1, "instance", "the file of the question and its digest are missing")])
+    places = (Path(source), folder / source, folder / Path(source).name)
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        words = f"there is no {source} (put the file of the question there, or beside the result)"
+        raise InstanceError("result", [Fault(1, 1, "instance.source", words)])
+    found = read_sharding(path, limit, tuple(settings or ()))
+    if found.digest != digest:
+        words = f"{path} is another file now: its digest is {found.digest[:12]}..., the result says {digest[:12]}... (solve it again)"
+        raise InstanceError("result", [Fault(1, 1, "instance.digest", words)])
+    return replace(found, source=source)
+
+
+def _plain(path: Path) -> ShardingQuestion:
+    found = read_problem(path)
+    return ShardingQuestion(found.problem, str(path), found.digest, None)
+
+
+def _written(path: Path, settings: tuple[str, ...]) -> ShardingQuestion:
+    root = read_file(path)
+    for setting in settings:
+        root = laid_over(root, setting, str(path), bare=None)
+    faults: list[Fault] = []
+    file = read_as(ShardingFile, root, faults)
+    if file is not None:
+        given = [way for way in _WAYS if getattr(file, way) is not None]
+        if len(given) != 1:
+            problem = f"{' and '.join(given)} are given at once" if given else "no problem is given"
+            faults.append(fault_at(root, given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
+    if faults or file is None:
+        raise InstanceError(str(path), faults)
+    limit = None if file.limit is None else _whole(file.limit, str(path))
+    if file.file is not None:
+        return replace(_plain(path.parent / file.file), limit=limit)
+    if file.workload is not None:
+        network = generated(file, root, path)
+        return ShardingQuestion(network.problem, str(path), digest_of(network.problem), limit, settings, network)
+    text = _as_json(file, root, str(path))
+    return ShardingQuestion(problem_in(text, path), str(path), hashlib.sha256(path.read_bytes()).hexdigest(), limit, settings)
+
+
+def _as_json(file: ShardingFile, root: Node, source: str) -> str:
+    """The nodes and edges of a question in the contest's form."""
+    nodes = file.nodes or {}
+    numbers = {name: number for number, name in enumerate(nodes)}
+    faults = [
+        fault_at(root, f"edges[{place}].between[{side}]", f"there is no node {name!r} (one of {', '.join(list(nodes)[:8])})")
+        for place, edge in enumerate(file.edges)
+        for side, name in enumerate(edge.between)
+        if name not in numbers
+    ]
+    faults += [
+        fault_at(root, f"edges[{place}].costs", f"{said} rows and columns are given where the strategies of its nodes need {needed}")
+        for place, edge in enumerate(file.edges)
+        if all(name in numbers for name in edge.between)
+        and (said := _shape(edge.costs)) != (needed := " x ".join(str(len(nodes[name].costs)) for name in edge.between))
+    ]
+    if faults:
+        raise InstanceError(source, faults)
+    document = {
+        "name": file.name or Path(source).stem,
+        "nodes": {
+            "intervals": [list(node.alive or (0, 0)) for node in nodes.values()],
+            "costs": [list(node.costs) for node in nodes.values()],
+            "usages": [list(node.usages or (0,) * len(node.costs)) for node in nodes.values()],
+        },
+        "edges": {
+            "nodes": [[numbers[name] for name in edge.between] for edge in file.edges],
+            "costs": [[cost for row in edge.costs for cost in row] for edge in file.edges],
+        },
+    }
+    return json.dumps({"problem": document})
+
+
+def _shape(costs: tuple[tuple[int, ...], ...]) -> str:
+    widths = sorted({len(row) for row in costs})
+    return f"{len(costs)} x {' or '.join(map(str, widths))}"
+
+
+def _whole(limit: float, source: str) -> int:
+    """Usages are whole: a limit between two of them is the lower one."""
+    if not 0 <= limit < GREATEST_SUM:
+        raise InstanceError(source, [Fault(1, 1, "limit", f"{limit:.3g} bytes are no limit (give 0 to 2^60)")])
+    return floor(limit)

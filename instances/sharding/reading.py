@@ -1,0 +1,251 @@
+"""Reader of problems as JSON, plain or gzipped, in the format of the contest; every fault at once.
+
+{"problem": {"name": text, "usage_limit": whole number, or absent: no limit,
+             "nodes": {"intervals": [[start, end], ...], "costs": [[...], ...], "usages": [[...], ...]},
+             "edges": {"nodes": [[first, second], ...], "costs": [[row by row], ...]}}}
+
+Costs of 10^18 and more say that a choice is forbidden.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from instances.document import Fault, InstanceError
+from instances.json_graphs import FaultList
+from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole
+from instances.sharding.stream import Text, TextError, items, members
+from instances.units import quoted
+
+FORBIDDEN_FROM = 10**18
+_LARGEST = 3 << 30
+_GZIP = b"\x1f\x8b"
+_NONE = np.zeros(0, np.int64)
+
+
+class Source(NamedTuple):
+    """A problem and the file it came from."""
+
+    problem: Problem
+    path: Path
+    digest: str
+    """SHA-256 of the text, unpacked."""
+
+
+def read_problem(path: Path) -> Source:
+    """The problem in a file; an InstanceError with every fault."""
+    packed = _text_of(path)
+    digest = hashlib.sha256(packed).hexdigest()
+    try:
+        text = packed.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"this is no text in UTF-8: {error.reason}") from error
+    del packed
+    return Source(problem_in(text, path), path, digest)
+
+
+def problem_in(words: str, path: Path) -> Problem:
+    """The problem in a text; an InstanceError with every fault, of this file."""
+    text, faults = Text(words), FaultList(str(path))
+    raw = _Raw(faults)
+    try:
+        _read_document(text, raw)
+    except TextError as error:
+        before = text.text[: error.position]
+        place = Fault(before.count("\n") + 1, error.position - before.rfind("\n"), "", f"this is no JSON of a problem: {error}")
+        raise InstanceError(str(path), [place]) from error
+    return _problem_of(raw, path, faults)
+
+
+def _text_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as file:
+            found: bytes = file.read(_LARGEST + 1)
+    except EOFError as error:
+        raise _refused(path, "the gzip file ends too early (fetch it again)") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _refused(path, f"the gzip file is broken: {str(error).lower()} (fetch it again)") from error
+    if len(found) > _LARGEST:
+        raise _refused(path, f"the text has more than {_LARGEST >> 30} GiB (give a smaller problem)")
+    return found
+
+
+def _refused(path: Path, message: str) -> InstanceError:
+    return InstanceError(str(path), [Fault(1, 1, "", message)])
+
+
+@dataclass(slots=True)
+class _Raw:
+    """Rows as they stand in the file."""
+
+    faults: FaultList
+    name: str = ""
+    limit: int | None = None
+    lists: dict[str, list[Whole]] = field(default_factory=dict)
+
+
+def _read_document(text: Text, raw: _Raw) -> None:
+    found = _read_members(text, raw, "", {"problem": _read_body})
+    text.ahead()
+    if text.position < len(text.text):
+        raise TextError("something stands after the end", text.position)
+    if "problem" not in found:
+        raw.faults.add("problem", "problem is missing")
+        raw.faults.end()
+
+
+def _read_body(text: Text, raw: _Raw) -> None:
+    def rows(path: str) -> Callable[[Text, _Raw], None]:
+        return lambda text, raw: _read_rows(text, raw, path)
+
+    def nodes(text: Text, raw: _Raw) -> None:
+        _read_members(text, raw, "nodes.", {key: rows(f"nodes.{key}") for key in ("intervals", "costs", "usages")})
+
+    def edges(text: Text, raw: _Raw) -> None:
+        _read_members(text, raw, "edges.", {key: rows(f"edges.{key}") for key in ("nodes", "costs")})
+
+    _read_members(text, raw, "", {"name": _read_name, "nodes": nodes, "edges": edges, "usage_limit": _read_limit})
+
+
+def _read_members(text: Text, raw: _Raw, at: str, readers: dict[str, Callable[[Text, _Raw], None]]) -> set[str]:
+    """Reads the members of an object that are known, skips the others; says which there were."""
+    found: set[str] = set()
+    for key in members(text):
+        if key in found:
+            raw.faults.add(f"{at}{key}", "it stands there twice")
+        found.add(key)
+        reader = readers.get(key)
+        if reader:
+            reader(text, raw)
+        else:
+            text.value()
+    return found
+
+
+def _read_name(text: Text, raw: _Raw) -> None:
+    raw.name = str(text.value())[:200]
+
+
+def _read_limit(text: Text, raw: _Raw) -> None:
+    value = text.value()
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < GREATEST_SUM:
+        raw.faults.add("usage_limit", f"{quoted(str(value))} is no limit (give a whole number from 0 to 2^60, or leave it out)")
+        return
+    raw.limit = value
+
+
+def _read_rows(text: Text, raw: _Raw, path: str) -> None:
+    found = raw.lists[path] = []
+    for place in items(text):
+        row = text.value()
+        found.append(_row(row, f"{path}[{place}]", raw.faults))
+
+
+def _row(row: object, path: str, faults: FaultList) -> Whole:
+    """A list of whole numbers from 0 on."""
+    if not isinstance(row, list) or not set(map(type, row)) <= {int}:
+        faults.add(path, f"{quoted(str(row)[:60])} is no list of whole numbers")
+        return _NONE
+    try:
+        figures = np.array(row, np.int64)
+    except OverflowError:
+        faults.add(path, "a figure is beyond 64 bits (10^18 says: forbidden)")
+        return _NONE
+    if len(figures) and figures.min() < 0:
+        faults.add(path, f"{figures.min()} is below 0 (give 0 or more)")
+        return _NONE
+    return figures
+
+
+def _problem_of(raw: _Raw, path: Path, faults: FaultList) -> Problem:
+    for key in ("nodes.intervals", "nodes.costs", "nodes.usages", "edges.nodes", "edges.costs"):
+        if key not in raw.lists:
+            faults.add(key, f"{key} is missing")
+    faults.end()
+    _node_faults(raw, faults)
+    faults.end()
+    costs, usages = raw.lists["nodes.costs"], raw.lists["nodes.usages"]
+    counts = np.array([len(row) for row in costs], np.int64)
+    _edge_faults(raw, counts, faults)
+    faults.end()
+    intervals = np.array(raw.lists["nodes.intervals"], np.int64).reshape(-1, 2)
+    ends = np.array(raw.lists["edges.nodes"], np.int64).reshape(-1, 2)
+    matrices = raw.lists["edges.costs"]
+    _refuse_sums([*costs, *matrices], "nodes.costs and edges.costs", faults)
+    _refuse_sums(usages, "nodes.usages", faults)
+    faults.end()
+    return Problem(
+        name=raw.name or path.name.removesuffix(".gz").removesuffix(".json"),
+        offsets=_offsets(counts),
+        costs=_allowed(_joined(costs)),
+        usages=_joined(usages),
+        starts=intervals[:, 0].copy(),
+        ends=intervals[:, 1].copy(),
+        firsts=ends[:, 0].copy(),
+        seconds=ends[:, 1].copy(),
+        entry_offsets=_offsets(np.array([len(row) for row in matrices], np.int64)),
+        entries=_allowed(_joined(matrices)),
+        limit=raw.limit,
+    )
+
+
+def _node_faults(raw: _Raw, faults: FaultList) -> None:
+    intervals, costs, usages = (raw.lists[f"nodes.{key}"] for key in ("intervals", "costs", "usages"))
+    if not costs:
+        faults.add("nodes.costs", "there is no node (give at least one)")
+    if not len(intervals) == len(costs) == len(usages):
+        said = f"{len(intervals):,} intervals, {len(costs):,} costs and {len(usages):,} usages"
+        faults.add("nodes", f"{said} are given (each node needs one of each)")
+        return
+    for node, (interval, cost, usage) in enumerate(zip(intervals, costs, usages, strict=True)):
+        if len(interval) != 2 or interval[0] > interval[1]:
+            faults.add(f"nodes.intervals[{node}]", f"{interval.tolist()} is no interval (give [start, end] with start <= end)")
+        if not len(cost):
+            faults.add(f"nodes.costs[{node}]", "the node has no strategy (give at least one)")
+        if len(cost) != len(usage):
+            faults.add(f"nodes.usages[{node}]", f"{len(usage)} usages are given for {len(cost)} strategies")
+
+
+def _edge_faults(raw: _Raw, counts: Whole, faults: FaultList) -> None:
+    pairs, matrices = raw.lists["edges.nodes"], raw.lists["edges.costs"]
+    if len(pairs) != len(matrices):
+        faults.add("edges", f"{len(pairs):,} pairs of nodes and {len(matrices):,} costs are given (each edge needs both)")
+        return
+    for edge, (pair, matrix) in enumerate(zip(pairs, matrices, strict=True)):
+        if len(pair) != 2:
+            faults.add(f"edges.nodes[{edge}]", f"{pair.tolist()} is no pair of nodes")
+        elif pair.max() >= len(counts):
+            faults.add(f"edges.nodes[{edge}]", f"there is no node {pair.max()} (the last one is {len(counts) - 1})")
+        elif len(matrix) != counts[pair[0]] * counts[pair[1]]:
+            needed = f"{counts[pair[0]]} x {counts[pair[1]]} = {counts[pair[0]] * counts[pair[1]]}"
+            faults.add(f"edges.costs[{edge}]", f"{len(matrix)} costs are given where the strategies of its nodes need {needed}")
+
+
+def _refuse_sums(rows: list[Whole], path: str, faults: FaultList) -> None:
+    """Sums must be exact in 64 bits whatever is chosen."""
+    most = sum(int(allowed.max()) for row in rows if len(allowed := row[row < FORBIDDEN_FROM]))
+    if most >= GREATEST_SUM:
+        faults.add(path, f"the greatest figures add up to {most:.3g} (give a coarser unit: sums up to 2^60 can be worked with)")
+
+
+def _allowed(costs: Whole) -> Whole:
+    costs[costs >= FORBIDDEN_FROM] = FORBIDDEN
+    return costs
+
+
+def _joined(rows: list[Whole]) -> Whole:
+    return np.concatenate(rows) if rows else _NONE.copy()
+
+
+def _offsets(lengths: Whole) -> Whole:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

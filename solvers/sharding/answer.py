@@ -1,0 +1,124 @@
+"""What an engine answers about strategies, as JSON both ways.
+
+The result does not hold the problem, which may be hundreds of megabytes, but names its file and the digest of its text.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from instances.sharding.question import ShardingQuestion
+from solvers.certify import Trace
+from solvers.result import Status, record
+from solvers.sharding.plans import Chosen, Plan
+
+KIND = "sharding"
+ENGINES = ("auto", "milp", "cpsat", "weak", "greedy", "local", "search")
+"""That a result may name; `auto` where nothing was left to choose an engine for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How large a problem is: nodes with a choice, their strategies, edges, entries of matrices, members and times that memory needs."""
+
+    nodes: int
+    strategies: int
+    edges: int
+    entries: int
+    members: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one kind of reduction took away."""
+
+    name: str
+    taken: Extent
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reductions:
+    """What was left to choose before and after all of them."""
+
+    before: Extent
+    after: Extent
+    steps: tuple[Taken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofStep:
+    """A branch, by its node and the strategies of its first part, or a dual in units of 1 / scale (formulation.sharding.tree)."""
+
+    node: int | None
+    first: tuple[int, ...]
+    scale: int
+    times: tuple[int, ...]
+    prices: tuple[int, ...]
+    to_firsts: tuple[int, ...]
+    to_seconds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Steps about the reduced problem, and the bound that they prove in whole numbers."""
+
+    bound: int
+    steps: tuple[ProofStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingResult:
+    """An answer with its proof."""
+
+    kind: str
+    instance: dict[str, Any]
+    engine: str
+    status: Status
+    stopped: str
+    value: int | None
+    bound: int | None
+    gap: float | None
+    gap_asked: float
+    proved: bool
+    proved_by: str
+    strategies: tuple[int, ...] | None
+    """Of each node."""
+    peak: int | None
+    """Bytes in use when most are."""
+    peak_time: int | None
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    reductions: Reductions | None
+    certificate: Certificate | None
+    choices: tuple[Chosen, ...] = ()
+    """What the strategies mean, where the cost model made the problem; likewise the plans beside them."""
+    plans: tuple[Plan, ...] = ()
+    trace: Trace = ()
+    seconds: float = 0.0
+    seed: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def described(question: ShardingQuestion) -> dict[str, Any]:
+    """What a result says of its question: enough to ask it again where the file is."""
+    problem = question.problem
+    return {
+        "name": problem.name,
+        "objective": "cost",
+        "unit": "" if question.network is None else "ns",
+        "nodes": len(problem),
+        "edges": len(problem.firsts),
+        "strategies": len(problem.costs),
+        "limit": problem.limit,
+        "source": question.source,
+        "digest": question.digest,
+        "limit_asked": question.limit,
+        "settings": list(question.settings),
+    }
+
+
+def from_json(data: object) -> ShardingResult:
+    """The result in plain data; a ValueError in words if it is none."""
+    found: ShardingResult = record(ShardingResult, data, "")
+    return found

@@ -1,0 +1,166 @@
+"""Engines for strategies, and the way to an answer: reduce, solve what is left, go back, and have the judge look at it.
+
+An engine is a function of a Run (solvers.sharding.run): it offers choices of the reduced core and tells bounds, and ends when it is done,
+or by an EnoughError. What it offered stays, however it ends.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from formulation.sharding.core import unreduced
+from formulation.sharding.dual import no_dual
+from formulation.sharding.reducing import ContradictionError, Reduction, reduced
+from formulation.sharding.tree import Branch, Step
+from instances.sharding.problem import FORBIDDEN
+from instances.sharding.question import ShardingQuestion
+from solvers.backends.answer import SolverError
+from solvers.certify import Limits, VerificationError, gap_between
+from solvers.graph_answers import answer_status, is_proved, versions
+from solvers.sharding.answer import KIND, Certificate, Extent, ProofStep, Reductions, ShardingResult, Taken, described
+from solvers.sharding.closing import close
+from solvers.sharding.exact import cpsat
+from solvers.sharding.judge import judge
+from solvers.sharding.least import too_much
+from solvers.sharding.local import greedy, local
+from solvers.sharding.milp import milp, weak
+from solvers.sharding.plans import chosen_of, plans_of
+from solvers.sharding.run import EnoughError, Run
+from solvers.watching import Progress, Watch
+
+Engine = Callable[[Run], None]
+ENGINES: dict[str, Engine] = {"milp": milp, "cpsat": cpsat, "weak": weak, "greedy": greedy, "local": local}
+LARGE = "local"
+"""What `auto` takes where the integer model is too large."""
+_MODELLED = 150_000
+"""Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
+_STORED = 400_000
+"""Figures of a dual that a result holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a solve ended, before anybody believes it."""
+
+    engine: str
+    began: float
+    stopped: str = "complete"
+    reduction: Reduction | None = None
+    run: Run | None = None
+    reasons: tuple[str, ...] = ()
+    proof: str = ""
+    """Of the reasons."""
+    notes: tuple[str, ...] = ()
+
+
+def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> ShardingResult:
+    """The best strategies, with their proof."""
+    began = monotonic()
+    reasons = too_much(question.problem)
+    if reasons:
+        return _result(question, limits, _Ended(engine, began, reasons=reasons, proof="counting the least of each node"))
+    try:
+        reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
+    except ContradictionError as error:
+        return _result(question, limits, _Ended(engine, began, reasons=(str(error),), proof="arc consistency"))
+    except EnoughError:
+        return _result(question, limits, _Ended(engine, began, "time limit"))
+    except KeyboardInterrupt:
+        return _result(question, limits, _Ended(engine, began, "interrupted"))
+    name = engine if engine != "auto" else "milp" if _pairs(reduction) <= _MODELLED else LARGE
+    run = Run(reduction.core, limits, watch, began)
+    run.bound_proved(no_dual(run.core))
+    stopped, notes = _carried_out(name, run)
+    if run.near and run.cost == run.bound and run.dual_bound != run.bound and _pairs(reduction) <= _MODELLED:
+        close(run)
+    ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
+    if run.bound is not None and run.bound >= FORBIDDEN:
+        limit = question.problem.limit
+        kept = "" if limit is None else f" and keeps the limit of {limit:,} bytes at every time"
+        ended = replace(ended, reasons=(f"no choice takes allowed strategies and pairs only{kept}",), proof=run.proved_by)
+    return _result(question, limits, ended)
+
+
+def _reducing(limits: Limits, watch: Watch, began: float) -> None:
+    watch(Progress("reductions", None))
+    if monotonic() - began >= limits.seconds:
+        raise EnoughError
+
+
+def _pairs(reduction: Reduction) -> int:
+    return int((reduction.core.entries < FORBIDDEN).sum())
+
+
+def _carried_out(name: str, run: Run) -> tuple[str, tuple[str, ...]]:
+    """How the engine ended, and what is to be said of it; a solver that fails leaves what was known."""
+    try:
+        ENGINES[name](run)
+    except EnoughError:
+        return "complete" if run.near else "time limit" if run.left <= 0 else "interrupted", ()
+    except KeyboardInterrupt:
+        return "interrupted", ()
+    except (SolverError, MemoryError) as error:
+        return "interrupted", (f"the engine {name} ended early: {str(error) or 'there is not enough memory'}",)
+    return "complete", ()
+
+
+def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> ShardingResult:
+    """The result: the judge's word on the choice, on the problem of the file, and how far the bound is below it."""
+    run, reduction = ended.run, ended.reduction
+    strategies = None if run is None or run.chosen is None or reduction is None else reduction.back(run.chosen).tolist()
+    verdict = None if strategies is None else judge(question.problem, strategies)
+    if verdict and verdict.violations:
+        raise VerificationError(f"the strategies found break a rule: {'; '.join(verdict.violations)}")
+    if verdict and run and verdict.cost != run.cost:
+        raise VerificationError(f"the search prices the strategies at {run.cost}, the judge at {verdict.cost}")
+    value, bound = (verdict.cost if verdict else None), (run.bound if run and verdict else None)
+    if value is not None and bound is not None and value < bound:
+        raise VerificationError(f"the judge prices the strategies at {value}, below the bound {bound}")
+    proved = bool(ended.reasons) or is_proved(value, bound, limits.gap) if value is not None or ended.reasons else False
+    return ShardingResult(
+        kind=KIND,
+        instance=described(question),
+        engine=ended.engine,
+        status=answer_status(value, float("inf") if ended.reasons else bound, proved, 0.0),
+        stopped=ended.stopped,
+        value=value,
+        bound=bound,
+        gap=None if value is None or bound is None else gap_between(value, bound),
+        gap_asked=limits.gap,
+        proved=proved,
+        proved_by=ended.proof or (run.proved_by if run and bound is not None else ""),
+        strategies=None if strategies is None else tuple(strategies),
+        peak=verdict.peak if verdict else None,
+        peak_time=verdict.peak_time if verdict else None,
+        reasons=ended.reasons,
+        notes=ended.notes,
+        reductions=None if reduction is None else _told(reduction),
+        certificate=None if run is None or bound is None else _certificate(run),
+        choices=chosen_of(question.network, strategies),
+        plans=plans_of(question.network),
+        trace=tuple(run.trace) if run else (),
+        seconds=monotonic() - ended.began,
+        seed=limits.seed,
+        versions=versions(),
+    )
+
+
+def _told(reduction: Reduction) -> Reductions:
+    steps = tuple(Taken(effect.name, Extent(*effect.taken), effect.seconds) for effect in reduction.effects)
+    return Reductions(Extent(*reduction.before), Extent(*reduction.after), steps)
+
+
+def _certificate(run: Run) -> Certificate | None:
+    """The proof in whole numbers, or else the best dual, where it is small enough to be held by a result."""
+    steps: tuple[Step, ...] = run.steps or (() if run.dual is None else (run.dual,))
+    bound = run.bound if run.steps else run.dual_bound
+    told = tuple(_step(step) for step in steps)
+    size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in told)
+    return Certificate(bound, told) if told and bound is not None and size <= _STORED else None
+
+
+def _step(step: Step) -> ProofStep:
+    if isinstance(step, Branch):
+        return ProofStep(step.node, tuple(step.first.tolist()), 1, (), (), (), ())
+    figures = (step.times, step.prices, step.to_firsts, step.to_seconds)
+    return ProofStep(None, (), step.scale, *(tuple(figure.tolist()) for figure in figures))

@@ -1,0 +1,57 @@
+"""What a choice of strategies costs and takes, from the arrays of the file and nothing of what found it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from instances.sharding.problem import FORBIDDEN, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cost of a choice, the memory at its peak, and the rules that it breaks."""
+
+    cost: int
+    """Of what may be chosen; forbidden costs are told among the violations."""
+    peak: int
+    peak_time: int
+    violations: tuple[str, ...]
+
+
+def judge(problem: Problem, strategies: Sequence[int]) -> Verdict:
+    """The verdict on one strategy for each node; a ValueError where it is no such thing."""
+    chosen = np.asarray(strategies, np.int64)
+    if chosen.shape != (len(problem),):
+        raise ValueError(f"{len(strategies)} strategies are given for {len(problem)} nodes")
+    wrong = np.flatnonzero((chosen < 0) | (chosen >= problem.counts))
+    if len(wrong):
+        raise ValueError(f"node {wrong[0]} has no strategy {chosen[wrong[0]]}")
+    places = problem.offsets[:-1] + chosen
+    costs = problem.costs[places]
+    widths = problem.counts[problem.seconds]
+    pairs = problem.entries[problem.entry_offsets[:-1] + chosen[problem.firsts] * widths + chosen[problem.seconds]]
+    peak, time = peak_of(problem, problem.usages[places])
+    violations = [f"node {node}: strategy {chosen[node]} is forbidden" for node in np.flatnonzero(costs >= FORBIDDEN)[:10]]
+    violations += [
+        f"edge {edge} of nodes {problem.firsts[edge]} and {problem.seconds[edge]}: their strategies are forbidden together"
+        for edge in np.flatnonzero(pairs >= FORBIDDEN)[:10]
+    ]
+    if problem.limit is not None and peak > problem.limit:
+        violations.append(f"at time {time} {peak:,} bytes are in use, the limit is {problem.limit:,}")
+    return Verdict(int(costs[costs < FORBIDDEN].sum() + pairs[pairs < FORBIDDEN].sum()), peak, time, tuple(violations))
+
+
+def peak_of(problem: Problem, usages: np.typing.NDArray[np.int64]) -> tuple[int, int]:
+    """The most memory in use and when; usage changes at starts and ends only."""
+    alive = problem.starts < problem.ends
+    times = np.concatenate([problem.starts[alive], problem.ends[alive]])
+    if not len(times):
+        return 0, 0
+    changes = np.concatenate([usages[alive], -usages[alive]])
+    moments, which = np.unique(times, return_inverse=True)
+    in_use = np.zeros(len(moments), np.int64)
+    np.add.at(in_use, which, changes)
+    in_use = np.cumsum(in_use)
+    most = int(in_use.argmax())
+    return int(in_use[most]), int(moments[most])

@@ -1,0 +1,117 @@
+"""What is known while a problem is worked on: the best choice, its cost, and the bound; it stays whatever becomes of the engine.
+
+Engines offer choices and bounds. A choice is kept only where its cost and its memory, counted anew, say that it may be.
+"""
+
+from dataclasses import dataclass, field
+from time import monotonic
+
+from formulation.sharding.core import Core, cost_of
+from formulation.sharding.dual import Dual, bound_of
+from formulation.sharding.marginal import chosen_memory
+from formulation.sharding.tree import Step
+from instances.sharding.problem import FORBIDDEN, Whole
+from solvers.certify import Limits
+from solvers.watching import Progress, Watch
+
+_EVERY = 0.2
+
+
+class EnoughError(Exception):
+    """The time is up, or the bound is as near as was asked."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The course of one solve, in terms of the reduced core; costs are those of the whole problem."""
+
+    core: Core
+    limits: Limits
+    watch: Watch
+    began: float
+    chosen: Whole | None = None
+    cost: int | None = None
+    bound: int | None = None
+    """No choice costs less; FORBIDDEN where there is none."""
+    proved_by: str = ""
+    dual: Dual | None = None
+    """The best of those that were offered, and what it proves by itself."""
+    dual_bound: int | None = None
+    steps: tuple[Step, ...] = ()
+    """That prove, in whole numbers, that nothing costs less than the best choice."""
+    words: str = "strategies"
+    notes: list[str] = field(default_factory=list)
+    distrusted: set[str] = field(default_factory=set)
+    """Those whose bound was above a choice that was found."""
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    shown: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds that may still be spent."""
+        return self.limits.seconds - (monotonic() - self.began)
+
+    def offer(self, chosen: Whole) -> bool:
+        """Keeps a choice where it is better than all before; says whether it may be chosen at all."""
+        cost = cost_of(self.core, chosen)
+        if cost is None or len(chosen_memory(self.core, chosen)[0]):
+            return False
+        if self.cost is None or cost < self.cost:
+            self.chosen, self.cost = chosen.copy(), cost
+            if self.bound is not None and self.bound > cost:
+                self.notes.append(f"{self.proved_by} bounded the cost by {self.bound:,}, and was wrong: its bounds are not believed")
+                self.distrusted.add(self.proved_by)
+                self.bound, self.proved_by = self.dual_bound, BY_DUAL if self.dual_bound is not None else ""
+            self.show(news=True)
+        return True
+
+    def bound_told(self, bound: int, by: str) -> None:
+        """Keeps a bound that somebody answers for, where it is above all before."""
+        if by not in self.distrusted and (self.bound is None or bound > self.bound):
+            self.bound, self.proved_by = bound, by
+            self.show(news=True)
+
+    def bound_proved(self, dual: Dual) -> int:
+        """Counts what a dual bounds, and keeps it."""
+        bound = bound_of(self.core, dual)
+        if self.dual_bound is None or bound > self.dual_bound:
+            self.dual, self.dual_bound = dual, bound
+        self.bound_told(bound, BY_DUAL)
+        return bound
+
+    def closed(self, steps: tuple[Step, ...]) -> None:
+        """Keeps a proof in whole numbers that nothing costs less than the best choice."""
+        if self.cost is not None and (self.bound is None or self.bound <= self.cost):
+            self.steps, self.bound, self.proved_by = steps, self.cost, BY_TREE
+
+    @property
+    def near(self) -> bool:
+        """Whether the bound is as near to the value as was asked."""
+        if self.cost is None or self.bound is None:
+            return self.bound == FORBIDDEN
+        return self.cost - self.bound <= self.limits.gap * self.cost
+
+    def enough(self) -> bool:
+        """Whether to stop; shows how far the work is."""
+        self.show()
+        return self.near or self.left <= 0
+
+    def tick(self) -> None:
+        """Ends the work by an EnoughError where it is enough."""
+        if self.enough():
+            raise EnoughError
+
+    def show(self, news: bool = False) -> None:
+        """Keeps what is news in the trace, and shows what is known."""
+        now = monotonic() - self.began
+        bound = None if self.bound is None or self.bound >= FORBIDDEN else float(self.bound)
+        cost = None if self.cost is None else float(self.cost)
+        if news:
+            self.trace.append((now, cost, bound))
+        if news or now - self.shown > _EVERY:
+            self.shown = now
+            self.watch(Progress(self.words, cost, bound))
+
+
+BY_DUAL = "prices of memory and messages along edges, counted in whole numbers"
+BY_TREE = f"{BY_DUAL}, branch by branch"

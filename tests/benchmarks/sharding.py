@@ -1,0 +1,107 @@
+"""Strategies of public problems: `python -m tests.benchmarks.sharding FOLDER [--known FILE.csv] [--out FILE]` prints tables in Markdown.
+
+FOLDER holds problems in JSON, plain or gzipped; `--known` is a CSV file with the columns instance and best_known, and timeout_s where the
+contest's own limit of time is to be used instead of `--seconds`. Every problem is solved in a process of its own; seconds are those of the
+clock for all of it, from the start of Python to the answer. `--only A,B` takes problems whose names end so.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from time import time
+from typing import Any
+
+PROGRAM = """
+import json, resource, sys, time
+from pathlib import Path
+from instances.sharding.question import read_sharding
+from solvers.certify import Limits
+from solvers.sharding.engines import answered
+path, engine, seconds, began = json.loads(sys.argv[1])
+question = read_sharding(Path(path))
+read = time.time() - began
+found = answered(question, engine, Limits(seconds - read), lambda progress: None)
+left = found.reductions
+print(json.dumps({
+    "value": found.value, "bound": found.bound, "gap": found.gap, "engine": found.engine, "seconds": time.time() - began, "read": read,
+    "exact": found.certificate is not None and found.certificate.bound == found.bound,
+    "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "before": [left.before.nodes, left.before.strategies, left.before.edges, left.before.entries],
+    "after": [left.after.nodes, left.after.strategies, left.after.edges, left.after.entries],
+    "reduced": sum(step.seconds for step in left.steps),
+}))
+"""
+
+
+def main() -> None:
+    """Print the tables, and write them where `--out` says."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--known", type=Path)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    lines = []
+    for line in table(options.folder, told_by(options.known), options.seconds, options.engine, options.only):
+        print(line, flush=True)
+        lines.append(line)
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def told_by(path: Path | None) -> dict[str, dict[str, str]]:
+    """Rows of the table of others, by the instance."""
+    if path is None:
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["instance"]: row for row in csv.DictReader(file)}
+
+
+def solved(path: Path, engine: str, seconds: float) -> dict[str, Any]:
+    """What a process of its own answers."""
+    asked = json.dumps([str(path), engine, seconds, time()])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def table(folder: Path, known: dict[str, dict[str, str]], seconds: float, engine: str, only: str) -> Iterator[str]:
+    """One row a problem: what was left to choose, the answer, its proof, and the ratio to what others reached."""
+    yield f"# Strategies of public problems\n\n{' '.join((__doc__ or '').split())}\n"
+    sizes, times = ("nodes", "left", "pairs", "left"), ("read s", "reduce s")
+    heads = ("problem", *sizes, *times, "cost", "bound", "gap", "proof", "best known / cost", "s", "MiB")
+    yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
+    ratios = []
+    for path in sorted(path for path in folder.iterdir() if path.name.endswith((".json", ".json.gz"))):
+        name = path.name.removesuffix(".gz").removesuffix(".json")
+        letter = name.rpartition("-")[2]
+        if only and letter not in only.split(","):
+            continue
+        other = known.get(name, known.get(letter, {}))
+        found = solved(path, engine, float(other.get("timeout_s") or seconds))
+        ratio = int(other["best_known"]) / found["value"] if other.get("best_known") and found["value"] else None
+        ratios += [ratio] if ratio is not None else []
+        yield f"| {' | '.join(_cells(name, found, ratio))} |"
+    if ratios:
+        yield f"\nMean of best known / cost over {len(ratios)} problems: {sum(ratios) / len(ratios):.4f}."
+
+
+def _cells(name: str, found: dict[str, Any], ratio: float | None) -> list[str]:
+    before, after = found["before"], found["after"]
+    sizes = [f"{figure:,}" for figure in (before[0], after[0], before[3], after[3])]
+    value, bound = (f"{found[key]:,}" if found[key] is not None else "none" for key in ("value", "bound"))
+    gap = "" if found["gap"] is None else f"{found['gap']:.3%}"
+    proof = "whole numbers" if found["exact"] else "told" if found["bound"] is not None else "none"
+    times = [f"{found[key]:.1f}" for key in ("read", "reduced")]
+    share = "" if ratio is None else f"{ratio:.5f}"
+    return [name, *sizes, *times, value, bound, gap, proof, share, f"{found['seconds']:.1f}", f"{found['peak']:.0f}"]
+
+
+if __name__ == "__main__":
+    main()

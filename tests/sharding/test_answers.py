@@ -1,0 +1,284 @@
+"""Questions about strategies from the command line: answers, their checks, and what is said of broken ones."""
+
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from instances.sharding.problem import FORBIDDEN, Problem
+from instances.sharding.question import ShardingQuestion, read_sharding
+from solvers.certify import Limits
+from solvers.cli import main
+from solvers.sharding.answer import from_json
+from solvers.sharding.check import check
+from solvers.sharding.engines import ENGINES, answered
+from solvers.sharding.judge import judge
+from tests.paths import reference
+from tests.sharding.tiny import least, tiny
+
+WRITTEN = """
+kind: sharding
+name: three
+nodes:
+  first: {costs: [1, 4], usages: [6, 1], alive: [0, 2]}
+  second: {costs: [2, 3], usages: [5, 2], alive: [1, 3]}
+  third: {costs: [7]}
+edges:
+- {between: [first, second], costs: [[0, 3], [1, 0]]}
+- {between: [second, third], costs: [[0], [1]]}
+limit: 8 B
+"""
+
+
+def document(problem: Problem) -> dict[str, object]:
+    """A problem as its file says it."""
+    costs, entries = (
+        [10**18 if figure == FORBIDDEN else figure for figure in figures.tolist()] for figures in (problem.costs, problem.entries)
+    )
+    nodes, edges = problem.offsets.tolist(), problem.entry_offsets.tolist()
+    limit = {} if problem.limit is None else {"usage_limit": problem.limit}
+    return {
+        "problem": {
+            "name": problem.name,
+            "nodes": {
+                "intervals": [list(pair) for pair in zip(problem.starts.tolist(), problem.ends.tolist(), strict=True)],
+                "costs": [costs[a:b] for a, b in pairwise(nodes)],
+                "usages": [problem.usages[a:b].tolist() for a, b in pairwise(nodes)],
+            },
+            "edges": {
+                "nodes": [list(pair) for pair in zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)],
+                "costs": [entries[a:b] for a, b in pairwise(edges)],
+            },
+            **limit,
+        }
+    }
+
+
+def written(folder: Path, seed: int) -> Path:
+    path = folder / "problem.json"
+    path.write_text(json.dumps(document(tiny(seed))))
+    return path
+
+
+def _solved(folder: Path, path: Path, *options: str) -> tuple[int, Path]:
+    target = folder / "answer.json"
+    return main(["solve", str(path), "--out", str(target), *options]), target
+
+
+def _feasible(folder: Path) -> Path:
+    """A tiny problem on which memory counts."""
+    for seed in range(100):
+        problem = tiny(seed)
+        if problem.limit is not None and least(problem) is not None and judge(problem, [0] * 5).violations:
+            return written(folder, seed)
+    raise LookupError
+
+
+@pytest.mark.parametrize("engine", ["milp", "cpsat", "weak"])
+def test_solvers_agree_with_every_choice(tmp_path: Path, engine: str) -> None:
+    none = 0
+    for seed in range(25):
+        question = read_sharding(written(tmp_path, seed))
+        result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
+        assert result.value == best
+        assert result.status == ("INFEASIBLE" if best is None else "OPTIMAL")
+        assert check(from_json(json.loads(json.dumps(_plain(result)))), tmp_path).refused == ()
+        none += best is None
+    assert none > 2
+
+
+def _plain(result: object) -> object:
+    from solvers.graph_answers import text_of
+
+    return json.loads(text_of(result))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("engine", ["greedy", "local"])
+def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None:
+    found = 0
+    for seed in range(40):
+        question = read_sharding(written(tmp_path, seed))
+        result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
+        assert result.value is None or (best is not None and result.value >= best)
+        assert result.bound is None or best is None or result.bound <= best
+        assert not result.proved or result.value == best
+        found += result.value is not None
+    assert found > 15
+
+
+def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, target = _solved(tmp_path, _feasible(tmp_path))
+    said = capsys.readouterr().out
+    assert code == 0
+    assert "proved in" in said
+    assert "memory at its peak" in said
+    assert "what nothing allows" in said or "needless strategies" in said or "nodes of low degree" in said
+    assert main(["check", str(target)]) == 0
+    assert "judged anew" in capsys.readouterr().out
+
+
+def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _feasible(tmp_path)
+    assert main(["solve", "problem.json", "--out", "answer.json"]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["check", "../answer.json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("value", 1, "value: it is"),
+        ("strategies", [0] * 5, "REFUSED"),
+        ("strategies", [0] * 4, "4 strategies are given for 5 nodes"),
+        ("peak", 10**6, "peak: it is"),
+        ("bound", 0, "gap: "),
+        ("status", "FEASIBLE", "status"),
+    ],
+)
+def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: object, said: str) -> None:
+    _, target = _solved(tmp_path, _feasible(tmp_path))
+    result = json.loads(target.read_text())
+    target.write_text(json.dumps({**result, field: value}))
+    assert main(["check", str(target)]) == 30
+    assert said in capsys.readouterr().out
+
+
+def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", "milp")
+    result = json.loads(target.read_text())
+    assert result["certificate"]["bound"] == result["value"]
+    result["certificate"]["steps"].pop()
+    target.write_text(json.dumps(result))
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert "certificate: it does not prove" in capsys.readouterr().out
+
+
+def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _feasible(tmp_path)
+    _, target = _solved(tmp_path, path)
+    path.write_text(path.read_text() + " ")
+    assert main(["check", str(target)]) == 30
+    assert "is another file now" in capsys.readouterr().out
+    path.unlink()
+    assert main(["check", str(target)]) == 30
+    assert "put the file of the question there, or beside the result" in capsys.readouterr().out
+
+
+def test_memory_that_nothing_keeps_is_told_with_time_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "three.yaml"
+    path.write_text(WRITTEN.replace("limit: 8 B", "limit: 2 B"))
+    code, target = _solved(tmp_path, path)
+    said = capsys.readouterr().out
+    assert code == 20
+    assert "at time 1 the nodes that are alive take 3 bytes at least, the limit is 2" in said
+    assert "what each takes at least: 1 (2), 0 (1)" in said
+    assert main(["check", str(target)]) == 0
+    assert "proved anew" in capsys.readouterr().out
+
+
+def test_a_question_in_yaml_and_a_limit_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "three.yaml"
+    path.write_text(WRITTEN)
+    assert main(["solve", str(path)]) == 0  # 1 + 3 + 7, edges 3 + 1: memory 6 + 2; or 4 + 2 + 7, edges 1 + 0: 1 + 5
+    assert "cost                14 " in capsys.readouterr().out
+    assert main(["solve", str(path), "--set", "limit=11 B"]) == 0
+    assert "cost                10 " in capsys.readouterr().out
+    assert main(["solve", str(path), "--memory", "3B"]) == 0
+    assert "cost                15 " in capsys.readouterr().out
+    assert main(["validate", str(path)]) == 0
+    assert "3 nodes with 5 strategies, 2 edges with 6 pairs" in capsys.readouterr().out
+
+
+def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = _feasible(tmp_path)
+    (tmp_path / "problem.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    path = tmp_path / "named.yaml"
+    path.write_text("kind: sharding\nfile: problem.json.gz\nlimit: 1 TiB\n")
+    code, target = _solved(tmp_path, path)
+    assert code == 0
+    assert json.loads(target.read_text())["instance"]["limit"] == 1 << 40
+    assert main(["check", str(target)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("between: [first, second]", "between: [first, fourth]"), "there is no node 'fourth'"),
+        (("[[0, 3], [1, 0]]", "[[0, 3]]"), "1 x 2 rows and columns are given where the strategies of its nodes need 2 x 2"),
+        (("limit: 8 B", "file: other.json"), "file and nodes are given at once"),
+        (("limit: 8 B", "limit: -1 B"), "limit"),
+        (("alive: [0, 2]", "alive: [2, 0]"), "[2, 0] is no interval"),
+    ],
+)
+def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str) -> None:
+    path = tmp_path / "three.yaml"
+    path.write_text(WRITTEN.replace(*change))
+    assert main(["solve", str(path)]) == 3
+    assert said in capsys.readouterr().err
+
+
+def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
+    path = _feasible(tmp_path)
+    for options in (["--devices", "4"], ["--set", "limit=3"], ["--engine", "boxes"], ["--out", str(path)]):
+        with pytest.raises(SystemExit) as caught:
+            main(["solve", str(path), *options])
+        assert caught.value.code == 2
+
+
+def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(_feasible(tmp_path)), "--time-limit", "0s"]) == 10
+    assert "no choice found (time limit after" in capsys.readouterr().out
+
+
+def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = read_sharding(_feasible(tmp_path))
+
+    def failing(run: object) -> None:
+        ENGINES["greedy"](run)  # type: ignore[arg-type]
+        raise MemoryError
+
+    monkeypatch.setitem(ENGINES, "milp", failing)
+    result = answered(question, "milp", Limits(), lambda progress: None)
+    assert result.value is not None
+    assert "not enough memory" in result.notes[0]
+
+
+def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _feasible(tmp_path)
+    name = json.loads(path.read_text())["problem"]["name"]
+    known = tmp_path / "known.csv"
+    known.write_text(f"instance,best_known\nother,3\n{name},77\n")
+    assert main(["compare", str(path), "--known", str(known), "--time-limit", "1s"]) == 0
+    said = capsys.readouterr().out
+    assert all(row in said for row in ("crossopt (milp)", "greedy", "local search", "weak model", "best known", "77"))
+    known.write_text("instance,value\n")
+    assert main(["compare", str(path), "--known", str(known)]) == 3
+
+
+def test_the_example_is_solved_to_its_known_optimum() -> None:
+    question: ShardingQuestion = read_sharding(reference("sharding/example.json"))
+    assert [judge(question.problem, choice).cost for choice in ([0, 0, 2, 1, 0], [0, 1, 2, 0, 0], [0, 0, 2, 0, 0])] == [445, 495, 545]
+    for engine in ("milp", "cpsat", "weak"):
+        assert answered(question, engine, Limits(), lambda progress: None).value == 445
+
+
+@pytest.mark.parametrize(
+    ("letter", "best"),
+    [
+        pytest.param("A", 6_548_553_650, marks=pytest.mark.slow),  # below what all teams of the contest reached
+        pytest.param("B", 532_843, marks=pytest.mark.slow),
+        ("G", 217_039),
+    ],
+)
+def test_public_problems_are_proved_without_any_word(letter: str, best: int) -> None:
+    question = read_sharding(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
+    result = answered(question, "auto", Limits(), lambda progress: None)
+    assert result.value == result.bound == best
+    report = check(from_json(_plain(result)), Path())
+    assert report.refused == ()
+    assert not report.told
