@@ -127,10 +127,15 @@ def _notes(result: ShardingResult) -> list[str]:
 
 
 def _certificate(result: ShardingResult) -> str:
+    return f"  certificate: {certificate_sentence(result)}" if result.bound is not None else "  no proof: strategies without a bound."
+
+
+def certificate_sentence(result: ShardingResult) -> str:
+    """What is proved, by whom."""
     if result.bound is None:
-        return "  no proof: strategies without a bound."
+        return "These are strategies without a bound: better ones may exist."
     judged = "judged on all nodes and edges of the file"
     sure = result.certificate.bound if result.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     solver = "the word of " if sure != result.bound else ""
-    return f"  certificate: no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{own}; {judged}."
+    return f"no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{own}; {judged}."

@@ -53,7 +53,7 @@ ALSO = {
     "solvers/reporting/command.py": {
         *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
         *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together", "reports.paper"),
-        *("reports.pages.study", "reports.pages.relaxation"),
+        *("reports.pages.study", "reports.pages.relaxation", "reports.pages.sharding"),
     },
     "reports/digest.py": {
         *(
@@ -68,6 +68,7 @@ ALSO = {
     },
     "reports/pages/linear.py": {"solvers.reporting.terms"},
     "reports/pages/machine.py": {"solvers.reporting.network", "solvers.reporting.roofline"},
+    "reports/pages/sharding.py": {"instances.units", "solvers.sharding.answer"},
     "reports/pages/relaxation.py": {"solvers.certify", "solvers.relaxing"},
     "reports/pages/step.py": {"solvers.reporting.schedule"},
     "solvers/study/command.py": {"reports.study", "reports.pages.study"},

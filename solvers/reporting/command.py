@@ -21,6 +21,7 @@ from reports.pages.design import design_page
 from reports.pages.front import front_page
 from reports.pages.placement import placement_page
 from reports.pages.several import several_page
+from reports.pages.sharding import of_sharding, sharding_page
 from reports.pages.shell import page
 from reports.pages.stages import stages_page
 from reports.pages.study import study_content
@@ -48,6 +49,8 @@ from solvers.reporting.stages import staged_chain, staged_pipeline, staged_piper
 from solvers.result import Result
 from solvers.several.check import faults_but_proof as several_faults
 from solvers.several.result import JointResult
+from solvers.sharding.answer import from_json as sharding_from_json
+from solvers.sharding.check import faults_but_proof as sharding_faults
 from solvers.study.check import check as check_study
 from solvers.study.records import from_json as study_from_json
 
@@ -109,8 +112,8 @@ def _drawn(path: Path) -> Drawn:
 
 
 def _stranger(kind: object) -> Drawn:
-    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, studies and relaxations have one"
-    raise ValueError(f"a result of the kind {kind!r} has no page (those about {known})")
+    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, strategies, studies and relaxations"
+    raise ValueError(f"a result of the kind {kind!r} has no page (those about {known} have one)")
 
 
 def _design(path: Path) -> Drawn:
@@ -229,6 +232,12 @@ def _study(path: Path) -> Drawn:
     return Drawn(study_content(study), of_study(study))
 
 
+def _sharding(path: Path) -> Drawn:
+    result, data = read_as(path, sharding_from_json), read_as(path, _plain)
+    hold(path, sharding_faults(result, path.parent)[1])
+    return Drawn(sharding_page(result, data), of_sharding(result))
+
+
 def _relaxation(path: Path) -> Drawn:
     """Only this needs integer models."""
     from reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
@@ -249,5 +258,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,
+    "sharding": _sharding,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""

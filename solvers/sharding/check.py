@@ -25,23 +25,33 @@ if TYPE_CHECKING:
 
 def check(result: ShardingResult, folder: Path) -> Report:
     """Everything the result says, said again from the file that it names; relative paths are tried from this folder too."""
+    question, refused = faults_but_proof(result, folder)
+    if question is None:
+        return Report((), tuple(refused))
+    checked = ["the file of the question was read anew, and it is the same"]
+    if result.strategies is not None:
+        checked.append("the strategies were judged anew: what is forbidden, cost, memory at every time")
+    return Report(tuple(checked), tuple(refused)) if refused else _proof(result, question, checked)
+
+
+def faults_but_proof(result: ShardingResult, folder: Path) -> tuple[ShardingQuestion | None, list[str]]:
+    """The question, and what the result says wrongly as far as that is seen without its proof."""
     try:
         question = sharding_again(result.instance, folder)
     except InstanceError as error:
-        return Report((), (f"the question of the result cannot be read: {error}",))
+        return None, [f"the question of the result cannot be read: {error}"]
     refused = [*differences("instance", described(question), result.instance), *_word_faults(result)]
     refused += certificate_faults(result, KIND, ENGINES, 0.0, "a choice")
     refused += [] if result.plans == plans_of(question.network) else ["plans: they do not cost what the result says"]
-    checked = ["the file of the question was read anew, and it is the same"]
     if result.strategies is not None:
-        refused += _choice_faults(result, question)
-        refused += (
-            [] if result.choices == chosen_of(question.network, result.strategies) else ["choices: they are not what the strategies mean"]
-        )
-        checked.append("the strategies were judged anew: what is forbidden, cost, memory at every time")
-    if refused:
-        return Report(tuple(checked), tuple(refused))
-    return _proof(result, question, checked)
+        faults = _choice_faults(result, question)
+        refused += faults or _meaning_faults(result, question)
+    return question, refused
+
+
+def _meaning_faults(result: ShardingResult, question: ShardingQuestion) -> list[str]:
+    holds = result.choices == chosen_of(question.network, result.strategies)
+    return [] if holds else ["choices: they are not what the strategies mean"]
 
 
 def _word_faults(result: ShardingResult) -> list[str]:

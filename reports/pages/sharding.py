@@ -1,0 +1,143 @@
+"""A page about strategies of operators: what they mean, memory against the limit, what reductions left, plans beside them, the proof."""
+
+from dataclasses import astuple
+
+from instances.units import format_quantity
+from reports.charts import Row, Titles, bars
+from reports.digest import Digest, Table, verdict_of
+from reports.pages.search import Search, search_section
+from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
+from reports.sharding import certificate_sentence
+from reports.text import seconds_of
+from solvers.sharding.answer import ShardingResult
+
+_ASKED = "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?"
+_TOLD = (
+    "The file of the question was read anew for this page, its digest compared, and the strategies judged on all nodes and edges of it: "
+    "what is forbidden, cost, memory at every time. `crossopt check` also counts the proof anew where the result holds one."
+)
+_EXTENT = ("nodes", "strategies", "edges", "pairs", "members", "times")
+_PLANS = 12
+
+
+def sharding_page(result: ShardingResult, data: object) -> Page:
+    """The page; `data` is the result as it was read, for re-use."""
+    name = result.instance["name"]
+    label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
+    if result.value is None:
+        label = "proved: no choice" if result.proved else "no choice found"
+        words = "No choice keeps the rules." if result.proved else "No choice was found."
+        head = (heading(name, _ASKED), proof_box(label, words, result.proved))
+        return Page(name, (*head, section("Why", listing(result.reasons)), _question(result), _reductions(result)), data)
+    sections = (
+        heading(name, _ASKED),
+        proof_box(label, _capital(certificate_sentence(result)), result.proved),
+        _tiles(result, result.value),
+        _question(result),
+        _memory(result),
+        _choices(result),
+        _plans(result, result.value),
+        _reductions(result),
+        search_section(Search("best choice", _axis(result), result.engine, result.trace, result.seconds, result.bound, result.gap)),
+        section("Notes", listing(result.notes)) if result.notes else "",
+        section("How this is known", paragraph(_TOLD)),
+    )
+    return Page(name, sections, data)
+
+
+def of_sharding(result: ShardingResult) -> Digest:
+    """The same in a few figures."""
+    peak = () if result.peak is None else (("memory at its peak", _bytes(result.peak)),)
+    choices = tuple((one.operator, one.way, float(one.count)) for one in result.choices)
+    plans = tuple((plan.name, None if plan.value is None else float(plan.value)) for plan in result.plans)
+    return Digest(
+        name=result.instance["name"],
+        asks="cost",
+        unit=result.instance["unit"],
+        value=None if result.value is None else float(result.value),
+        bound=None if result.bound is None else float(result.bound),
+        gap=result.gap,
+        verdict=verdict_of(result, "choice"),
+        prover=result.proved_by,
+        engine=result.engine,
+        seconds=result.seconds,
+        design=f"{result.instance['nodes']:,} nodes, {result.instance['strategies']:,} strategies",
+        figures=peak,
+        tables=(
+            *([Table("Strategies", ("operator", "along each axis of the mesh", "operators"), choices)] if choices else []),
+            *([Table("Plans of Megatron-LM", ("plan", "cost"), plans)] if plans else []),
+        ),
+    )
+
+
+def _axis(result: ShardingResult) -> str:
+    return f"cost in {result.instance['unit']}" if result.instance["unit"] else "cost"
+
+
+def _tiles(result: ShardingResult, value: int) -> str:
+    unit = f" {result.instance['unit']}".rstrip()
+    facts = [("cost", f"{value:,}{unit}"), ("lower bound", "none" if result.bound is None else f"{result.bound:,}{unit}")]
+    facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
+    return tiles([*facts, ("operators", f"{result.instance['nodes']:,}"), ("solved in", seconds_of(result.seconds))])
+
+
+def _question(result: ShardingResult) -> str:
+    asked, limit = result.instance, result.instance["limit"]
+    rows = [("nodes", f"{asked['nodes']:,}"), ("strategies", f"{asked['strategies']:,}"), ("edges", f"{asked['edges']:,}")]
+    rows += [("memory at every time", "no limit" if limit is None else f"{_bytes(limit)} at most"), ("file", asked["source"])]
+    return section("The question", table(("", "given"), [*rows, ("SHA-256 of its text", asked["digest"])]))
+
+
+def _memory(result: ShardingResult) -> str:
+    limit, peak = result.instance["limit"], result.peak or 0
+    if not limit:
+        return ""
+    words = f"At time {result.peak_time} {_bytes(peak)} of {_bytes(limit)} are in use, more than at any other time."
+    row = Row(f"time {result.peak_time}", peak / limit, f"{peak / limit:.1%}", "binds" if peak > 0.95 * limit else "")
+    picture = bars(Titles("memory", "Memory at its peak against the limit", words), [row], 1.0, "the limit")
+    return section("Memory at its peak", figure(picture, words))
+
+
+def _choices(result: ShardingResult) -> str:
+    rows = [(one.operator, one.way, f"{one.count:,}") for one in result.choices]
+    words = "One word for each axis of the mesh; weights, gradients and the optimizer's state are whole or split."
+    shown = [paragraph(words), table(("operator", "along each axis", "operators"), rows, numbers=(2,))] if rows else []
+    return section("What is split how", *shown)
+
+
+def _plans(result: ShardingResult, value: int) -> str:
+    """Megatron-LM's plans on the same mesh, the best first."""
+    fitting = [(plan.name, plan.value) for plan in result.plans if plan.value is not None][:_PLANS]
+    if not fitting or not value:
+        return ""
+    rows = [Row("this answer", 1.0, "1", "")]
+    rows += [Row(name, cost / value, f"{cost / value:.3f}") for name, cost in fitting]
+    words = "; ".join(f"{name}: {cost:,}" for name, cost in fitting)
+    large = sum(plan.value is None for plan in result.plans)
+    caption = f"Cost in multiples of this answer's.{f' {large} more plans do not fit the memory.' if large else ''}"
+    picture = bars(Titles("plans", "Plans of Megatron-LM beside this answer", f"{words}."), rows, 1.0, "this answer")
+    return section("Beside Megatron-LM's plans", figure(picture, caption))
+
+
+def _reductions(result: ShardingResult) -> str:
+    if result.reductions is None:
+        return ""
+    before, after = result.reductions.before, result.reductions.after
+    rows = [("before", *(f"{figure:,}" for figure in astuple(before)))]
+    rows += [(step.name, *_signed(astuple(step.taken))) for step in result.reductions.steps if any(astuple(step.taken))]
+    rows.append(("left", *(f"{figure:,}" for figure in astuple(after))))
+    words = f"Reductions that keep the optimum leave {after.nodes:,} of {before.nodes:,} nodes with a choice."
+    return section("What is left to choose", paragraph(words), table(("", *_EXTENT), rows, numbers=tuple(range(1, 7)), wide=True))
+
+
+def _signed(taken: tuple[int, ...]) -> tuple[str, ...]:
+    """What was taken away, with a minus; what came instead has a plus."""
+    return tuple(f"{-figure:+,}" if figure else "" for figure in taken)
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _bytes(figure: int) -> str:
+    return format_quantity(float(figure), "bytes")
