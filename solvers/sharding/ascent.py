@@ -147,7 +147,8 @@ def proof_of(ascent: Ascent) -> tuple[Dual, int]:
         lengths = core.counts[owners[arcs]]
         places = np.repeat(network.message_offsets[arcs] - offsets[:-1], lengths) + np.arange(offsets[-1])
         sides.append(-ascent.best_messages[places])
-    scale = 1 << 40
+    most = max(float(core.costs.max(initial=0)), *(float(np.abs(side).max(initial=0.0)) for side in sides), 1.0)
+    scale = 1 << max(min(40, 59 - int(np.ceil(np.log2(most)))), 0)
     while scale:
         paid = np.rint(np.minimum(np.cumsum(ascent.best_multipliers) * (scale / limit), 2.0**62))
         prices = np.diff(paid, prepend=0.0).astype(np.int64)

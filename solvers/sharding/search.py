@@ -19,18 +19,20 @@ from instances.sharding.problem import Whole
 from solvers.sharding.ascent import Ascent, ascent_of, climb, proof_of
 from solvers.sharding.start import fitted
 from solvers.sharding.walk import BEST, Walker, pulled, walked
-from solvers.sharding.walker import placed, walker_of
+from solvers.sharding.walker import placed, priced_whole, walker_of
 
-_FIRST = 0.08
+_FIRST = 0.1
 """The share of the time after which the first choice is fitted."""
-_LAST = 0.6
+_LAST = 0.5
 """From here on one walk to the end."""
 _COLD = 0.9
 """From here on the cost of a walk may not rise any more."""
-_TURN = 0.03
+_TURN = 0.04
 """The share of the time of one turn of the walk before it is looked at again."""
+_REPRICED = 0.01
+"""The share of the time after which a walk takes the multipliers as they are by then."""
 _RISES = (1.3, 1.1, 1.03)
-_PROVED = 0.07
+_PROVED = 0.2
 """The share of the time between proofs."""
 _LOOSE = 0.05
 """Of the gap: how far a walk may rise above its best."""
@@ -135,17 +137,23 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
         if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:
             quest.proved, quest.proved_at = quest.ascent.best, done
             prove(proof_of(quest.ascent)[0])
-        labels, multipliers = quest.labels, quest.ascent.best_multipliers
-        if labels is None or turn < len(_RISES):
-            labels = _fit(quest, quest.ascent.labels, multipliers, _RISES[turn % len(_RISES)])
-        elif done < _LAST and turn % 4 == 1:
-            labels = _fit(quest, quest.ascent.labels, multipliers, float(quest.random.choice(_RISES)))
-        elif done < _LAST and turn % 4 == 3:
-            labels = _kicked(quest, labels, multipliers)
+        labels = _begin(quest, turn, done)
         if labels is not None:
             until = 1.0 if done >= _LAST else min(done + _TURN, 1.0)
             _stretch(quest, labels, done, until)
         turn += 1
+
+
+def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
+    """From where the next walk begins: the best choice, at first and every other time another one."""
+    multipliers, decoded = quest.ascent.best_multipliers, quest.ascent.feasible
+    if quest.labels is None or (done < _LAST and turn % 4 == 0):
+        return _fit(quest, quest.ascent.labels, multipliers, _RISES[turn // 4 % len(_RISES)])
+    if done < _LAST and turn % 4 == 1 and decoded is not None:
+        return decoded
+    if done < _LAST and turn % 4 == 3:
+        return _kicked(quest, quest.labels, multipliers)
+    return quest.labels
 
 
 def _wait(quest: _Quest, share: float, threads: bool) -> None:
@@ -159,7 +167,8 @@ def _wait(quest: _Quest, share: float, threads: bool) -> None:
 
 def _fit(quest: _Quest, labels: Whole, multipliers: Real, rise: float) -> Whole | None:
     walker = placed(quest.core, quest.walker, labels, multipliers)
-    found = fitted(quest.core, walker, multipliers, quest.going, rise)
+    until = 1.0 if quest.labels is None else quest.clock() + _TURN
+    found = fitted(quest.core, walker, multipliers, lambda: quest.going() and quest.clock() < until, rise)
     if found is not None:
         quest.told(found)
     return found
@@ -178,8 +187,12 @@ def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
     walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
     gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
     share = min(_LOOSE * gap / max(abs(float(walker.counts[BEST])), 1.0), _LOOSEST)
+    priced_at = since
     while quest.going() and (done := quest.clock()) < until:
         cold = since + (until - since) * _COLD
         walked(walker, _MOVES, _WORK, share * max(cold - done, 0.0) / max(cold - since, 1e-9))
         if not quest.told(walker.best):
             quest.report(None, None, quest.ascent.best)
+        if done > priced_at + _REPRICED:
+            priced_at = done
+            walker = walker._replace(prices=priced_whole(quest.core, walker.layout, quest.ascent.best_multipliers))
