@@ -37,10 +37,10 @@ def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
     rows = (Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1])), *rows)
     for row in rows:
         value, own = ("none" if figure is None else f"{figure:,}" for figure in (row.value, row.bound))
-        above = "" if row.value is None or not result.bound else f"{row.value / result.bound - 1.0:.2%}"
+        above = "" if row.value is None or not result.bound else f"{row.value / result.bound - 1.0:,.2%}"
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
         own = "" if row.bound is None else own
-        lines.append(f"  {row.name:<24}{value:>20}{above:>13}{own:>20}{seconds:>9}{row.note and f'  {row.note}'}")
+        lines.append(f"  {row.name:<24}{value:>20}{above:>13}{own:>20}{seconds:>9}{row.note and f'  {row.note}'}".rstrip())
     return "\n".join([*lines, "", *_notes(result), _certificate(result)]) + "\n"
 
 

@@ -57,6 +57,10 @@ _ENGINE_HELP = (
 _COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
 
 
+_STRATEGIES = (
+    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, milp, cpsat, weak, "
+    "greedy or local; --memory is the limit at every time"
+)
 FORMS = ("strong", "weak", "table", "classic", "log")
 
 
@@ -78,6 +82,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     )
     _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
     _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
+    parser.add_argument_group("strategies", _STRATEGIES)
     parser.set_defaults(command="solve")
 
 

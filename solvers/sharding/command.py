@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 from instances.sharding.question import ShardingQuestion, read_sharding
 from reports.sharding import comparison_text, sharding_text, size_text
@@ -35,7 +37,9 @@ def solve(options: argparse.Namespace) -> Ending:
         limits = limits_of(options, seconds_of(options.time_limit))
     except ValueError as error:
         usage(str(error))
+    began = monotonic()
     question = _question(options)
+    limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, "cost") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
     text = text_of(result)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from formulation.sharding.core import unreduced
+from formulation.sharding.dual import no_dual
 from formulation.sharding.reducing import ContradictionError, Reduction, reduced
 from formulation.sharding.tree import Branch, Step
 from instances.sharding.problem import FORBIDDEN
@@ -67,6 +68,7 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     modelled = _pairs(reduction) <= _MODELLED
     name = engine if engine != "auto" else "milp" if modelled else "search"
     run = Run(reduction.core, limits, watch, began)
+    run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, search_and_model if engine == "auto" and modelled else ENGINES[name], run)
     if run.near and run.cost == run.bound and run.dual_bound != run.bound and modelled:
         close(run)

@@ -49,6 +49,18 @@ def greedy(run: Run) -> None:
     run.offer(_begun(run.core, board_of(run.core)))
 
 
+def descended(run: Run) -> None:
+    """Offers the greedy choice, and what changes of one node at a time make of it."""
+    run.tick()
+    run.words = "greedy"
+    board = board_of(run.core)
+    chosen, settled, order = _begun(run.core, board), np.ones(len(run.core), np.bool_), np.arange(len(run.core))
+    run.offer(chosen)
+    while _settle(board, chosen, settled, order):
+        run.tick()
+    run.offer(chosen)
+
+
 def local(run: Run) -> None:
     """Offers better and better choices until the time is up; without a limit of time, until some descents in a row find none."""
     run.tick()

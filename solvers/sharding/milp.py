@@ -1,9 +1,9 @@
 """The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
 
-A greedy choice is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers, give a
-bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model; each
-solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can overlook,
-that choice is ruled out there.
+A choice by simple rules is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers,
+give a bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model;
+each solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can
+overlook, that choice is ruled out there.
 """
 
 from math import ceil
@@ -18,7 +18,7 @@ from formulation.sharding.marginal import Figures, chosen_memory, cover_row
 from formulation.sharding.reducing import ContradictionError, reduced
 from instances.sharding.problem import FORBIDDEN, Whole
 from solvers.backends.arrays import Look
-from solvers.sharding.local import greedy
+from solvers.sharding.local import descended
 from solvers.sharding.relaxing import Modelled, modelled, relaxation
 from solvers.sharding.run import EnoughError, Run
 
@@ -32,7 +32,7 @@ def milp(run: Run) -> None:
     """Offers choices and bounds until they meet, or an EnoughError."""
     run.tick()
     if run.cost is None:
-        greedy(run)
+        descended(run)
     run.words = "linear relaxation"
     model = modelled(run.core, run.limits)
     if not _relax(model, run):

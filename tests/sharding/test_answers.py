@@ -102,7 +102,8 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
         question = read_sharding(written(tmp_path, seed))
         result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
         assert result.value is None or (best is not None and result.value >= best)
-        assert not result.proved or result.value is None
+        assert result.bound is None or best is None or result.bound <= best
+        assert not result.proved or result.value == best
         found += result.value is not None
     assert found > 15
 
