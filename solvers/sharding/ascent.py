@@ -19,7 +19,7 @@ from instances.sharding.problem import Whole
 
 _PASSES = 3
 """Between two steps of the multipliers."""
-_FALL, _GROW, _LARGEST = 0.9, 1.003, 8.0
+_FALL, _GROW, _LARGEST = 0.9, 1.02, 8.0
 """Of the stride: where the bound falls by a ten-thousandth, where it does not, and at most."""
 _KEPT = 0.75
 """Of the direction before."""

@@ -25,7 +25,7 @@ from solvers.sharding.least import too_much
 from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.run import EnoughError, Run
-from solvers.sharding.searching import search, search_and_model
+from solvers.sharding.searching import SPARED, search, search_and_model
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
@@ -95,7 +95,7 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     try:
         engine(run)
     except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= 0 else "interrupted", ()
+        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError) as error:

@@ -18,7 +18,7 @@ from formulation.sharding.timeline import in_use
 from instances.sharding.problem import Whole
 from solvers.sharding.ascent import Ascent, ascent_of, climb, proof_of
 from solvers.sharding.start import fitted
-from solvers.sharding.walk import BEST, Walker, pulled, walked
+from solvers.sharding.walk import BEST, SIZES, Walker, pulled, walked
 from solvers.sharding.walker import placed, priced_whole, walker_of
 
 _FIRST = 0.1
@@ -176,10 +176,11 @@ def _fit(quest: _Quest, labels: Whole, multipliers: Real, rise: float) -> Whole 
 
 def _kicked(quest: _Quest, labels: Whole, multipliers: Real) -> Whole | None:
     """Some regions at their best whatever the memory, at multipliers near these, and fitted again."""
-    noisy = multipliers * quest.random.lognormal(-0.05, 0.2, len(multipliers))
+    noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
+    size = int(quest.random.choice(SIZES[2:]))
     walker = placed(quest.core, quest.walker, labels, noisy)
-    pulled(walker, 1 + len(quest.core) // 400, 400, False)
-    return _fit(quest, walker.standing.labels, multipliers, float(quest.random.choice(_RISES)))
+    pulled(walker, 1 + len(quest.core) // size, size, False)
+    return _fit(quest, walker.standing.labels, noisy, float(quest.random.choice(_RISES)))
 
 
 def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:

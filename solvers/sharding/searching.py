@@ -12,7 +12,7 @@ from solvers.sharding.search import searched
 
 _HORIZON = 120.0
 """Seconds of a search that nobody limits."""
-_SPARED = 0.04
+SPARED = 0.04
 """Of the time, for the last proof, the way back and the judge."""
 _BEFORE, _LONGEST = 0.05, 3.0
 """Of the time, and in seconds: the search before an integer model, which is smaller where a good choice is known."""
@@ -21,7 +21,7 @@ _BEFORE, _LONGEST = 0.05, 3.0
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
-    spare = _SPARED * run.limits.seconds if np.isfinite(run.limits.seconds) else 0.0
+    spare = SPARED * run.limits.seconds if np.isfinite(run.limits.seconds) else 0.0
     _search(run, max(min(run.left - spare, _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError
