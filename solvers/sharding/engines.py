@@ -6,6 +6,7 @@ or by an EnoughError. What it offered stays, however it ends.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from time import monotonic
 
 from formulation.sharding.core import unreduced
@@ -95,7 +96,7 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     try:
         engine(run)
     except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds else "interrupted", ()
+        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds < inf else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError) as error:
