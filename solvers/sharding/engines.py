@@ -6,6 +6,7 @@ or by an EnoughError. What it offered stays, however it ends.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from time import monotonic
 
 from formulation.sharding.core import unreduced
@@ -26,12 +27,11 @@ from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
+from solvers.sharding.searching import SPARED, search, search_and_model
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
-ENGINES: dict[str, Engine] = {"milp": milp, "cpsat": cpsat, "weak": weak, "greedy": greedy, "local": local}
-LARGE = "local"
-"""What `auto` takes where the integer model is too large."""
+ENGINES: dict[str, Engine] = {"milp": milp, "cpsat": cpsat, "weak": weak, "greedy": greedy, "local": local, "search": search}
 _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
 _STORED = 400_000
@@ -67,11 +67,12 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
         return _result(question, limits, _Ended(engine, began, "time limit"))
     except KeyboardInterrupt:
         return _result(question, limits, _Ended(engine, began, "interrupted"))
-    name = engine if engine != "auto" else "milp" if _pairs(reduction) <= _MODELLED else LARGE
+    modelled = _pairs(reduction) <= _MODELLED
+    name = engine if engine != "auto" else "milp" if modelled else "search"
     run = Run(reduction.core, limits, watch, began)
     run.bound_proved(no_dual(run.core))
-    stopped, notes = _carried_out(name, run)
-    if run.near and run.cost == run.bound and run.dual_bound != run.bound and _pairs(reduction) <= _MODELLED:
+    stopped, notes = _carried_out(name, search_and_model if engine == "auto" and modelled else ENGINES[name], run)
+    if run.near and run.cost == run.bound and run.dual_bound != run.bound and modelled:
         close(run)
     ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
     if run.bound is not None and run.bound >= FORBIDDEN:
@@ -91,12 +92,12 @@ def _pairs(reduction: Reduction) -> int:
     return int((reduction.core.entries < FORBIDDEN).sum())
 
 
-def _carried_out(name: str, run: Run) -> tuple[str, tuple[str, ...]]:
+def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, ...]]:
     """How the engine ended, and what is to be said of it; a solver that fails leaves what was known."""
     try:
-        ENGINES[name](run)
+        engine(run)
     except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= 0 else "interrupted", ()
+        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds < inf else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError) as error:

@@ -1,0 +1,58 @@
+"""The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds, and a while before one."""
+
+from collections.abc import Callable
+from time import monotonic
+
+import numpy as np
+
+from instances.sharding.problem import Whole
+from solvers.sharding.milp import milp
+from solvers.sharding.run import EnoughError, Run
+from solvers.sharding.search import searched
+
+_HORIZON = 120.0
+"""Seconds of a search that nobody limits."""
+SPARED = 0.04
+"""Of the time, for the last proof, the way back and the judge."""
+_BEFORE, _LONGEST = 0.05, 3.0
+"""Of the time, and in seconds: the search before an integer model, which is smaller where a good choice is known."""
+
+
+def search(run: Run) -> None:
+    """Offers choices and bounds until the time is up, or an EnoughError."""
+    run.tick()
+    spare = SPARED * run.limits.seconds if np.isfinite(run.limits.seconds) else 0.0
+    _search(run, max(min(run.left - spare, _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
+    if np.isfinite(run.limits.seconds) and not run.near:
+        raise EnoughError
+
+
+def search_and_model(run: Run) -> None:
+    """A short search, then the integer model of what may still be better."""
+    run.tick()
+    _search(run, min(_BEFORE * run.left, _LONGEST))
+    milp(run)
+
+
+def _search(run: Run, seconds: float) -> None:
+    run.words = "multipliers and neighbourhoods"
+    searched(run.core, _clock(run, seconds), run.limits.seed, _reporting(run), run.bound_proved, run.chosen)
+
+
+def _clock(run: Run, seconds: float) -> Callable[[], float]:
+    began = monotonic()
+
+    def clock() -> float:
+        return 1.0 if run.near or seconds <= 0.0 else (monotonic() - began) / seconds
+
+    return clock
+
+
+def _reporting(run: Run) -> Callable[[Whole | None, int | None, float], None]:
+    def report(labels: Whole | None, cost: int | None, bound: float) -> None:
+        del cost, bound  # the run counts them itself
+        if labels is not None:
+            run.offer(labels)
+        run.show()
+
+    return report
