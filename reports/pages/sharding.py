@@ -33,6 +33,7 @@ def sharding_page(result: ShardingResult, data: object) -> Page:
         heading(name, _ASKED),
         proof_box(label, _capital(certificate_sentence(result)), result.proved),
         _tiles(result, result.value),
+        paragraph(f"To the last digit: cost {result.value:,}{'' if result.bound is None else f', lower bound {result.bound:,}'}.", "soft"),
         _question(result),
         _memory(result),
         _choices(result),
@@ -75,8 +76,7 @@ def _axis(result: ShardingResult) -> str:
 
 
 def _tiles(result: ShardingResult, value: int) -> str:
-    unit = f" {result.instance['unit']}".rstrip()
-    facts = [("cost", f"{value:,}{unit}"), ("lower bound", "none" if result.bound is None else f"{result.bound:,}{unit}")]
+    facts = [(_axis(result), _short(value)), ("lower bound", "none" if result.bound is None else _short(result.bound))]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
     return tiles([*facts, ("operators", f"{result.instance['nodes']:,}"), ("solved in", seconds_of(result.seconds))])
 
@@ -110,13 +110,12 @@ def _plans(result: ShardingResult, value: int) -> str:
     fitting = [(plan.name, plan.value) for plan in result.plans if plan.value is not None][:_PLANS]
     if not fitting or not value:
         return ""
-    rows = [Row("this answer", 1.0, "1", "")]
-    rows += [Row(name, cost / value, f"{cost / value:.3f}") for name, cost in fitting]
-    words = "; ".join(f"{name}: {cost:,}" for name, cost in fitting)
+    rows = [(name, f"{cost:,}", f"{cost / value - 1.0:.2%}") for name, cost in fitting]
     large = sum(plan.value is None for plan in result.plans)
-    caption = f"Cost in multiples of this answer's.{f' {large} more plans do not fit the memory.' if large else ''}"
-    picture = bars(Titles("plans", "Plans of Megatron-LM beside this answer", f"{words}."), rows, 1.0, "this answer")
-    return section("Beside Megatron-LM's plans", figure(picture, caption))
+    left = f" {large} more plans do not fit the memory." if large else ""
+    words = f"What Megatron-LM's plans cost on the same mesh by the same prices, the best first.{left}"
+    shown = table(("plan", _axis(result), "above this answer"), rows, numbers=(1, 2))
+    return section("Beside Megatron-LM's plans", paragraph(words), shown)
 
 
 def _reductions(result: ShardingResult) -> str:
@@ -128,6 +127,14 @@ def _reductions(result: ShardingResult) -> str:
     rows.append(("left", *(f"{figure:,}" for figure in astuple(after))))
     words = f"Reductions that keep the optimum leave {after.nodes:,} of {before.nodes:,} nodes with a choice."
     return section("What is left to choose", paragraph(words), table(("", *_EXTENT), rows, numbers=tuple(range(1, 7)), wide=True))
+
+
+def _short(figure: int) -> str:
+    """With commas; large ones with five digits, towards nothing, as bounds must be."""
+    if figure < 10**7:
+        return f"{figure:,}"
+    places = len(str(figure)) - 1
+    return f"{figure // 10 ** (places - 4) / 10**4:.4f}e{places}"
 
 
 def _signed(taken: tuple[int, ...]) -> tuple[str, ...]:
