@@ -17,6 +17,9 @@ SPARED = 0.04
 _BEFORE, _LONGEST = 0.05, 3.0
 """Of the time, and in seconds: the search before an integer model, which is smaller where a good choice is known."""
 
+_SMALL = 20_000
+"""Pairs of an integer model that is solved sooner than a search begins."""
+
 
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
@@ -28,9 +31,10 @@ def search(run: Run) -> None:
 
 
 def search_and_model(run: Run) -> None:
-    """A short search, then the integer model of what may still be better."""
+    """A short search, then the integer model of what may still be better; small models are solved at once."""
     run.tick()
-    _search(run, min(_BEFORE * run.left, _LONGEST))
+    if len(run.core.entries) > _SMALL:
+        _search(run, min(_BEFORE * run.left, _LONGEST))
     milp(run)
 
 
