@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulation.sharding.core import Core, cost_of
-from formulation.sharding.dual import Dual, bound_of, message_offsets
+from formulation.sharding.dual import Dual, message_offsets
 from formulation.sharding.messages import Network, Real, State, network_of, passed, state_of
 from formulation.sharding.timeline import Timeline, in_use, timeline_of
 from instances.sharding.problem import Whole
@@ -136,8 +136,8 @@ def priced(core: Core, timeline: Timeline, multipliers: Real) -> Real:
     return np.asarray(np.bincount(places, core.usages * np.repeat(rates, lengths), len(core.costs)), np.float64)
 
 
-def proof_of(ascent: Ascent) -> tuple[Dual, int]:
-    """The bound in whole numbers, with all that proves it."""
+def proof_of(ascent: Ascent, count: Callable[[Dual], int]) -> tuple[Dual, int]:
+    """All that proves the bound, and the bound in whole numbers as it is counted, at the finest scale that leaves room for it."""
     core, network = ascent.core, ascent.network
     owners = np.repeat(np.arange(len(core)), np.diff(network.arcs.starts))
     limit = float(core.limit or 1)
@@ -155,7 +155,7 @@ def proof_of(ascent: Ascent) -> tuple[Dual, int]:
         firsts, seconds = (np.rint(np.clip(side * scale, -(2.0**62), 2.0**62)).astype(np.int64) for side in sides)
         dual = Dual(scale, ascent.timeline.times, prices, firsts, seconds)
         try:
-            return dual, bound_of(core, dual)
+            return dual, count(dual)
         except ValueError:
             scale >>= 1
     raise ArithmeticError("the costs leave no room for prices")

@@ -27,6 +27,8 @@ _LAST = 0.5
 """From here on one walk to the end."""
 _COLD = 0.9
 """From here on the cost of a walk may not rise any more."""
+_PATIENCE = 0.3
+"""Until this share of the time the first choice may be fitted, before one by simple rules is walked on."""
 _TURN = 0.04
 """The share of the time of one turn of the walk before it is looked at again."""
 _REPRICED = 0.01
@@ -45,7 +47,7 @@ Clock = Callable[[], float]
 Report = Callable[[Whole | None, int | None, float], None]
 """Told of labels that are better than all before with their cost, now and then of none, and of the bound in floating point."""
 Prove = Callable[[Dual], int]
-"""Told of duals whose bound is above those before; counts what they prove."""
+"""Told of duals whose bound is above those before; counts what they prove, or says by a ValueError that it cannot."""
 
 
 @dataclass(slots=True)
@@ -73,6 +75,8 @@ class _Quest:
     over: Event = field(default_factory=Event)
     fault: Exception | None = None
     """Of the climb."""
+    fitted: bool = False
+    """Whether a choice was found that the multipliers led to."""
     proved: float = -np.inf
     """The bound in floating point that was last proved, and when."""
     proved_at: float = 0.0
@@ -111,8 +115,7 @@ def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, 
             climber.join()
         if quest.fault is not None:
             raise quest.fault
-        dual, bound = proof_of(quest.ascent)
-        prove(dual)
+        dual, bound = proof_of(quest.ascent, prove)
     return Found(quest.labels, quest.cost, dual, bound)
 
 
@@ -132,11 +135,12 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
             climb(quest.ascent, lambda _: quest.going(), 10)
         decoded = quest.ascent.feasible
         if decoded is not None:
+            quest.fitted = True
             quest.told(decoded)
         done = quest.clock()
         if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:
             quest.proved, quest.proved_at = quest.ascent.best, done
-            prove(proof_of(quest.ascent)[0])
+            proof_of(quest.ascent, prove)
         labels = _begin(quest, turn, done)
         if labels is not None:
             until = 1.0 if done >= _LAST else min(done + _TURN, 1.0)
@@ -167,9 +171,11 @@ def _wait(quest: _Quest, share: float, threads: bool) -> None:
 
 def _fit(quest: _Quest, labels: Whole, multipliers: Real, rise: float) -> Whole | None:
     walker = placed(quest.core, quest.walker, labels, multipliers)
-    until = 1.0 if quest.labels is None else quest.clock() + _TURN
+    patience = 0.0 if quest.fitted else 1.0 if quest.labels is None else _PATIENCE
+    until = max(quest.clock() + _TURN, patience)
     found = fitted(quest.core, walker, multipliers, lambda: quest.going() and quest.clock() < until, rise)
     if found is not None:
+        quest.fitted = True
         quest.told(found)
     return found
 

@@ -6,6 +6,7 @@ from time import monotonic
 import numpy as np
 
 from instances.sharding.problem import Whole
+from solvers.sharding.local import greedy
 from solvers.sharding.milp import milp
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.search import searched
@@ -39,6 +40,8 @@ def search_and_model(run: Run) -> None:
 
 
 def _search(run: Run, seconds: float) -> None:
+    if run.chosen is None:
+        greedy(run)
     run.words = "multipliers and neighbourhoods"
     searched(run.core, _clock(run, seconds), run.limits.seed, _reporting(run), run.bound_proved, run.chosen)
 

@@ -16,6 +16,9 @@ RISE = 1.3
 _SOFT = 60
 """Rounds in which memory may move from time to time before none may be added where the limit is broken."""
 
+_MOVES = 4
+"""Before the clock is looked at."""
+
 
 def fitted(core: Core, walker: Walker, multipliers: Real, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
     """Labels that may be chosen, or None where time ended before; the walker says from where, and what it has room for."""
@@ -32,7 +35,10 @@ def fitted(core: Core, walker: Walker, multipliers: Real, going: Callable[[], bo
         prices = priced_whole(core, walker.layout, multipliers)
         walker = walker._replace(standing=standing_of(core, walker.layout, labels), prices=prices)
         size = int(SIZES[-1] if rounds % 2 == 0 else SIZES[-2])
-        pulled(walker, 1 + 2 * len(core) // size, size, rounds >= _SOFT)
+        moves = 1 + 2 * len(core) // size
+        while moves > 0 and going():
+            pulled(walker, min(moves, _MOVES), size, rounds >= _SOFT)
+            moves -= _MOVES
         labels = walker.standing.labels
         rounds += 1
     return None

@@ -11,6 +11,7 @@ from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
+from solvers.sharding import searching
 from solvers.sharding.answer import from_json
 from solvers.sharding.check import check
 from solvers.sharding.engines import ENGINES, answered
@@ -245,6 +246,20 @@ def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(ENGINES, "milp", failing)
     result = answered(question, "milp", Limits(), lambda progress: None)
     assert result.value is not None
+    assert "not enough memory" in result.notes[0]
+
+
+def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early a search ends, what rules find without it stays."""
+
+    def failing(*_: object) -> None:
+        raise MemoryError
+
+    question = read_sharding(_feasible(tmp_path))
+    ruled = answered(question, "greedy", Limits(), lambda progress: None)
+    monkeypatch.setattr(searching, "searched", failing)
+    result = answered(question, "search", Limits(60.0), lambda progress: None)
+    assert result.value == ruled.value is not None
     assert "not enough memory" in result.notes[0]
 
 
