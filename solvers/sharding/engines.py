@@ -27,7 +27,7 @@ from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
-from solvers.sharding.searching import SPARED, search, search_and_model
+from solvers.sharding.searching import SPARED, search
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
@@ -71,7 +71,7 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     name = engine if engine != "auto" else "milp" if modelled else "search"
     run = Run(reduction.core, limits, watch, began)
     run.bound_proved(no_dual(run.core))
-    stopped, notes = _carried_out(name, search_and_model if engine == "auto" and modelled else ENGINES[name], run)
+    stopped, notes = _carried_out(name, ENGINES[name], run)
     if run.near and run.cost == run.bound and run.dual_bound != run.bound and modelled:
         close(run)
     ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))

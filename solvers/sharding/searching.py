@@ -1,4 +1,4 @@
-"""The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds, and a while before one."""
+"""The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -7,7 +7,6 @@ import numpy as np
 
 from instances.sharding.problem import Whole
 from solvers.sharding.local import greedy
-from solvers.sharding.milp import milp
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.search import searched
 
@@ -15,11 +14,6 @@ _HORIZON = 120.0
 """Seconds of a search that nobody limits."""
 SPARED = 0.04
 """Of the time, for the last proof, the way back and the judge."""
-_BEFORE, _LONGEST = 0.05, 3.0
-"""Of the time, and in seconds: the search before an integer model, which is smaller where a good choice is known."""
-
-_SMALL = 20_000
-"""Pairs of an integer model that is solved sooner than a search begins."""
 
 
 def search(run: Run) -> None:
@@ -29,14 +23,6 @@ def search(run: Run) -> None:
     _search(run, max(min(run.left - spare, _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError
-
-
-def search_and_model(run: Run) -> None:
-    """A short search, then the integer model of what may still be better; small models are solved at once."""
-    run.tick()
-    if len(run.core.entries) > _SMALL:
-        _search(run, min(_BEFORE * run.left, _LONGEST))
-    milp(run)
 
 
 def _search(run: Run, seconds: float) -> None:
