@@ -75,7 +75,7 @@ def _of_family(options: Namespace, family: str) -> Ending:
     """The comparison of another family, which has one question and a table."""
     for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (options.engines, "--engines")):
         if given is not None:
-            usage(f"{flag}: this says nothing of {FAMILIES[family]} (leave it out)")
+            usage(f"{flag}: this is for joint designs, and says nothing of {FAMILIES[family]} (leave it out)")
     options.file, options.seeds = options.files[0], options.seeds or 1
     return command_of(family, "compare")(options)
 
