@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from instances.document import Fault, InstanceError
@@ -14,6 +15,7 @@ from instances.units import nearest, quoted
 from solvers.console import question_path
 from solvers.engines import ALIASES, ENGINES
 from solvers.kinds import FAMILIES, family_of
+from solvers.objective import RefusedError
 from solvers.study.records import Axis, Plan
 
 _SOURCE = " [from --set "
@@ -46,7 +48,10 @@ def engine_named(name: str) -> str:
 
 
 def asked_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
-    """Questions by their files or names; an InstanceError for the first that is none."""
+    """Questions by their files or names; an InstanceError for the first that is none, a RefusedError where one is named twice."""
+    for path, other in combinations(paths, 2):
+        if question_path(path).exists() and question_path(path).resolve() == question_path(other).resolve():
+            raise RefusedError(f"two questions are the same: {path} and {other} (name each once)")
     asked = [read_instance(question_path(path), settings, workload) for path in paths]
     twice = {instance.name for instance in asked if sum(other.name == instance.name for other in asked) > 1}
     names = [str(path) if instance.name in twice else instance.name for path, instance in zip(paths, asked, strict=True)]

@@ -138,6 +138,9 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
         with pytest.raises(SystemExit) as ended:
             main(["compare", *arguments])
         assert (ended.value.code, words in capsys.readouterr().err) == (2, True), words
+    for twice in (("tiny", "tiny"), ("tiny", "small", str(INSTANCES / "tiny.yaml"))):
+        assert main(["compare", *twice]) == 2
+        assert f"two questions are the same: tiny and {twice[-1]} (name each once)" in capsys.readouterr().err
     assert main(["solve", study]) == 2
     assert "is run by `crossopt compare" in capsys.readouterr().err
     assert main(["validate", study]) == 0
@@ -237,3 +240,18 @@ def test_columns_of_a_table_keep_apart(swept: Path) -> None:
         assert max(map(len, lines)) <= PAGE
         first = next(place for place, line in enumerate(lines) if "seconds to within" in line)
         assert [len(line.split()) for line in lines[first + 2 : first + 6]] == [2 + 3 * 3] * 4
+
+
+def test_names_that_are_cut_keep_what_tells_them_apart(swept: Path) -> None:
+    """The values on the axes of a study, and the ends of names without any."""
+    study = read_as(swept, from_json)
+    subject = "a question with a name that is longer than any column"
+    long = tuple(replace(question, name=f"{subject}, {', '.join(question.at)}") for question in study.questions)
+    bare = tuple(replace(question, name=f"{subject} {number}", at=()) for number, question in enumerate(study.questions))
+    for questions, ends in ((long, [", ".join(question.at) for question in long]), (bare, [str(number) for number in range(len(bare))])):
+        lines = study_text(replace(study, questions=questions)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "how far above" in line)
+        for line, end in zip(lines[first + 2 : first + 6], ends, strict=True):
+            assert line.startswith("  a question")
+            assert f"{end}  " in line
