@@ -92,6 +92,11 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "the question asks for step_time": lambda data: data["questions"][0].update(objective="power"),
     "a text that is not there": lambda data: data["questions"][0].update(source=7),
     "the way to the answer": lambda data: data["runs"][0].update(trace=[[0.0, 0.01, None]]),
+    "the way to the answer is no": lambda data: data["runs"][0].update(trace=[[0.0, data["runs"][0]["value"] * 2.0, None]]),
+    "the way to the answer is no way": lambda data: data["runs"][0]["trace"].insert(0, [0.0, None, 1e9]),
+    "fast does not answer for exhaustive": lambda data: data["runs"][0].update(answered_by="fast"),
+    "expert proves nothing": lambda data: data["runs"][1].update(bound=data["runs"][1]["value"] / 2.0),
+    "take less than the runs did": lambda data: data.update(seconds=0.0),
     "what is infeasible is proved": lambda data: data["runs"][1].update(status="INFEASIBLE", value=None, design=None, verified=False),
 }
 
