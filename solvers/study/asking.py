@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from instances.document import Fault, InstanceError
+from instances.document import Fault, InstanceError, Node, Scalar
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.registry import shipped
@@ -78,6 +78,17 @@ def asked_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
     description = " ".join((file.description or "").split())
     plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes)
     return Asking(plan, tuple(asked))
+
+
+def strange_engines(root: Node) -> Iterator[Fault]:
+    """Engines of a study that there are none of, whatever else is wrong with it."""
+    entry = root.value.get("engines") if isinstance(root.value, dict) else None
+    for item in entry.node.value if entry is not None and isinstance(entry.node.value, tuple) else ():
+        if isinstance(item.value, Scalar):
+            try:
+                engine_named(item.value.text)
+            except ValueError as error:
+                yield Fault(item.line, item.column, item.path, str(error))
 
 
 def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:

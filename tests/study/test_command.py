@@ -260,3 +260,13 @@ def test_names_that_are_cut_keep_what_tells_them_apart(swept: Path) -> None:
         for line, end in zip(lines[first + 2 : first + 6], ends, strict=True):
             assert line.startswith("  a question")
             assert f"{end}  " in line
+
+
+def test_engines_that_are_none_are_told_with_the_faults_of_the_form(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("title:", "titel:").replace("random]", "randem]").replace("[8, 16]", "[]"), encoding="utf-8")
+    for command in ("compare", "validate"):
+        assert main([command, str(path)]) == 3
+        told = capsys.readouterr().err
+        assert "titel: " in told
+        assert "study.yaml:7:31: engines[2]: there is no engine 'randem'" in told
