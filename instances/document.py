@@ -37,10 +37,11 @@ class Fault:
 
 
 class InstanceError(Exception):
-    """The user's file cannot be used; lists every fault with its place."""
+    """The user's file cannot be used; lists every fault with its place, and what was left undone for them."""
 
-    def __init__(self, source: str, faults: Iterable[Fault]) -> None:
+    def __init__(self, source: str, faults: Iterable[Fault], undone: str = "nothing solved") -> None:
         self.source = source
+        self.undone = undone
         self.faults = tuple(sorted(set(faults)))
         super().__init__(source, self.faults)
 
@@ -49,7 +50,7 @@ class InstanceError(Exception):
         if len(self.faults) > LISTED:
             lines.append(f"... and {len(self.faults) - LISTED} more")
         count = f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
-        return "\n".join([*lines, f"{count}, nothing solved"])
+        return "\n".join([*lines, f"{count}, {self.undone}"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A setting is written as `KEY: VALUE` with the keys of `--set`; lists and mapping
 every value of the others, and with every question that is named.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -92,14 +92,14 @@ class StudyText:
     folder: Path
 
 
-def read_study(path: Path) -> StudyText:
-    """The study in a file; an InstanceError with every fault of its form."""
+def read_study(path: Path, beside: Callable[[Node], Iterable[Fault]] = lambda _: ()) -> StudyText:
+    """The study in a file; an InstanceError with every fault of its form, and with those that are found beside them in what was written."""
     root, source, faults = _flowing(read_file(path)), str(path), list[Fault]()
     file = read_as(StudyFile, root, faults)
     if file is not None:
         faults += _faults(file, root)
     if file is None or faults:
-        raise InstanceError(source, faults)
+        raise InstanceError(source, [*faults, *beside(root)])
     return StudyText(file, root, source, path.parent)
 
 

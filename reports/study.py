@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from reports.text import amount, design_words, listed, seconds_of, wrapped
 from solvers.study.figures import NEVER, Cell, Overall, Spread, bound_of, cell, courses, flips_along, level_from, overall, values_along
-from solvers.study.records import Run, Study
+from solvers.study.records import Question, Run, Study
 
 _NAME, _ENGINE, _COLUMN, _PAGE = 28, 16, 14, 100
+_SUBJECT, _LONGEST = 13, 54
+"""Signs of a name beside its values on the axes, and of a name with many of them."""
 
 
 def study_text(study: Study) -> str:
@@ -103,15 +105,26 @@ def _several(study: Study) -> Iterator[str]:
 
 
 def _grid(study: Study, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    names = [question.name for question in study.questions]
-    width = min(max(map(len, names)), _NAME)
+    ends = [len(", ".join(question.at)) for question in study.questions]
+    width = min(max(len(question.name) for question in study.questions), max(_NAME, min(max(ends) + _SUBJECT, _LONGEST)))
     room = max((_PAGE - 2 - width) // _COLUMN, 1)
     for first in range(0, len(heads), room):
         chosen = slice(first, first + room)
         yield f"  {'':<{width}}" + "".join(f"{head:>{_COLUMN}}" for head in heads[chosen])
-        for name, row in zip(names, rows, strict=True):
-            shown = name if len(name) <= width else f"{name[: width - 3]}..."
-            yield (f"  {shown:<{width}}" + "".join(f"{word:>{_COLUMN}}" for word in row[chosen])).rstrip()
+        for question, row in zip(study.questions, rows, strict=True):
+            yield (f"  {_named(question, width):<{width}}" + "".join(f"{word:>{_COLUMN}}" for word in row[chosen])).rstrip()
+
+
+def _named(question: Question, width: int) -> str:
+    """The name, or its beginning and its values on the axes, by which its rows differ; else its beginning and its end."""
+    name, end = question.name, ", ".join(question.at)
+    if len(name) <= width:
+        return name
+    kept = width - len(end) - 5
+    if end and kept > 0:
+        return f"{name[:kept]}..., {end}"
+    half = (width - 3) // 2
+    return f"{name[: width - 3 - half]}...{name[-half:]}"
 
 
 def _gaps(study: Study, question: int) -> list[str]:

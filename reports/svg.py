@@ -83,6 +83,16 @@ def fitted(text: str, room: float, size: float = SIZE) -> str:
     return f"{kept.rstrip()}…" if kept else ""
 
 
+def shortened(text: str, room: float, size: float = SIZE) -> str:
+    """The text, or as much of its beginning and of its end as there is room for, as labels often differ in their ends."""
+    for left_out in range(len(text) + 1):
+        start = (len(text) - left_out + 1) // 2
+        shown = text if left_out == 0 else f"{text[:start].rstrip()}…{text[start + left_out :].lstrip()}"
+        if width_of(shown, size) <= room:
+            return shown
+    return ""
+
+
 def spread(places: Sequence[float], least: float, low: float, high: float) -> list[float]:
     """The places, ascending, moved as little as need be to stand `least` apart between two ends; closer where there is no room."""
     if not places:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.charts import WIDTH
-from reports.svg import box, fitted, hue, letter, line, picture, width_of, words
+from reports.svg import box, fitted, hue, letter, line, picture, shortened, width_of, words
 
 MOST: Final = 80
 """Nodes that are drawn, beside one line for each node whose children are not."""
@@ -165,7 +165,7 @@ def _drawn(one: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -
         return
     yield from _mark(x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status))
     start = x + _MARK + 6.0
-    yield words(start, y, fitted(one.label, columns.detail - _GAP - start))
+    yield words(start, y, shortened(one.label, columns.detail - _GAP - start))
     yield words(columns.detail, y, fitted(one.detail, columns.status - _GAP - columns.detail), "m n")
     yield words(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
 

@@ -10,11 +10,11 @@ from typing import NoReturn
 USAGE = 2
 
 
-def spare_question(path: Path | None, question: Path) -> None:
+def spare_question(path: Path | None, question: Path, what: str = "question") -> None:
     """Refuse to put the answer in the place of the question, which may be named by its name."""
     question = question_path(question)
     if path is not None and path.exists() and question.exists() and path.samefile(question):
-        usage(f"--out {path}: this is the question itself (name another file)")
+        usage(f"--out {path}: this is the {what} itself (name another file)")
 
 
 def spare_data(path: Path | None, data: Path, option: str) -> None:

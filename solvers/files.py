@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from instances.document import Fault, InstanceError
 from solvers.counts.result import CountsResult, counts_from_json
-from solvers.result import Result, to_json
+from solvers.result import FORMAT, Result, to_json
 from solvers.several.result import JointResult, any_from_json
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def kind_of(path: Path) -> str | None:
 def read_as(path: Path, reader: Callable[[Any], T]) -> T:
     """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
     try:
-        return reader(json.loads(_text(path), parse_constant=_refuse))
+        return reader(_of_this_version(json.loads(_text(path), parse_constant=_refuse)))
     except OSError as error:
         raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
     except UnicodeDecodeError as error:
@@ -109,6 +109,15 @@ def read_as(path: Path, reader: Callable[[Any], T]) -> T:
         raise _unreadable(path, f"this file is nested too deeply for a result ({_REMEDY})") from error
     except ValueError as error:
         raise _unreadable(path, str(error)) from error
+
+
+def _of_this_version(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
+    """The data, unless they say that a later version wrote them; a ValueError then."""
+    number = data.get("format") if isinstance(data, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        remedy = "read it with that version, or solve the question again with this one"
+        raise ValueError(f"another version wrote this file: its format is {number}, and this version reads format {FORMAT} ({remedy})")
+    return data
 
 
 _REMEDY = "name a file that `crossopt solve FILE --out RESULT.json` wrote"
@@ -127,7 +136,7 @@ def _text(path: Path) -> str:
 
 
 def _unreadable(path: Path, message: str, line: int = 1, column: int = 1) -> InstanceError:
-    return InstanceError(str(path), [Fault(line, column, "", message)])
+    return InstanceError(str(path), [Fault(line, column, "", message)], "nothing read")
 
 
 def _refuse(constant: str) -> float:

@@ -2,7 +2,7 @@
 
 The model is the one in which the refinement loop ends, as `crossopt export --as lp` writes it: it chooses among the plans that may be as
 good as the best design known (or a given share worse), and among all chips that prices leave. Its optimum is a bound; its solution is a
-design that the full model prices anew.
+design that the full model prices anew. Where it has no solution there may be designs, but none below the best one known.
 """
 
 from dataclasses import dataclass, replace
@@ -78,8 +78,10 @@ class Relaxed:
     design: str
     value: float | None
     """What the full model says of the design of that solution."""
+    start: float
+    """The best design that the refinement found: the model was written for designs that are no worse."""
     known: float
-    """The best design that is known."""
+    """The best design that is known in the end."""
     nodes: tuple[Branch, ...]
     steps: tuple[tuple[int, float | None, float | None], ...]
     """After so many nodes: bound and best solution."""
@@ -106,10 +108,10 @@ def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> 
         return Untold(
             "UNKNOWN", f"{found.stopped} before there was an integer model; {known}{bound} (a longer --time-limit has it written)"
         )
-    model, quantum = found.problem.model(), found.problem.quantum
+    model, quantum, start = found.problem.model(), found.problem.quantum, found.value
 
     def seen(progress: Progress) -> None:
-        watch(Progress(progress.words, *(None if one is None else one * quantum for one in (progress.best, progress.bound))))
+        watch(Progress(progress.words, start, None if progress.bound is None else min(progress.bound * quantum, start)))
 
     tree = explore(model, relaxation(model), lambda fixed, left: _rest(model, fixed, left), seen, deadline, _NODES)
     return _told(instance, found, found.problem, tree)
@@ -148,6 +150,7 @@ def _told(instance: Instance, found: Refined, problem: Codesign, tree: Explored)
         optimum=_seconds(tree.value, quantum),
         design=design,
         value=value,
+        start=found.value,
         known=min(found.value, inf if value is None else value),
         nodes=tuple(_branch(node, quantum) for node in tree.nodes),
         steps=tuple((count, _seconds(bound, quantum), _seconds(best, quantum)) for count, bound, best in tree.steps),
@@ -182,7 +185,8 @@ def _branch(node: Node, quantum: float) -> Branch:
     else:
         variable, value = node.choice
         choice = _words(variable) if value else f"not {_words(variable)}"
-    return Branch(node.parent, choice, _seconds(node.bound, quantum), len(node.fractions), node.status, _seconds(node.value, quantum))
+    status = "nothing below" if node.status == "no solution" else node.status
+    return Branch(node.parent, choice, _seconds(node.bound, quantum), len(node.fractions), status, _seconds(node.value, quantum))
 
 
 def _words(variable: Variable) -> str:

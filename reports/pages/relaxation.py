@@ -3,14 +3,15 @@
 from reports.charts import Steps, Titles, steps
 from reports.digest import Digest, Table
 from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
-from reports.relaxation import ending, relaxation_tree
+from reports.relaxation import ending, relaxation_tree, said_once
 from solvers.certify import gap_between
 from solvers.relaxing import Relaxed
 
 _ASKED = "What does the integer model of this question choose if it may choose fractions, and how does branching close the gap?"
 _BRANCHED = (
     "Each node adds a choice, or forbids it; the node with the least bound is branched on next. Nodes whose bound is not below the best "
-    "solution are left alone."
+    "solution are left alone. The model was written for designs that are not worse than the best one known before the tree: where it "
+    "has no solution no design is below that one, and there may be others that are not better, or none."
 )
 _TOLD = (
     "Everything here is told as the file tells it: bounds of nodes are linear programs that HiGHS solved in floating point. Their order in "
@@ -23,9 +24,10 @@ def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
     """What the page says."""
     closed = found.stopped == "complete"
     words = f"No design is below {_seconds(found.bound)}, by the word of {found.solver}; {ending(found)}."
-    facts = [("root of the relaxation", _seconds(found.root)), ("integer model", _seconds(found.optimum))]
-    facts += [("its design by the full model", _seconds(found.value)), ("best design known", _seconds(found.known))]
+    facts = [("best design known before the tree", _seconds(found.start)), ("root of the relaxation", _seconds(found.root))]
+    facts += [("integer model", _seconds(found.optimum)), ("its design by the full model", _seconds(found.value))]
     model = f"{found.variables:,} variables, {found.rows:,} rows, {found.plans:,} plans"
+    caption = " ".join([_BRANCHED, *(f"{words[0].upper()}{words[1:]}." for words in said_once(found))])
     sections = (
         heading(found.name, _ASKED),
         proof_box("the tree is closed" if closed else "the tree is not closed", words, closed),
@@ -33,7 +35,7 @@ def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
         paragraph(f"The model after {found.rounds} rounds of refinement: {model}.", "soft"),
         _shares(found),
         _gap(found),
-        section("The tree", figure(relaxation_tree(found), _BRANCHED)) if found.nodes else "",
+        section("The tree", figure(relaxation_tree(found), caption)) if found.nodes else "",
         section("How this is known", paragraph(_TOLD)),
     )
     return Page(found.name, sections, saved)
@@ -70,7 +72,9 @@ def _gap(found: Relaxed) -> str:
     """Bound and best solution over the nodes that were solved."""
     best = tuple((float(count), value) for count, _, value in found.steps if value is not None)
     bound = tuple((float(count), value) for count, value, _ in found.steps if value is not None)
-    series = [Steps(label, way) for label, way in (("best solution", best), ("bound", bound)) if way]
+    known = tuple((float(count), found.start) for count, _, _ in found.steps)
+    ways = (("best design known before the tree", known), ("best solution of the tree", best), ("bound", bound))
+    series = [Steps(label, way) for label, way in ways if way]
     if not series or len(found.nodes) < 2:
         return ""
     words = f"After {len(found.nodes):,} nodes the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."

@@ -7,9 +7,10 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
-from solvers.course.walls import limit, wall_in
+from solvers.course.walls import OURS, limit, wall_in
 
 _SIGNS = 300
 """Of the message of an error."""
@@ -24,37 +25,75 @@ def main(root: str) -> None:
         wall_in(own)
     sys.path.remove(root)
     sys.path.insert(0, str(own))
+    _hide_project(own)
     with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
+        module, failure = _loaded(own / job["program"])
+        answers.write(json.dumps({"loaded": True}) + "\n")
+        answers.flush()
+        left = job["room"]
         for call in job["calls"]:
-            answers.write(_line(own / job["program"], call["function"], call["arguments"]) + "\n")
+            line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left)
+            left -= len(line)
+            answers.write(line + "\n")
             answers.flush()
 
 
-def _line(program: Path, function: str, arguments: list[Any]) -> str:
+def _hide_project(own: Path) -> None:
+    """Say of the project's packages that they cannot be imported, unless the program has files of these names beside it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    hidden = {name for name in OURS if not (own / name).exists() and not (own / f"{name}.py").exists()}
+
+    def find_spec(name: str, *_: object) -> None:
+        if name in hidden:
+            raise ModuleNotFoundError(f"{name} is a part of crossopt, which cannot be imported here (compute it yourself)")
+
+    sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))
+
+
+def _loaded(program: Path) -> tuple[ModuleType | None, str]:
+    """The program as a module, or why it is none."""
+    described = importlib.util.spec_from_file_location("solution", program)
+    if described is None or described.loader is None:
+        return None, f"{program.name} is no Python"
+    module = importlib.util.module_from_spec(described)
+    sys.modules["solution"] = module
+    try:
+        described.loader.exec_module(module)
+    except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
+        return None, _told(error, program)
+    return module, ""
+
+
+def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int) -> str:
     """What a call returns, or why it returns nothing, as one line of JSON."""
     try:
-        return json.dumps({"value": _function(program, function)(*arguments)}, allow_nan=False, default=_plain)
+        return _written(_function(module, program, call["function"])(*call["arguments"]), room)
     except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
         return json.dumps({"error": _told(error, program)})
 
 
-def _function(program: Path, name: str) -> Callable[..., Any]:
-    module = sys.modules.get("solution")
-    if module is None:
-        described = importlib.util.spec_from_file_location("solution", program)
-        if described is None or described.loader is None:
-            raise ImportError(f"{program.name} is no Python")
-        module = importlib.util.module_from_spec(described)
-        sys.modules["solution"] = module
-        try:
-            described.loader.exec_module(module)
-        except BaseException:
-            del sys.modules["solution"]
-            raise
+def _function(module: ModuleType, program: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
         raise AttributeError(f"there is no function {name} in {program.name}")
     return found  # type: ignore[no-any-return]
+
+
+def _written(value: object, room: int) -> str:
+    """The value as JSON, written piece by piece, so that of much too much only a little is made; else what is wrong with it."""
+    parts, size = list[str](), 0
+    try:
+        for part in json.JSONEncoder(allow_nan=False, default=_plain).iterencode({"value": value}):
+            parts.append(part)
+            size += len(part)
+            if size > room:
+                return json.dumps({"error": f"too much is returned (at most {room >> 20} MiB are read)"})
+    except ValueError as error:
+        if not str(error).startswith("Out of range float"):
+            raise
+        return json.dumps({"error": "not a number (nan) or an infinite figure is returned, where finite figures are meant"})
+    return "".join(parts)
 
 
 def _plain(value: object) -> object:

@@ -12,7 +12,7 @@ from solvers.console import check_target, usage
 from solvers.course.expert import question
 from solvers.course.grading import graded
 from solvers.course.marks import Assignment
-from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS, assignment_named
+from solvers.course.table import ASSIGNMENTS, HANDOUTS, LAB, SOLUTIONS, assignment_named
 from solvers.course.walls import exposed, missing
 from solvers.files import write_whole
 
@@ -45,9 +45,12 @@ def grade(options: argparse.Namespace) -> int:
 
 def course(options: argparse.Namespace) -> int:
     """List the assignments, or write what students get."""
+    if options.action != "release" and options.target is not None:
+        usage(f"course {options.action} {options.target}: this takes no folder (leave {options.target} out)")
     if options.action == "list":
         width = max(len(one.name) for one in ASSIGNMENTS)
         sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
+        sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
         return _GRADED
     if options.action == "question":
         sys.stdout.write(question(_seed(options)))
@@ -65,6 +68,8 @@ def course(options: argparse.Namespace) -> int:
 
 
 def _seed(options: argparse.Namespace) -> str:
+    if options.seed is not None and not options.seed.strip():
+        usage("--seed: this is empty (name a word, or leave --seed out)")
     return options.seed or os.environ.get(_SEED) or _PRACTICE
 
 

@@ -1,8 +1,9 @@
 """From a submission to a grade."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from solvers.course.marks import Assignment, Case, Grade, Mark, Task, Verdict
+from solvers.course.marks import Assignment, Case, Grade, Mark, Task, Verdict, printable
 from solvers.course.running import Returned, run
 from solvers.course.submission import SubmissionError, opened
 
@@ -21,16 +22,21 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
                 raise SubmissionError(f"there is no {assignment.handed} ({remedy})")
             return Grade(assignment.name, _marks(assignment, folder, seed, walls), note=note)
     except SubmissionError as error:
-        return Grade(assignment.name, _nothing(assignment, seed, str(error)), str(error), note)
+        why = printable(str(error))
+        return Grade(assignment.name, _nothing(assignment, seed, why), why, note)
 
 
 def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tuple[Mark, ...]:
     if assignment.judge:
-        return assignment.judge(folder, seed)
+        return tuple(replace(mark, why=tuple(map(printable, mark.why))) for mark in assignment.judge(folder, seed))
     program = folder / assignment.handed
-    return tuple(
-        _mark(task, run(program, [case.call for case in task.cases], assignment.seconds, walls)) for task in assignment.tasks(seed)
-    )
+    marks, unloaded = list[Mark](), tuple[Returned, ...]()
+    for task in assignment.tasks(seed):
+        if not unloaded:  # a program that is not loaded once is not loaded another time either
+            returned = run(program, [case.call for case in task.cases], assignment.seconds, walls)
+            unloaded = returned[:1] if returned[0].unloaded else ()
+        marks.append(_mark(task, unloaded * len(task.cases) or returned))
+    return tuple(marks)
 
 
 def _nothing(assignment: Assignment, seed: str, reason: str) -> tuple[Mark, ...]:
@@ -49,7 +55,7 @@ def _why(task: Task, verdicts: list[Verdict]) -> tuple[str, ...]:
     for case, verdict in zip(task.cases, verdicts, strict=True):
         if verdict.share < 1.0:
             cases.setdefault(verdict.why, []).append(case.name)
-    told = [f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {why}" for why, names in cases.items()]
+    told = [f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {printable(why)}" for why, names in cases.items()]
     rest = sum(len(names) for names in list(cases.values())[_SENTENCES:])
     return (*told[:_SENTENCES], *((f"and {rest} more of {len(verdicts)} cases",) if rest else ()))
 

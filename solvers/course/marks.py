@@ -11,6 +11,9 @@ from solvers.course.running import Call
 SAME = 1e-9
 """The relative error up to which two computations of the same figure are the same: rounding in another order. The handouts say so."""
 
+_SIGNS = 500
+"""Of a sentence about a lost point."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -121,6 +124,12 @@ def whole_numbers(value: object, most: int) -> list[int] | None:
     if not isinstance(value, list) or len(value) > most or any(isinstance(entry, bool) or not isinstance(entry, int) for entry in value):
         return None
     return value
+
+
+def printable(text: str) -> str:
+    """A program's words on one line: signs that a terminal would obey are shown as their escapes, and the end of a long text left out."""
+    kept = text if len(text) <= _SIGNS else f"{text[:_SIGNS]}..."
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in kept)
 
 
 def shown(value: object) -> str:

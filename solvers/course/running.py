@@ -44,6 +44,8 @@ class Returned:
 
     value: Any = None
     failure: str = ""
+    unloaded: bool = False
+    """Whether the program ended, or time was up, before it was loaded."""
 
 
 def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tuple[Returned, ...]:
@@ -57,11 +59,14 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool) -> tupl
             "seconds": seconds,
             "memory": _MEMORY,
             "file": _FILE,
+            "room": _ANSWERS // 2,
         }
         ending = _carried_out(json.dumps(job).encode(), folder, answers.fileno(), seconds)
         answers.seek(0)
-        lines = answers.read(_ANSWERS).decode("utf-8", "replace").splitlines()
-    returned = [_read(line) for line in lines[: len(calls)]]
+        loaded, *lines = answers.read(_ANSWERS).decode("utf-8", "replace").split("\n") or [""]
+    if not loaded:
+        return (Returned(failure=f"while it was loaded: {ending}", unloaded=True),) * len(calls)
+    returned = [_read(line) for line in lines[: len(calls)] if line]
     missing = len(calls) - len(returned)
     return (*returned, *(Returned(failure=ending if place == 0 else f"not reached: {ending}") for place in range(missing)))
 

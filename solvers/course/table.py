@@ -15,6 +15,8 @@ from solvers.course.trees import TREES
 
 ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT)
 HANDOUTS = Path(instances.__file__).parent / "course"
+LAB = "phaze-lab"
+"""A folder beside the assignments."""
 SOLUTIONS = HANDOUTS / "solutions"
 """Reference solutions and notes for instructors, which no student gets."""
 

@@ -70,9 +70,9 @@ def report(options: Namespace) -> None:
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
     check_target(target)
-    for file in files:
-        spare_question(target, file)
     text = page_of(*files) if options.form == "html" else tables_on(options.form, files)
+    for file in files:  # after they were read: a page that is named in place of its result is no result
+        spare_question(target, file, "result")
     if str(target) == "-":
         sys.stdout.write(text)
         return

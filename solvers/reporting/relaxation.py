@@ -1,12 +1,13 @@
 """A saved relaxation read back, and where its figures contradict each other: nobody solves its linear programs again for a page."""
 
 from dataclasses import fields
+from math import inf
 from typing import Any
 
 from solvers.relaxing import Branch, Relaxed
 from solvers.result import record
 
-_ENDED = frozenset({"branched", "no solution", "not better", "solved", "open"})
+_ENDED = frozenset({"branched", "nothing below", "not better", "solved", "open"})
 _ROUNDED = 1.0 - 1e-5
 """Bounds of linear programs in floating point fall from a node to its children by no more."""
 
@@ -28,8 +29,8 @@ def relaxation_faults(found: Relaxed) -> list[str]:
         faults.append(f"root: {found.root!r} is above the solution {found.optimum!r}")
     if found.bound > found.known:
         faults.append(f"bound: {found.bound!r} is above the best design known, {found.known!r}")
-    if found.value is not None and found.known > found.value:
-        faults.append(f"known: {found.known!r} is above the design of the model, {found.value!r}")
+    if found.known != (best := min(found.start, inf if found.value is None else found.value)):
+        faults.append(f"known: {found.known!r} is not the best design of the file, {best!r}")
     solved = [node.value for node in found.nodes if node.value is not None]
     if (min(solved) if solved else None) != found.optimum:
         faults.append("optimum: it is not the best solution of the tree")

@@ -15,8 +15,12 @@ def add_compared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=seeds)
-    parser.add_argument("--out", type=Path, metavar="RUNS.json", help="write every run as JSON to this file; - is standard output")
-    parser.add_argument("--chart", type=Path, metavar="PAGE.html", help="draw the comparison as a page of HTML into this file")
+    parser.add_argument(
+        "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"
+    )
+    parser.add_argument(
+        "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"
+    )
 
 
 def _seeds(text: str) -> int:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
-from instances.document import Fault, InstanceError
+from instances.document import Fault, InstanceError, Node, Scalar
 from instances.instance import Instance
 from instances.reading import read_instance
 from instances.registry import shipped
@@ -14,6 +15,7 @@ from instances.units import nearest, quoted
 from solvers.console import question_path
 from solvers.engines import ALIASES, ENGINES
 from solvers.kinds import FAMILIES, family_of
+from solvers.objective import RefusedError
 from solvers.study.records import Axis, Plan
 
 _SOURCE = " [from --set "
@@ -46,7 +48,10 @@ def engine_named(name: str) -> str:
 
 
 def asked_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
-    """Questions by their files or names; an InstanceError for the first that is none."""
+    """Questions by their files or names; an InstanceError for the first that is none, a RefusedError where one is named twice."""
+    for path, other in combinations(paths, 2):
+        if question_path(path).exists() and question_path(path).resolve() == question_path(other).resolve():
+            raise RefusedError(f"two questions are the same: {path} and {other} (name each once)")
     asked = [read_instance(question_path(path), settings, workload) for path in paths]
     twice = {instance.name for instance in asked if sum(other.name == instance.name for other in asked) > 1}
     names = [str(path) if instance.name in twice else instance.name for path, instance in zip(paths, asked, strict=True)]
@@ -73,6 +78,17 @@ def asked_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
     description = " ".join((file.description or "").split())
     plan = Plan(file.title, description, tuple(dict.fromkeys(engines)), file.time_limit, file.seeds, axes)
     return Asking(plan, tuple(asked))
+
+
+def strange_engines(root: Node) -> Iterator[Fault]:
+    """Engines of a study that there are none of, whatever else is wrong with it."""
+    entry = root.value.get("engines") if isinstance(root.value, dict) else None
+    for item in entry.node.value if entry is not None and isinstance(entry.node.value, tuple) else ():
+        if isinstance(item.value, Scalar):
+            try:
+                engine_named(item.value.text)
+            except ValueError as error:
+                yield Fault(item.line, item.column, item.path, str(error))
 
 
 def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:

@@ -5,13 +5,13 @@ Bounds are told, as the engines that proved them are not run again; that no desi
 
 import json
 from itertools import pairwise
-from math import isfinite
+from math import fsum, inf, isfinite
 
 from instances.document import InstanceError
 from instances.instance import Instance
 from instances.reading import read_question
 from solvers.certify import VerificationError, gap_between
-from solvers.check import Report
+from solvers.check import PROOFS, Report, trace_holds
 from solvers.designs import from_words, to_words
 from solvers.objective import UNITS
 from solvers.study.figures import hold_together
@@ -68,6 +68,8 @@ def _form(study: Study) -> list[str]:
         faults.append("stopped: this is complete or interrupted")
     if any(run.question > after.question for run, after in pairwise(study.runs)):
         faults.append("runs: they stand question by question")
+    if not fsum(run.seconds for run in study.runs) <= study.seconds < inf:
+        faults.append("seconds: all together take less than the runs did")
     keys = [(run.question, run.engine, run.seed) for run in study.runs]
     if len(set(keys)) < len(keys):
         faults.append("runs: one is told twice")
@@ -92,6 +94,8 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]
         ("a proof has a bound", not run.proved or run.status == "INFEASIBLE" or run.bound is not None),
         ("what is proved is as near to its bound as was asked", _is_near(run)),
         ("the way to the answer is no way", _is_way(run)),
+        (f"{run.answered_by} does not answer for {run.engine}", _answers(run)),
+        (f"{run.answered_by} proves nothing", run.answered_by in PROOFS or not (run.proved or run.bound is not None)),
     )
     faults = [sentence for sentence, holds in rules if not holds]
     if run.design is None:
@@ -118,9 +122,12 @@ def _is_near(run: Run) -> bool:
 
 
 def _is_way(run: Run) -> bool:
-    """Whether values fall and times rise within those of the run, and no value on the way is better than the answer."""
-    times = [at for at, _, _ in run.trace]
-    values = [value for _, value, _ in run.trace if value is not None]
-    better = run.value is not None and any(value < run.value for value in values)
-    falling = values == sorted(values, reverse=True) and not better
-    return falling and times == sorted(times) and isfinite(run.seconds) and all(0.0 <= at <= run.seconds for at in times)
+    """Whether values fall to the answer and bounds rise to its bound, at times that rise within those of the run."""
+    bounds = [bound for _, _, bound in run.trace if bound is not None]
+    within = isfinite(run.seconds) and run.seconds >= 0.0 and all(at <= run.seconds for at, _, _ in run.trace)
+    return within and trace_holds(run.trace, run.value) and (run.bound is None or not bounds or bounds[-1] <= run.bound)
+
+
+def _answers(run: Run) -> bool:
+    """Whether an engine answered itself; `auto` leaves that to one of two."""
+    return run.answered_by == run.engine or (run.engine == "auto" and run.answered_by in {"exhaustive", "boxes"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from solvers.cli import main
-from solvers.course.table import ASSIGNMENTS, SOLUTIONS
+from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS
 from solvers.course.walls import missing
 from tests.course.programs import written
 
@@ -100,3 +100,25 @@ def _stop() -> None:
 def _raised(arguments: list[str]) -> None:
     if main(arguments) == 10:
         raise KeyboardInterrupt
+
+
+def test_the_list_names_the_lab_and_takes_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["course", "list"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == len(ASSIGNMENTS) + 1
+    assert told[-1].startswith("phaze-lab ")
+    assert (HANDOUTS / "phaze-lab" / "README.md").is_file()
+    for arguments, words in (
+        (("list", "x"), "course list x: this takes no folder"),
+        (("question", "x"), "course question x: this takes no folder"),
+        (("question", "--seed", " "), "--seed: this is empty"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["course", *arguments])
+        assert words in capsys.readouterr().err
+
+
+def test_an_empty_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["grade", "1", str(FIRST), "--unconfined", "--seed", ""])
+    assert "--seed: this is empty (name a word, or leave --seed out)" in capsys.readouterr().err

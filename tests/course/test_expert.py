@@ -90,3 +90,10 @@ def test_without_an_answer_there_is_nothing(tmp_path: Path) -> None:
     grade = graded(EXPERT, tmp_path, "test", walls=False)
     assert (grade.points, grade.out_of, grade.refused) == (0, 100, "there is no answer.json (see README)")
     assert grade.note == ""
+
+
+def test_words_of_an_answer_are_printable(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text('{"kind": "\\u001b[2J", "format": 1, "\\u001b[31m": 1}', encoding="utf-8")
+    grade = graded(EXPERT, tmp_path, "seed", walls=False)
+    assert all(why.isprintable() for mark in grade.marks for why in mark.why)
+    assert r"\x1b[31m" in grade.marks[0].why[0]

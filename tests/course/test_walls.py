@@ -17,12 +17,13 @@ from tests.course.programs import grade_of, written
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")
 
 
-IMPORTS = "import ctypes, os, pathlib, resource, signal, socket, subprocess\n"
+IMPORTS = "import ctypes, os, pathlib, resource, signal, socket, subprocess, sys\n"
 
 
 def attempts(folder: Path, lines: Sequence[str]) -> list[str]:
     """What is said of a program that does one thing in each of its functions and then returns."""
     functions = (f"def f{number}():\n    {line}\n    return 1\n" for number, line in enumerate(lines))
+    folder.mkdir(exist_ok=True)
     written(folder / "in", IMPORTS + "".join(functions))
     calls = [Call(f"f{number}", ()) for number in range(len(lines))]
     return [found.failure or "done" for found in run(folder / "in" / "solution.py", calls, 5, walls=True)]
@@ -89,7 +90,9 @@ def test_a_shell_starts_nothing(tmp_path: Path) -> None:
 
 def test_the_judges_and_the_solutions_cannot_be_read(tmp_path: Path) -> None:
     lines = ("import instances", "import solvers.course.layer", f"open({str(SOLUTIONS / LAYER.name / 'solution.py')!r})")
-    assert [said.split(":")[0] in {"PermissionError", "ModuleNotFoundError"} for said in attempts(tmp_path, lines)] == [True] * 3
+    silenced = tuple(f"sys.meta_path.pop(0); {line}" for line in lines)  # the walls hold without the sentence that explains them
+    for told in (attempts(tmp_path / "told", lines), attempts(tmp_path / "silenced", silenced)):
+        assert [said.split(":")[0] in {"PermissionError", "ModuleNotFoundError"} for said in told] == [True] * 3
 
 
 def test_what_lies_among_the_libraries_is_exposed() -> None:
@@ -134,7 +137,7 @@ TOLD = {
     "return bytearray(4 << 30)": "MemoryError",
     "open('much', 'wb').write(bytes(64 << 20))": "File too large",
     "raise SystemExit": "SystemExit",
-    "return float('nan')": "ValueError",
+    "return float('nan')": "not a number (nan)",
     "return {1, 2}": "a set is returned",
     "x = []; x.append(x); return x": "ValueError",
     "os._exit(7)": "exit code 7",
@@ -166,3 +169,42 @@ def test_what_it_writes_into_the_answers_is_judged_like_an_answer(tmp_path: Path
     )
     (mark,) = grade_of(tmp_path / "in", f"{IMPORTS}{forge}", "one").marks
     assert (mark.points, mark.why) == (0.0, ("every case: the figure is 2 times the right one",))
+
+
+def test_words_of_a_program_come_on_one_line_without_what_a_terminal_obeys(tmp_path: Path) -> None:
+    told = attempt(tmp_path, r"raise ValueError('\x1b[2J\x1b]0;title\x07 first\nsecond\r\u202e')")
+    assert r"ValueError: \x1b[2J\x1b]0;title\x07 first\nsecond\r\u202e (line 3 of solution.py)" in told
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("return float('nan')", "not a number (nan) or an infinite figure is returned"),
+        ("return [1.0, {'a': float('-inf')}]", "not a number (nan) or an infinite figure is returned"),
+        ("return list(range(10_000_000))", "too much is returned (at most 2 MiB are read)"),
+        ("import crossflow", "crossflow is a part of crossopt, which cannot be imported here"),
+        ("import solvers.course.child", "solvers is a part of crossopt, which cannot be imported here"),
+        ("from instances import registry", "instances is a part of crossopt, which cannot be imported here"),
+    ],
+)
+def test_what_cannot_be_returned_or_imported_is_told(tmp_path: Path, line: str, words: str) -> None:
+    assert words in attempt(tmp_path, line)
+
+
+def test_a_file_beside_the_program_may_have_the_name_of_a_package(tmp_path: Path) -> None:
+    written(tmp_path / "in", "ONE = 1\n", "reports.py")
+    assert attempt(tmp_path, "import reports; return reports.ONE") == "done"
+
+
+def test_a_program_that_is_never_loaded_costs_the_time_of_one_task(tmp_path: Path) -> None:
+    began = time.monotonic()
+    grade = grade_of(tmp_path / "in", "while True:\n    pass\n", "one", "two", "three", "four", "five", "six", seconds=1)
+    assert time.monotonic() - began < 4.0
+    assert len(grade.marks) == 6
+    assert all("while it was loaded: stopped after 1 s" in mark.why[0] for mark in grade.marks)
+
+
+def test_a_loop_in_one_function_costs_the_others_nothing(tmp_path: Path) -> None:
+    grade = grade_of(tmp_path / "in", "def one():\n    while True:\n        pass\ndef two():\n    return 1\n", "one", "two", seconds=1)
+    assert [mark.points for mark in grade.marks] == [0.0, 10.0]

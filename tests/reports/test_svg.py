@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from reports.charts import Part, Row, Steps, Titles, Units, bars, columns, round_steps, stacked, steps
-from reports.svg import fitted, letter, picture, spread, width_of, words
+from reports.svg import fitted, letter, picture, shortened, spread, width_of, words
 
 TITLES = Titles("name", "A title", "What it shows.")
 HOSTILE = '<script>alert("&")</script>'
@@ -95,3 +95,13 @@ def test_letters_go_on_after_the_last() -> None:
 
 def test_figures_have_one_decimal_place_at_the_most() -> None:
     assert not re.search(r"\d\.\d\d", stacked(TITLES, [Part("a", 1.0, "1", 0), Part("b", 2.0, "2", 1)]).replace("33%", ""))
+
+
+def test_a_label_is_shortened_in_its_middle() -> None:
+    text = "pipeline 2 · data 32 · microbatch 1 · interleave 2"
+    short = shortened(text, width_of(text) / 2.0)
+    start, _, end = short.partition("…")
+    assert width_of(short) <= width_of(text) / 2.0
+    assert len(start) > 5 < len(end)
+    assert (text.startswith(start), text.endswith(end)) == (True, True)
+    assert shortened(text, width_of(text)) == text

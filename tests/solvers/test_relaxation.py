@@ -142,7 +142,7 @@ def hold(data: dict[str, Any], best: float) -> None:
     assert data["root"] <= data["optimum"] * (1.0 + 1e-9)
     assert data["bound"] <= best <= data["value"]
     assert data["bound"] == pytest.approx(best, rel=2e-4)
-    assert {node["status"] for node in data["nodes"]} <= {"branched", "no solution", "not better", "solved"}
+    assert {node["status"] for node in data["nodes"]} <= {"branched", "nothing below", "not better", "solved"}
     for part in {share["part"] for share in data["shares"]}:
         assert sum(share["share"] for share in data["shares"] if share["part"] == part) == pytest.approx(1.0)
 

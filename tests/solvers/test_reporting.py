@@ -174,6 +174,8 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
         ('{"format": 1, "name": "x"}', "this key is"),
         ('{"kind": "chess"}', "chess"),
         ('{"format": 0}', "no result of format"),
+        ('{"format": 2}', "another version wrote this file: its format is 2"),
+        ('{"kind": "placement", "format": 2, "instance": {}}', "another version wrote this file: its format is 2"),
     ],
 )
 def test_what_is_no_result_is_refused_in_a_sentence(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,8 +185,23 @@ def test_what_is_no_result_is_refused_in_a_sentence(text: str, words: str, tmp_p
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said
-    assert said.splitlines()[1:] == ["1 fault, nothing solved"]
+    assert said.splitlines()[1:] == ["1 fault, nothing read"]
     assert not target.exists()
+
+
+def test_a_page_in_place_of_its_result_is_no_json_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("all.html").write_text("<html></html>", encoding="utf-8")
+    assert main(["report", "all.html"]) == 3
+    assert "all.html:1:1: this is not JSON" in capsys.readouterr().err
+    assert main(["solve", "tiny", "--out", "answer.html"]) == 0
+    before = Path("answer.html").read_bytes()
+    with pytest.raises(SystemExit):
+        main(["report", "answer.html"])
+    assert "--out answer.html: this is the result itself (name another file)" in capsys.readouterr().err
+    assert Path("answer.html").read_bytes() == before
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

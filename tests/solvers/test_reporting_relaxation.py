@@ -4,12 +4,22 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from instances.reading import read_instance
+from reports.relaxation import relaxation_tree
 from solvers.certify import VerificationError
 from solvers.cli import main
+from solvers.exhaustive import search
 from solvers.reporting.command import page_of, tables_on
+from solvers.reporting.relaxation import from_json
+from tests.paths import INSTANCES
+
+
+def silent(progress: object) -> None:
+    del progress
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +52,7 @@ def _first_child(data: dict[str, Any]) -> dict[str, Any]:
 EDITS: dict[str, Callable[[dict[str, Any]], None]] = {
     "a bound above a known design": lambda data: data.update(bound=data["known"] * 1.01),
     "a better design known": lambda data: data.update(known=data["known"] * 1.01),
+    "a better design to start from": lambda data: data.update(start=data["start"] * 0.99),
     "another solution": lambda data: data.update(optimum=data["optimum"] * 0.99),
     "a node before its parent": lambda data: data["nodes"][1].update(parent=5),
     "a second root": lambda data: data["nodes"][1].update(parent=None),
@@ -67,3 +78,49 @@ def test_half_a_relaxation_is_refused_in_a_sentence(saved: Path, tmp_path: Path,
     path.write_text(json.dumps({"kind": "relaxation", "instance": {}}))
     assert main(["report", str(path)]) == 3
     assert "this is no relaxation" in capsys.readouterr().err
+
+
+def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the_best_one_known(saved: Path) -> None:
+    data = json.loads(saved.read_text())
+    looked_at = 0
+    for node in data["nodes"]:
+        choices, above = [node["choice"]], node
+        while above["parent"] is not None and data["nodes"][above["parent"]]["parent"] is not None:
+            above = data["nodes"][above["parent"]]
+            choices.append(above["choice"])
+        on_the_way = all(choice.startswith("not compute area") for choice in choices[1:])
+        if node["status"] != "nothing below" or not node["choice"].startswith("compute area") or not on_the_way:
+            continue  # of chips alone: a chip that is chosen is none of those forbidden above it
+        area, power = (part.split(" ", 2)[2] for part in node["choice"].split(", "))
+        found = search(read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}")), silent)
+        looked_at += 1
+        assert found.value is not None
+        assert found.value >= data["start"]
+    assert looked_at > 2
+
+
+def test_worse_designs_are_not_called_no_solution(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(saved.read_text())
+    assert main(["explain", "quickstart", "--relaxation"]) == 0
+    told, page = capsys.readouterr().out, page_of(saved)
+    for text in (told, page):
+        assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
+        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below 4.89274 s" in text
+    assert "best design known        4.89275 s" in told
+    assert "the best design known is 4.8927 s from the start" in told
+    assert "best design known before the tree" in page
+
+
+def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(saved.read_text())
+    plans = {node["choice"].removeprefix("not ") for node in data["nodes"] if " · " in node["choice"]}
+    assert len(plans) > 2
+    picture = relaxation_tree(from_json(data))
+    labels = {node.text for node in ElementTree.fromstring(picture).iter("text") if node.text and "microbatch" in node.text}
+    assert not any("…" in label for label in labels)
+    assert len({label.removeprefix("not ") for label in labels}) == len(plans)
+    assert "mm^2" not in picture
+    assert main(["explain", "quickstart", "--relaxation"]) == 0
+    told = capsys.readouterr().out
+    assert "every plan that is branched on has no recompute · ZeRO-1" in told
+    assert "..." not in told.partition("branch and bound")[2].partition("... and")[0]

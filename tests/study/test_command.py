@@ -92,6 +92,11 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "the question asks for step_time": lambda data: data["questions"][0].update(objective="power"),
     "a text that is not there": lambda data: data["questions"][0].update(source=7),
     "the way to the answer": lambda data: data["runs"][0].update(trace=[[0.0, 0.01, None]]),
+    "the way to the answer is no": lambda data: data["runs"][0].update(trace=[[0.0, data["runs"][0]["value"] * 2.0, None]]),
+    "the way to the answer is no way": lambda data: data["runs"][0]["trace"].insert(0, [0.0, None, 1e9]),
+    "fast does not answer for exhaustive": lambda data: data["runs"][0].update(answered_by="fast"),
+    "expert proves nothing": lambda data: data["runs"][1].update(bound=data["runs"][1]["value"] / 2.0),
+    "take less than the runs did": lambda data: data.update(seconds=0.0),
     "what is infeasible is proved": lambda data: data["runs"][1].update(status="INFEASIBLE", value=None, design=None, verified=False),
 }
 
@@ -129,7 +134,7 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
     for arguments, words in (
         (("tiny", graph), "asks about operators of a graph on devices; several questions in one comparison are joint designs"),
         ((study, "tiny"), "a study names all of its questions itself (compare it alone)"),
-        ((graph, "--out", str(tmp_path / "x.json")), "--out: this says nothing of operators of a graph"),
+        ((graph, "--out", str(tmp_path / "x.json")), "--out: this is for joint designs, and says nothing of operators of a graph"),
         (("tiny", "--devices", "8"), "--devices: this says nothing of a joint design"),
         (("tiny", "--out", str(tmp_path)), "this is a directory"),
         ((study, "--out", study), "this is the question itself"),
@@ -138,6 +143,9 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
         with pytest.raises(SystemExit) as ended:
             main(["compare", *arguments])
         assert (ended.value.code, words in capsys.readouterr().err) == (2, True), words
+    for twice in (("tiny", "tiny"), ("tiny", "small", str(INSTANCES / "tiny.yaml"))):
+        assert main(["compare", *twice]) == 2
+        assert f"two questions are the same: tiny and {twice[-1]} (name each once)" in capsys.readouterr().err
     assert main(["solve", study]) == 2
     assert "is run by `crossopt compare" in capsys.readouterr().err
     assert main(["validate", study]) == 0
@@ -237,3 +245,28 @@ def test_columns_of_a_table_keep_apart(swept: Path) -> None:
         assert max(map(len, lines)) <= PAGE
         first = next(place for place, line in enumerate(lines) if "seconds to within" in line)
         assert [len(line.split()) for line in lines[first + 2 : first + 6]] == [2 + 3 * 3] * 4
+
+
+def test_names_that_are_cut_keep_what_tells_them_apart(swept: Path) -> None:
+    """The values on the axes of a study, and the ends of names without any."""
+    study = read_as(swept, from_json)
+    subject = "a question with a name that is longer than any column"
+    long = tuple(replace(question, name=f"{subject}, {', '.join(question.at)}") for question in study.questions)
+    bare = tuple(replace(question, name=f"{subject} {number}", at=()) for number, question in enumerate(study.questions))
+    for questions, ends in ((long, [", ".join(question.at) for question in long]), (bare, [str(number) for number in range(len(bare))])):
+        lines = study_text(replace(study, questions=questions)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "how far above" in line)
+        for line, end in zip(lines[first + 2 : first + 6], ends, strict=True):
+            assert line.startswith("  a question")
+            assert f"{end}  " in line
+
+
+def test_engines_that_are_none_are_told_with_the_faults_of_the_form(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("title:", "titel:").replace("random]", "randem]").replace("[8, 16]", "[]"), encoding="utf-8")
+    for command in ("compare", "validate"):
+        assert main([command, str(path)]) == 3
+        told = capsys.readouterr().err
+        assert "titel: " in told
+        assert "study.yaml:7:31: engines[2]: there is no engine 'randem'" in told
