@@ -3,7 +3,8 @@
 With mu_r >= 0 for each row r of the timeline, in units of cost for the whole limit, the relaxed costs of strategy s of v are
 c_v(s) + sum over members of use(s) / limit * sum of mu over the member's rows, and the bound pays sum of mu. Every few passes mu goes along
 the memory that the decoded labels use beyond the limit, by Polyak's step towards a target above the bound (Polyak, 1969), with part of the
-direction before it.
+direction before it. The length of a direction counts as at least what chance alone would leave of the last one: where directions that
+contradict each other nearly cancel, a step would leave everything that was reached.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,12 @@ from instances.sharding.problem import Whole
 
 _PASSES = 3
 """Between two steps of the multipliers."""
-_FALL, _GROW, _LARGEST = 0.9, 1.02, 8.0
-"""Of the stride: where the bound falls by a ten-thousandth, where it does not, and at most."""
-_KEPT = 0.75
+_FALL, _GROW, _LARGEST = 0.9, 1.03, 8.0
+"""Of the stride: where the bound falls by a ten-thousandth, where it is above all before, and at most."""
+_KEPT = 0.9
 """Of the direction before."""
+_NOISE = (1.0 - _KEPT) / (1.0 + _KEPT)
+"""What directions at random leave of their square when they are smoothed so."""
 _STILL = 1e-9
 """The square of a direction that leads nowhere: the limit is met as it stands."""
 _AHEAD = 0.1
@@ -84,9 +87,10 @@ def climb(ascent: Ascent, going: Callable[[float], bool], most: int = 1 << 30) -
         bound = ascent.gained - float(ascent.multipliers.sum())
         _look(ascent)
         fell = bound < ascent.last - 1e-4 * abs(ascent.last)
-        ascent.stride = min(ascent.stride * (_FALL if fell else _GROW), _LARGEST)
+        rose = bound > ascent.best
+        ascent.stride = min(ascent.stride * (_FALL if fell else _GROW if rose else 1.0), _LARGEST)
         ascent.last = bound
-        if bound > ascent.best:
+        if rose:
             ascent.best, ascent.best_multipliers = bound, ascent.multipliers.copy()
             ascent.best_messages = ascent.state.messages.copy()
         if not going(bound):
@@ -110,9 +114,11 @@ def _step(ascent: Ascent) -> None:
         return
     over = in_use(core, ascent.timeline, ascent.state.labels) / max(core.limit, 1) - 1.0
     direction = _KEPT * ascent.direction + (1.0 - _KEPT) * over
-    direction[(ascent.multipliers <= 0.0) & (direction < 0.0)] = 0.0
+    at_zero = ascent.multipliers <= 0.0
+    direction[at_zero & (direction < 0.0)] = 0.0
+    over[at_zero & (over < 0.0)] = 0.0
     ascent.direction = direction
-    length = float(direction @ direction)
+    length = max(float(direction @ direction), _NOISE * float(over @ over))
     if length <= _STILL:
         return
     ahead = ascent.stride * _AHEAD * (abs(ascent.best) + 1.0)

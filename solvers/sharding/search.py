@@ -133,10 +133,7 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
     while quest.going():
         if not threads:
             climb(quest.ascent, lambda _: quest.going(), 10)
-        decoded = quest.ascent.feasible
-        if decoded is not None:
-            quest.fitted = True
-            quest.told(decoded)
+        _decoded(quest)
         done = quest.clock()
         if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:
             quest.proved, quest.proved_at = quest.ascent.best, done
@@ -146,6 +143,14 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
             until = 1.0 if done >= _LAST else min(done + _TURN, 1.0)
             _stretch(quest, labels, done, until)
         turn += 1
+    _decoded(quest)
+
+
+def _decoded(quest: _Quest) -> bool:
+    """Tells what the climb decoded at best; whether it is better than all before."""
+    labels = quest.ascent.feasible
+    quest.fitted = quest.fitted or labels is not None
+    return labels is not None and quest.told(labels)
 
 
 def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
@@ -190,7 +195,7 @@ def _kicked(quest: _Quest, labels: Whole, multipliers: Real) -> Whole | None:
 
 
 def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
-    """Walks from these labels; what is better than all before is told."""
+    """Walks from these labels, until the climb decodes better ones; what is better than all before is told."""
     walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
     gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
     share = min(_LOOSE * gap / max(abs(float(walker.counts[BEST])), 1.0), _LOOSEST)
@@ -200,6 +205,8 @@ def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
         walked(walker, _MOVES, _WORK, share * max(cold - done, 0.0) / max(cold - since, 1e-9))
         if not quest.told(walker.best):
             quest.report(None, None, quest.ascent.best)
+        if _decoded(quest):
+            return
         if done > priced_at + _REPRICED:
             priced_at = done
             walker = walker._replace(prices=priced_whole(quest.core, walker.layout, quest.ascent.best_multipliers))

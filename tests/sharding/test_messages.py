@@ -46,6 +46,23 @@ def test_messages_never_pass_the_optimum(core: Core) -> None:
         assert all(later >= sooner - 1e-6 for sooner, later in pairwise(bounds))
 
 
+@pytest.mark.parametrize("core", [core for core in CORES if core.limit])
+def test_directions_that_cancel_lead_nowhere_far(core: Core) -> None:
+    """The step stays within a few times what one along the last excess of memory would be."""
+    ascent = ascent_of(core)
+    over = np.zeros(len(ascent.multipliers))
+
+    def cancelling(bound: float) -> bool:
+        over[:] = in_use(core, ascent.timeline, ascent.labels) / (core.limit or 1) - 1.0
+        over[over < 0.0] = 0.0
+        ascent.direction = -over / 9.0 * (1.0 - 1e-2)
+        return True
+
+    climb(ascent, cancelling, 1)
+    far = float(np.linalg.norm(ascent.multipliers)) * float(np.linalg.norm(over))
+    assert far <= 0.5 * ascent.stride * (abs(ascent.best) + 1.0)
+
+
 def test_messages_on_trees_without_limit_reach_the_optimum() -> None:
     """There the relaxation is exact, whatever the costs."""
     seen = 0

@@ -9,6 +9,8 @@ from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import bound_of
 from formulation.sharding.timeline import in_use
 from instances.sharding.problem import Whole
+from solvers.sharding import search
+from solvers.sharding.ascent import ascent_of
 from solvers.sharding.layout import layout_of, least_slack, moved, standing_of
 from solvers.sharding.search import Clock, searched
 from tests.sharding.cores import CORES
@@ -68,3 +70,25 @@ def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> N
     given = min(choices_of(core), key=lambda choice: choice[1])
     found = searched(core, _turns(300), 5, lambda *_: None, lambda dual: bound_of(core, dual), start=given[0])
     assert found.cost == given[1] >= found.bound
+
+
+def test_what_is_decoded_late_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The climb may find something during the last walk."""
+    core = next(core for core in CORES if len({cost for _, cost in choices_of(core)}) > 1)
+    worst, best = (by(choices_of(core), key=lambda choice: choice[1]) for by in (max, min))
+    ascent, looks = ascent_of(core), count()
+
+    def clock() -> float:
+        return next(looks) / 100
+
+    def climbed(*_: object) -> None:
+        ascent.rounds += 1
+
+    def walked(*_: object) -> None:
+        if clock() > 0.7:
+            ascent.feasible = best[0]
+
+    for name, instead in (("ascent_of", lambda _: ascent), ("climb", climbed), ("walked", walked), ("fitted", lambda *_: None)):
+        monkeypatch.setattr(search, name, instead)
+    found = search.searched(core, clock, 1, lambda *_: None, lambda dual: bound_of(core, dual), worst[0], threads=False)
+    assert found.cost == best[1]
