@@ -50,7 +50,7 @@ def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
 def _headline(result: ShardingResult) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
-        return f"no choice keeps the limit, proved in {time} by {result.proved_by}"
+        return f"no choice keeps the rules, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no choice found ({result.stopped} after {time})"
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped

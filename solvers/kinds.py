@@ -34,11 +34,12 @@ FAMILIES = {
     "study": "studies",
 }
 """Their folders under solvers/, and what is asked."""
-_KIND = re.compile(r"^kind:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
+_KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
 _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
+_GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
 """Bytes of a graph; larger ones are refused by every reader."""
 
@@ -47,13 +48,16 @@ def family_of(path: Path) -> str | None:
     """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
     if path.suffix.lower() == ".txt":
         return "pipeline"
-    if path.suffix.lower() in {".json", ".gz"} and (path.suffix.lower() == ".gz" or _STRATEGIES.match(_start(path))):
+    start = _start(path)
+    if path.suffix.lower() == ".gz" or start.startswith(_GZIP) or (path.suffix.lower() == ".json" and _STRATEGIES.match(start)):
         return "sharding"
     if path.suffix.lower() == ".json":
         return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
-            text = file.read(_LOOKED_AT).decode("utf-8", "replace") if path.is_file() else ""
+            text = file.read(_LOOKED_AT).decode("utf-8", "replace")
     except OSError:
         return None
     found = _KIND.search(text)
@@ -63,8 +67,10 @@ def family_of(path: Path) -> str | None:
 def _start(path: Path) -> bytes:
     """The first bytes of a file, however large it is."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return b""
         with path.open("rb") as file:
-            return file.read(_FEW) if path.is_file() else b""
+            return file.read(_FEW)
     except OSError:
         return b""
 

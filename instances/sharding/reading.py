@@ -25,6 +25,7 @@ from instances.units import quoted
 
 FORBIDDEN_FROM = 10**18
 _LARGEST = 3 << 30
+_LONGEST_NAME = 80
 _GZIP = b"\x1f\x8b"
 _NONE = np.zeros(0, np.int64)
 
@@ -64,6 +65,8 @@ def problem_in(words: str, path: Path) -> Problem:
 
 
 def _text_of(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise _refused(path, "this is no file (give a problem in JSON, plain or gzipped)")
     try:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
@@ -126,12 +129,15 @@ def _read_members(text: Text, raw: _Raw, at: str, readers: dict[str, Callable[[T
         if reader:
             reader(text, raw)
         else:
+            if "limit" in key.lower():
+                raw.faults.add(f"{at}{key}", "this limit is unknown (usage_limit is the limit of memory)")
             text.value()
     return found
 
 
 def _read_name(text: Text, raw: _Raw) -> None:
-    raw.name = str(text.value())[:200]
+    name = str(text.value())
+    raw.name = "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST_NAME]
 
 
 def _read_limit(text: Text, raw: _Raw) -> None:

@@ -77,6 +77,7 @@ def ascent_of(core: Core) -> Ascent:
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # prices of a limit that nothing keeps grow without end
 def climb(ascent: Ascent, going: Callable[[float], bool], most: int = 1 << 30) -> None:
     """Rounds of passes and a step, until `going` of the bound says no."""
     for _ in range(most):
@@ -142,6 +143,7 @@ def priced(core: Core, timeline: Timeline, multipliers: Real) -> Real:
     return np.asarray(np.bincount(places, core.usages * np.repeat(rates, lengths), len(core.costs)), np.float64)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def proof_of(ascent: Ascent, count: Callable[[Dual], int]) -> tuple[Dual, int]:
     """All that proves the bound, and the bound in whole numbers as it is counted, at the finest scale that leaves room for it."""
     core, network = ascent.core, ascent.network

@@ -15,7 +15,7 @@ from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
 from solvers.sharding.answer import ENGINES, KIND, Certificate, ProofStep, ShardingResult, described
 from solvers.sharding.judge import judge
-from solvers.sharding.least import too_much
+from solvers.sharding.least import too_much, too_much_together
 from solvers.sharding.plans import chosen_of, plans_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _proof(result: ShardingResult, question: ShardingQuestion, checked: list[str
         checked.append(f"that nothing costs less than {bound:,} was proved anew, by prices and messages in whole numbers")
         if bound == result.bound:
             return Report(tuple(checked), ())
-    word = f"the bound {result.bound:,} is the word of {result.proved_by}, not proved anew"
+    word = f"the bound {result.bound:,} is told ({result.proved_by}) and not proved anew: the result holds no proof of it"
     return Report((*checked, word), (), told=True)
 
 
@@ -99,6 +99,7 @@ def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]
     if not reasons:
         core = _core(question)
         reasons = (core,) if isinstance(core, str) else ()
+        reasons = reasons or too_much_together(question.problem)
     if reasons:
         faults = () if reasons == result.reasons else (f"reasons: {'; '.join(reasons)}",)
         return Report((*checked, "that there is no choice was proved anew"), faults)

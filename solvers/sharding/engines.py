@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
 
+import numpy as np
+
 from formulation.sharding.core import unreduced
 from formulation.sharding.dual import no_dual
 from formulation.sharding.reducing import ContradictionError, Reduction, reduced
@@ -22,7 +24,7 @@ from solvers.sharding.answer import KIND, Certificate, Extent, ProofStep, Reduct
 from solvers.sharding.closing import close
 from solvers.sharding.exact import cpsat
 from solvers.sharding.judge import judge
-from solvers.sharding.least import too_much
+from solvers.sharding.least import too_much, too_much_together
 from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
@@ -32,10 +34,10 @@ from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
 ENGINES: dict[str, Engine] = {"milp": milp, "cpsat": cpsat, "weak": weak, "greedy": greedy, "local": local, "search": search}
+_STORED = 400_000
+"""Figures of a proof that a result holds."""
 _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
-_STORED = 400_000
-"""Figures of a dual that a result holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,9 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     if run.near and run.cost == run.bound and run.dual_bound != run.bound and modelled:
         close(run)
     ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
+    reasons = () if run.chosen is not None else too_much_together(question.problem)
+    if reasons:
+        return _result(question, limits, replace(ended, reasons=reasons, proof="counting the least of what forbidden pairs leave"))
     if run.bound is not None and run.bound >= FORBIDDEN:
         limit = question.problem.limit
         kept = "" if limit is None else f" and keeps the limit of {limit:,} bytes at every time"
@@ -95,12 +100,13 @@ def _pairs(reduction: Reduction) -> int:
 def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, ...]]:
     """How the engine ended, and what is to be said of it; a solver that fails leaves what was known."""
     try:
-        engine(run)
+        with np.errstate(over="ignore", invalid="ignore"):
+            engine(run)
     except EnoughError:
         return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds < inf else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
-    except (SolverError, MemoryError) as error:
+    except (SolverError, MemoryError, ArithmeticError) as error:
         return "interrupted", (f"the engine {name} ended early: {str(error) or 'there is not enough memory'}",)
     return "complete", ()
 

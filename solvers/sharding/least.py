@@ -10,9 +10,24 @@ _NAMED = 8
 
 def too_much(problem: Problem) -> tuple[str, ...]:
     """Why no choice keeps the limit: a time and what its nodes take at least; nothing where that does not show."""
+    return _said(problem, least_usages(problem), "")
+
+
+def too_much_together(problem: Problem) -> tuple[str, ...]:
+    """The same of the strategies that forbidden pairs leave (arc consistency), where some are left of every node."""
+    from formulation.sharding.consistency import consistent  # noqa: PLC0415 - most questions are answered without
+    from formulation.sharding.core import unreduced  # noqa: PLC0415
+
+    core = consistent(unreduced(problem)).core
+    least = np.zeros(len(problem), np.int64)
+    if len(core.member_nodes):
+        least[np.flatnonzero(problem.starts < problem.ends)] = np.minimum.reduceat(core.usages, core.usage_offsets[:-1])
+    return _said(problem, least, " by strategies that forbidden pairs leave")
+
+
+def _said(problem: Problem, least: Whole, how: str) -> tuple[str, ...]:
     if problem.limit is None:
         return ()
-    least = least_usages(problem)
     peak, time = peak_of(problem, least)
     if peak <= problem.limit:
         return ()
@@ -21,7 +36,7 @@ def too_much(problem: Problem) -> tuple[str, ...]:
     named = ", ".join(f"{node} ({least[node]:,})" for node in largest[:_NAMED].tolist())
     more = f" and {len(largest) - _NAMED:,} more" if len(largest) > _NAMED else ""
     return (
-        f"at time {time} the nodes that are alive take {peak:,} bytes at least, the limit is {problem.limit:,}",
+        f"at time {time} the nodes that are alive take {peak:,} bytes at least{how}, the limit is {problem.limit:,}",
         f"these nodes, with what each takes at least: {named}{more}",
     )
 

@@ -20,6 +20,7 @@ _MOVES = 4
 """Before the clock is looked at."""
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def fitted(core: Core, walker: Walker, multipliers: Real, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
     """Labels that may be chosen, or None where time ended before; the walker says from where, and what it has room for."""
     multipliers, labels = multipliers.copy(), walker.standing.labels.copy()

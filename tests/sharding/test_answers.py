@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from instances.document import InstanceError
 from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
@@ -297,3 +298,27 @@ def test_public_problems_are_proved_without_any_word(letter: str, best: int) -> 
     report = check(from_json(_plain(result)), Path())
     assert report.refused == ()
     assert not report.told
+
+
+def test_forbidden_pairs_that_leave_too_little_memory_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each node fits alone; the one pair of small strategies is forbidden."""
+    nodes = {"intervals": [[0, 5], [0, 5]], "costs": [[1, 2], [3, 4]], "usages": [[9, 1], [9, 1]]}
+    edges = {"nodes": [[0, 1]], "costs": [[0, 10**18, 10**18, 10**18]]}
+    path, target = tmp_path / "tight.json", tmp_path / "answer.json"
+    path.write_text(json.dumps({"problem": {"name": "tight\u202e", "nodes": nodes, "edges": edges, "usage_limit": 5}}))
+    for engine, limit in (("auto", "60s"), ("search", "4s")):
+        assert main(["solve", str(path), "--engine", engine, "--time-limit", limit, "--out", str(target)]) == 20
+        shown = capsys.readouterr().out
+        assert "at time 0 the nodes that are alive take 18 bytes at least by strategies that forbidden pairs leave" in shown
+        assert "\u202e" not in shown
+        assert main(["check", str(target)]) == 0
+        capsys.readouterr()
+
+
+def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path) -> None:
+    plain = json.loads(_feasible(tmp_path).read_text())
+    plain["problem"]["usageLimit"] = 5
+    path = tmp_path / "limit.json"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(InstanceError, match="this limit is unknown"):
+        read_sharding(path)
