@@ -22,7 +22,7 @@ from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.certify import Limits, gap_between
 from solvers.objective import RefusedError
 from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
-from solvers.placement.ideals import QUICK, Best, best_by_ideals
+from solvers.placement.ideals import Best, best_by_ideals
 from solvers.placement.judge import judge
 from solvers.placement.latency.engine import latency
 from solvers.placement.portfolio import Known, solved_together
@@ -66,7 +66,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     try:
         least, proof = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds), PROOF
         if known is None or value - least > near:
-            best = best_by_ideals(question, value, began + _STARTING * limits.seconds, QUICK)
+            best = best_by_ideals(question, value, began + _STARTING * limits.seconds)
             if best is not None and (found := _by_ideals(question, best, known, limits.gap, first)):
                 return found
         if known is not None and value - least > near:

@@ -30,8 +30,8 @@ from solvers.placement.judge import forward_arcs
 
 MOST_IDEALS = 20_000
 _MOST_COLOURS = 2_000
-QUICK, MOST_WORK = 4e7, 4e8
-"""Figures that all pairs of ideals take: as many as a second or so is enough for, and as many as are looked at in some seconds."""
+_MOST_WORK = 4e7
+"""Figures that all pairs of ideals take: as many as a second or so is enough for, as pages wait for the check."""
 _MOST_PINS = 5e7
 _DIGITS = 52
 _ABOVE = 1.0 + 2.0**-50
@@ -82,9 +82,9 @@ class Ideals:
         return len(self.work)
 
 
-def best_by_ideals(question: PlacementQuestion, limit: float = inf, deadline: float = inf, work: float = MOST_WORK) -> Best | None:
+def best_by_ideals(question: PlacementQuestion, limit: float = inf, deadline: float = inf) -> Best | None:
     """The best stages whose busiest device takes no longer than the limit; None where ideals are too many, or the time is over."""
-    ideals = _ideals(question, work)
+    ideals = _ideals(question)
     if ideals is None:
         return None
     accelerators, cpus = (min(count, int(ideals.inside.shape[1])) for count in (question.accelerators, question.cpus))
@@ -153,9 +153,9 @@ def _traced(ideals: Ideals, least: Array, most: float, first_cpu: int) -> Index:
     return device[ideals.unit_of]
 
 
-def _ideals(question: PlacementQuestion, most: float) -> Ideals | None:
+def _ideals(question: PlacementQuestion) -> Ideals | None:
     """All ideals of a question with what they hold; None where they, or pairs of them, are too many."""
-    found = _counted(question, most)
+    found = _counted(question)
     scale = _scale(question.graph.accelerator_time, question.graph.cpu_time, question.graph.transfer)
     digits = _scale(question.graph.size)
     if found is None or scale is None or digits is None or not np.isfinite(question.graph.cpu_time).all():
@@ -163,7 +163,7 @@ def _ideals(question: PlacementQuestion, most: float) -> Ideals | None:
     return _filled(question, *found, scale, digits)
 
 
-def _counted(question: PlacementQuestion, most: float) -> tuple[list[int], Index, dict[tuple[int, ...], list[int]]] | None:
+def _counted(question: PlacementQuestion) -> tuple[list[int], Index, dict[tuple[int, ...], list[int]]] | None:
     """The ideals as masks, the unit of every row, and the nets."""
     graph = question.graph
     colours = int(graph.colour.max()) + 1
@@ -175,7 +175,7 @@ def _counted(question: PlacementQuestion, most: float) -> tuple[list[int], Index
         return None
     nets = _nets(question, unit_of)
     table = (min(question.accelerators, len(before)) + 1) * (min(question.cpus, len(before)) + 1)
-    quick = len(masks) ** 2 * (table + len(before) // 64 + 4) <= most and len(masks) * len(nets) <= _MOST_PINS
+    quick = len(masks) ** 2 * (table + len(before) // 64 + 4) <= _MOST_WORK and len(masks) * len(nets) <= _MOST_PINS
     return (masks, unit_of, nets) if quick else None
 
 
