@@ -5,6 +5,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from solvers.ideals import every_ideal
+
 MOST_IDEALS = 2_500
 MOST_PAIRS = 250_000
 _ORDERS = 6
@@ -74,16 +76,8 @@ def _every(count: int, arcs: Sequence[tuple[int, int]]) -> list[int] | None:
     before = [0] * count
     for start, end in arcs:
         before[end] |= 1 << start
-    found = layer = [0]
-    for _ in range(count):
-        following = set()
-        for mask in layer:
-            following |= {mask | 1 << place for place in range(count) if not mask >> place & 1 and before[place] & ~mask == 0}
-            if len(found) + len(following) > MOST_IDEALS:
-                return None
-        layer = sorted(following)
-        found = [*found, *layer]
-    return found if _pairs_at_most(found) <= MOST_PAIRS else None
+    found = every_ideal(before, MOST_IDEALS)
+    return found if found and _pairs_at_most(found) <= MOST_PAIRS else None
 
 
 def _pairs_at_most(masks: Sequence[int]) -> int:

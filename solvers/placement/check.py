@@ -1,9 +1,11 @@
 """Checks a saved placement without believing any of it: the graph is read anew and the placement judged anew, node by node.
 
-Bounds are a solver's word and told as such; no solver and no model is imported here.
+Where all stages are asked and ideals are few, the bound is proved anew by dynamic programming; else it is a solver's word and told as such.
+No solver and no model is imported here.
 """
 
 from dataclasses import asdict
+from math import inf
 
 from instances.document import InstanceError
 from instances.placement.graph import PlacementQuestion
@@ -11,6 +13,7 @@ from instances.placement.question import placement_again, too_large
 from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
 from solvers.placement.answer import KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
+from solvers.placement.ideals import Best, best_by_ideals
 
 _ENGINES = {"throughput": ("portfolio", "stages"), "latency": ("latency",)}
 
@@ -32,11 +35,30 @@ def check(result: PlacementResult) -> Report:
         told, refused = False, [*refused, *([] if reasons == result.reasons else [f"reasons: {'; '.join(reasons)}"])]
         checked.append("sizes were counted anew: there is no placement")
     elif told:
-        checked.append(
-            f"{'the bound' if result.bound is not None else 'that there is none'} is the word of {result.proved_by}, not proved anew"
-        )
+        what = "the bound" if result.bound is not None else "that there is none"
+        best = None if refused or question.problem != "throughput" or question.contiguity != "stages" else _best(result, question)
+        if best is not None and (inf if result.bound is None else result.bound) <= best.bound:
+            told = False
+            checked.append(f"{what} was proved anew by {best.proof}")
+        else:
+            refused += [] if best is None else _better_stages(result, question, best)
+            checked.append(f"{what} is the word of {result.proved_by}, not proved anew")
     checked.append("rules beside it, the trace and the seconds were not looked at")
     return Report(tuple(checked), tuple(refused), told=told)
+
+
+def _best(result: PlacementResult, question: PlacementQuestion) -> Best | None:
+    """The best stages that are no worse than the result; None where that takes too long."""
+    return best_by_ideals(question, inf if result.value is None else result.value)
+
+
+def _better_stages(result: PlacementResult, question: PlacementQuestion, best: Best) -> list[str]:
+    """What stages show the result's bound to be wrong."""
+    verdict = None if best.device_of is None else verdict_on(question, best.device_of, None)
+    if verdict is None or not verdict.accepted or (result.bound is not None and verdict.value >= result.bound):
+        return []
+    said = "that there is no placement" if result.bound is None else f"that none is below {result.bound!r}"
+    return [f"bound: a placement takes {verdict.value!r} ms, the result says {said}"]
 
 
 def _placement_faults(result: PlacementResult, question: PlacementQuestion) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from time import monotonic
 
 import numpy as np
@@ -20,7 +21,8 @@ from solvers.backends import backend
 from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.certify import Limits, gap_between
 from solvers.objective import RefusedError
-from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, certified
+from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
+from solvers.placement.ideals import Best, best_by_ideals
 from solvers.placement.judge import judge
 from solvers.placement.latency.engine import latency
 from solvers.placement.portfolio import Known, solved_together
@@ -63,6 +65,10 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     near = max(limits.gap, LEAST_GAP) * value
     try:
         least, proof = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds), PROOF
+        if known is None or value - least > near:
+            best = best_by_ideals(question, value, began + _STARTING * limits.seconds)
+            if best is not None and (found := _by_ideals(question, best, known, limits.gap, first)):
+                return found
         if known is not None and value - least > near:
             left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
             least, proof = least_stage(question, blocks, start, greatest, least, left)
@@ -82,6 +88,17 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     )
     answer = backend("cpsat")(model.model, spend)
     return _found(question, blocks, model, answer, known, first)
+
+
+def _by_ideals(question: PlacementQuestion, best: Best, known: Index | None, gap: float, first: Trace) -> Found | None:
+    """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
+    if known is None and best.device_of is None:
+        return Found(None, inf, best.proof, reasons=_shortage(question), trace=first) if best.bound == inf else None
+    device_of = _better(question, known, best.device_of)
+    verdict = None if device_of is None else judge(question, device_of)
+    if verdict is None or not verdict.accepted or verdict.value - best.bound > max(gap, LEAST_GAP) * verdict.value:
+        return None
+    return Found(device_of, best.bound, best.proof, trace=first)
 
 
 def _found(

@@ -122,6 +122,11 @@ def test_the_command_writes_what_check_accepts(tmp_path: Path, capsys: pytest.Ca
     path, target = written(tmp_path, document(maxSizePerFPGA=24.0)), tmp_path / "answer.json"
     assert main(["solve", str(path), "--out", str(target)]) == 0
     assert main(["check", str(target)]) == 0
+    said = capsys.readouterr().out
+    assert "the bound was proved anew by dynamic programming over 5 ideals" in said
+    assert "not proved anew" not in said
+    assert main(["solve", str(path), "--contiguous", "no", "--out", str(target)]) == 0
+    assert main(["check", str(target)]) == 0
     assert "not proved anew" in capsys.readouterr().out
     target.write_text(target.read_text().replace('"accelerator 1"', '"cpu 1"', 1))
     assert main(["check", str(target)]) == 30
@@ -146,6 +151,7 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
 def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refusing = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1")
     monkeypatch.setattr(engines, "backend", lambda name: lambda model, spend: refusing)
+    monkeypatch.setattr(engines, "best_by_ideals", lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     with pytest.raises(SolverError, match="liar 1 broke its word"):
         answered(read_placement(path, Asked()), "auto", Limits(), silent)
