@@ -13,8 +13,8 @@ from reports.svg import HUES, letter
 
 _TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
-LARGEST: Final = 300_000
-"""Characters of a result that are embedded; a longer one is named by its digest."""
+LARGEST: Final = 490_000
+"""Bytes of a page with its result; one that has no room is named by its digest."""
 _LONGEST: Final = 20_000
 
 
@@ -30,7 +30,8 @@ class Page:
 
 def page(content: Page) -> str:
     """The whole file about one result."""
-    return frame(content.name, (*content.sections, embedded(content.result)))
+    rest = frame(content.name, content.sections)
+    return frame(content.name, (*content.sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
 
 
 def frame(name: str, parts: Sequence[str]) -> str:

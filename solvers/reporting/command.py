@@ -228,7 +228,7 @@ def _piper(path: Path) -> Drawn:
 
 def _study(path: Path) -> Drawn:
     study = read_as(path, study_from_json)
-    hold(path, list(check_study(study).refused))
+    hold(path, list(check_study(study, in_blocks=True).refused))
     return Drawn(study_content(study), of_study(study))
 
 
