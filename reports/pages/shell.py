@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,11 +12,14 @@ from reports.charts import Part
 from reports.pages.style import style
 from reports.svg import HUES, letter
 
-_TIE: Final = "\N{NO-BREAK SPACE}"
+TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
 LARGEST: Final = 490_000
 """Bytes of a page with its result; one that has no room is named by its digest."""
 _LONGEST: Final = 20_000
+_MANY: Final = 6
+"""Columns beyond which a table is set small, and its figures may stand in two lines."""
+_COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def frame(name: str, parts: Sequence[str]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{said(name)} · crossopt report</title>",
+            f"<title>{escape(name)} · crossopt report</title>",
             f"<style>{style()}</style>",
             "</head>",
             "<body>",
@@ -63,8 +67,9 @@ def named(name: str) -> str:
 
 
 def said(text: str) -> str:
-    """Words of a result as HTML, with squares as people write them, and names and amounts that no line breaks."""
-    return escape(text.replace(" mm^2", f"{_TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+    """Words of a result as HTML, with squares as people write them, names and amounts that no line breaks, and commands as such."""
+    shown = escape(text.replace(" mm^2", f"{TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+    return _COMMAND.sub(r"<code>\1</code>", shown)
 
 
 def section(title: str, *parts: str) -> str:
@@ -114,9 +119,12 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
-    with names that may break."""
+    with names that may break, and so is one of many columns, whose figures may break too."""
     cells = [[said(cell) for cell in row] for row in rows]
-    return _table([said(head) for head in heads], cells, caption, numbers, "table wide" if wide else "table")
+    many = len(heads) > _MANY
+    return _table(
+        [said(head) for head in heads], cells, caption, numbers, f"table{' wide' if wide or many else ''}{' many' if many else ''}"
+    )
 
 
 def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
