@@ -25,7 +25,8 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
     box = proof_box("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
     told = (
         "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew; "
-        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`)."
+        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`). What the figures assume "
+        "stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
     )
     sections = (
         heading(name, sentence),
