@@ -3,7 +3,20 @@
 from collections.abc import Iterator, Sequence
 
 from reports.text import amount, design_words, listed, seconds_of, wrapped
-from solvers.study.figures import NEVER, Cell, Overall, Spread, bound_of, cell, courses, flips_along, level_from, overall, values_along
+from solvers.study.figures import (
+    NEVER,
+    Cell,
+    Overall,
+    Spread,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    level_from,
+    overall,
+    values_along,
+)
 from solvers.study.records import Run, Study
 
 _NAME, _ENGINE, _COLUMN, _PAGE = 28, 16, 14, 100
@@ -176,6 +189,8 @@ def course_words(study: Study, questions: Sequence[int]) -> list[str]:
     axis, values = study.plan.axes[0], values_along(study, course)
     place, flips = level_from(values), flips_along(study, course)
     level = "the last step still gains 10 %" if place is None else f"from {axis.values[place]} on no step gains 10 %"
+    if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
+        level = "no step makes it less"
     if any(value is None for value in values):
         level = f"no design at {', '.join(at for at, value in zip(axis.values, values, strict=True) if value is None)}"
     changed = [at for at, flip in zip(axis.values, flips, strict=True) if flip]

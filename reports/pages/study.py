@@ -183,7 +183,7 @@ def _panel_of(study: Study, number: int, name: str, members: Sequence[Course], e
     lines = list[Drawn]()
     for one in members:
         values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, one))
-        lines.append(Drawn(one.at[0] if one.at else axis.name, values, flips_along(study, one)))
+        lines.append(Drawn(one.at[0] if one.at else one.subject or "best", values, flips_along(study, one)))
     figures = "; ".join(f"{line.label}: {', '.join(_value(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     titles = Titles(f"along-{number}", f"{objective} along {axis.name}{where}", f"{figures}.")

@@ -1,5 +1,6 @@
 """Tables of a comparison: what is concluded stands before the runs that it is concluded from."""
 
+from reports.study import course_words
 from reports.study_digest import of_study
 from reports.text import bound_amount
 from solvers.study.records import Axis
@@ -27,3 +28,14 @@ def test_bounds_in_units_are_never_rounded_up() -> None:
     assert bound_amount(8.156789e-4, "m^2") == "815.678 mm^2"
     assert bound_amount(0.1999999999, "s") == "199.999 ms"
     assert bound_amount(3.0, "J/token") == "3 J/token"
+
+
+def test_levels_are_told_only_where_values_fall() -> None:
+    axis = Axis("devices", "cluster.devices", ("8", "16"))
+
+    def told(first: float, second: float) -> str:
+        return course_words(study_of(planned("a", first, 0), planned("a", second, 1), at=(("8",), ("16",)), axes=(axis,)), (0, 1))[0]
+
+    assert told(5.0, 6.0) == told(5.0, 5.0) == "no step makes it less"
+    assert told(5.0, 4.9) == "from 8 on no step gains 10 %"
+    assert told(5.0, 4.0) == "the last step still gains 10 %"
