@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
@@ -99,9 +99,11 @@ def listing(items: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{said(item)}</li>' for item in items)}</ul>" if items else ""
 
 
-def swatch_row(labels: Sequence[str]) -> str:
-    """Letters and colours of a picture with what they stand for."""
-    keys = (f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels))
+def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> str:
+    """Letters and colours of a picture with what they stand for, of those that are drawn where not all are."""
+    keys = (
+        f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels) if drawn is None or place in drawn
+    )
     return f'<p class="keys">{" ".join(keys)}</p>'
 
 

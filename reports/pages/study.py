@@ -9,7 +9,7 @@ from reports.courses import Course as Drawn
 from reports.courses import courses as drawn
 from reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
 from reports.ranges import Mark, Row, ranges
-from reports.study import course_words, share_of, time_of
+from reports.study import course_words, ends_of, share_of, time_of
 from reports.text import amount, hardware_words, seconds_of
 from solvers.study.figures import (
     NEVER,
@@ -113,7 +113,7 @@ def _pictures(study: Study) -> str:
 def _gap_row(engine: str, gaps: Spread) -> Row:
     shown = share_of(gaps.middle)
     if gaps.most > gaps.least:
-        shown = f"{shown} ({share_of(gaps.least)} to {share_of(gaps.most)})"
+        shown = f"{shown} ({ends_of(gaps)})"
     return Row(engine, (Mark(100.0 * gaps.middle, 100.0 * gaps.least, 100.0 * gaps.most),), shown)
 
 
@@ -230,7 +230,7 @@ def _tables(study: Study) -> str:
         [
             one.engine,
             share_of(one.above.middle),
-            f"{share_of(one.above.least)} to {share_of(one.above.most)}",
+            ends_of(one.above),
             f"{one.near} of {one.questions}",
             time_of(one.near_after.middle),
             f"{one.proved} of {len(study.questions)}",

@@ -1,8 +1,9 @@
 """Tables of a comparison: what is concluded stands before the runs that it is concluded from."""
 
-from reports.study import course_words
+from reports.study import course_words, ends_of
 from reports.study_digest import of_study
 from reports.text import bound_amount
+from solvers.study.figures import NEVER, Spread
 from solvers.study.records import Axis
 from tests.study.runs import RUN, planned, searched, study_of
 
@@ -39,3 +40,7 @@ def test_levels_are_told_only_where_values_fall() -> None:
     assert told(5.0, 6.0) == told(5.0, 5.0) == "no step makes it less"
     assert told(5.0, 4.9) == "from 8 on no step gains 10 %"
     assert told(5.0, 4.0) == "the last step still gains 10 %"
+
+
+def test_ranges_with_one_end_are_one_figure_and_an_end_without_a_design_says_so() -> None:
+    assert [ends_of(Spread(0.1, 0.0, most)) for most in (0.0, 0.5, NEVER)] == ["0.00%", "0.00% to 50.00%", "0.00% to no design"]
