@@ -51,9 +51,7 @@ def constants_of(hardware: Hardware) -> tuple[Constant, ...]:
 def origin_of(hardware: Hardware) -> str:
     """Where the constants are from, in a sentence."""
     fitted = _fitted(hardware.efficiency)
-    if fitted:
-        runs = device(fitted).calibration
-        assert runs is not None
+    if fitted and (runs := device(fitted).calibration):
         rows = ", ".join(f"{count:,.0f} of {source}" for source, count in runs.rows.items())
         whose = f"the device {fitted}" if hardware.name == fitted else f"{fitted}; nothing was fitted to {hardware.name}"
         return f"The constants are those fitted to measured steps of {whose}. Rows: {rows}; mean error {runs.error:.1%}."
