@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -19,6 +20,9 @@ from instances.units import quoted
 LARGEST: Final = 1_000_000  # bytes
 DEEPEST: Final = 32  # levels of lists and mappings
 LISTED: Final = 100  # faults in the text of an error; `.faults` has all
+
+_KEPT: Final = 20_000
+"""Characters up to which a text's tree is kept."""
 
 # What PyYAML would refuse, plus line separators that editors do not count, stray byte order marks and marks that reverse the text.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -107,7 +111,14 @@ def read_file(path: str | Path) -> Node:
 
 
 def read_text(text: str, source: str) -> Node:
-    """The tree of a YAML text; `source` is its name in the InstanceError that lists every fault."""
+    """The tree of a YAML text; `source` is its name in the InstanceError that lists every fault.
+
+    Trees are never changed, so that the questions of a study, which share their text and most of their settings, share these too.
+    """
+    return _read_once(text, source) if len(text) <= _KEPT else _read(text, source)
+
+
+def _read(text: str, source: str) -> Node:
     faults: list[Fault] = []
     try:
         root = _document(text.removeprefix("\ufeff"), faults)
@@ -116,6 +127,9 @@ def read_text(text: str, source: str) -> Node:
     if faults:
         raise InstanceError(source, faults)
     return root
+
+
+_read_once = lru_cache(maxsize=64)(_read)
 
 
 def below(path: str, key: str) -> str:

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import nextafter
 from typing import Any, Protocol
 
 from reports.text import amount, count_of, design_words, lowered, shown, time_of
 from solvers.counts.result import CountsResult
-from solvers.pareto import Front
+from solvers.pareto import Front, Point
 from solvers.placement.answer import PlacementResult
 from solvers.reporting.stages import Staged
 from solvers.result import Result
 from solvers.several.result import JointResult
-from solvers.study.records import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,11 @@ class Digest:
 
     @property
     def value_words(self) -> str:
-        return ("none" if self.unit else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
+        return ("none" if self.unit else "-") if self.value is None else _with_unit(self._number(self.value), self.unit)
+
+    def _number(self, value: float) -> str:
+        """Where value and bound are one number, both are told alike."""
+        return lowered(value) if value == self.bound else f"{value:.6g}"
 
     @property
     def bound_words(self) -> str:
@@ -191,8 +196,13 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
     first = front.points[0].result
     names = tuple(name.replace("_", " ") for name in figures)
     units = {"step_time": "s", "power": "W", "die_area": "m^2"}
-    rows = tuple((float(place), point.first, point.second, _words(point.result)) for place, point in enumerate(front.points, 1))
-    heads = ("point", *(f"{name} in {units[key]}" for name, key in zip(names, figures, strict=True)), "design")
+    rows = tuple(
+        (str(place), _marked(point.first, figures[0]), _second(point, figures[1]), _least(point, figures[1]), _words(point.result))
+        for place, point in enumerate(front.points, 1)
+    )
+    marks = [{"die_area": "mm^2"}.get(key, units[key]) for key in figures]
+    bound = f"no {names[1]} below, in {marks[1]}"
+    heads = ("point", *(f"{name} in {mark}" for name, mark in zip(names, marks, strict=True)), bound, "design")
     ends = [(f"least {names[0]}", front.points[0].first, figures[0]), (f"least {names[1]}", front.points[-1].second, figures[1])]
     return Digest(
         name=first.instance["name"],
@@ -209,6 +219,25 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
         figures=tuple((label, amount(value, units[key])) for label, value, key in ends),
         tables=(Table("The front", heads, rows),),
     )
+
+
+def _marked(value: float, figure: str) -> float:
+    """The figure in the unit that its column names."""
+    return float(Fraction(value) * 1_000_000) if figure == "die_area" else value
+
+
+def _second(point: Point, figure: str) -> Cell:
+    """The figure that was minimised; where it is its bound, both are told alike."""
+    return _least(point, figure) if point.second == point.result.bound else _marked(point.second, figure)
+
+
+def _least(point: Point, figure: str) -> Bound | None:
+    """The bound in the same unit, and never more than it is."""
+    if point.result.bound is None:
+        return None
+    exact, near = Fraction(point.result.bound), _marked(point.result.bound, figure)
+    scale = 1_000_000 if figure == "die_area" else 1
+    return Bound(near if Fraction(near) <= exact * scale else nextafter(near, 0.0))
 
 
 def _words(result: Result) -> str:
@@ -314,40 +343,6 @@ def of_stages(result: StagesAnswer, facts: Staged, rivals: Sequence[tuple[str, f
         design=facts.plan,
         figures=(("stages", f"{len(facts.stages):,}"),) if facts.stages else (),
         tables=(Table("The stages", heads, rows), _others(rivals, result.value, "s")),
-    )
-
-
-def of_study(study: Study) -> Digest:
-    """About a comparison of engines, which has as many answers as runs and no single value."""
-    rows = tuple(
-        (
-            ", ".join((study.questions[run.question].name, *study.questions[run.question].at)),
-            run.engine,
-            float(run.seed),
-            run.value,
-            None if run.bound is None else Bound(run.bound),
-            study.questions[run.question].unit,
-            "proved" if run.proved else run.note or "not proved",
-            run.seconds,
-        )
-        for run in study.runs
-    )
-    heads = ("question", "engine", "seed", "value", "bound", "unit", "proof", "seconds")
-    proved = sum(any(run.proved for run in study.runs_of(question)) for question in range(len(study.questions)))
-    return Digest(
-        name=study.plan.title,
-        asks="several questions",
-        unit="",
-        value=None,
-        bound=None,
-        gap=None,
-        verdict="proved" if proved == len(study.questions) else "not all proved",
-        prover="",
-        engine=", ".join(study.plan.engines),
-        seconds=study.seconds,
-        design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
-        figures=(("questions", f"{len(study.questions):,}"), ("runs", f"{len(study.runs):,}")),
-        tables=(Table("Runs", heads, rows),),
     )
 
 

@@ -39,7 +39,8 @@ def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str
 def _figures(one: Digest) -> tuple[Cell, ...]:
     bound = None if one.bound is None else Bound(one.bound)
     gap = None if one.gap is None else 100.0 * one.gap
-    return one.asks, one.unit, one.value, bound, gap, one.engine, one.seconds
+    value = bound if one.value == one.bound else one.value  # one number is told alike
+    return one.asks, one.unit, value, bound, gap, one.engine, one.seconds
 
 
 def _names(digests: Sequence[Digest], files: Sequence[str]) -> list[str]:
@@ -79,7 +80,6 @@ _SIGNS: Final = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': "''",
     "\N{MIDDLE DOT}": r"$\cdot$",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
     "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
@@ -105,12 +105,15 @@ _SIGNS: Final = {
     "Å": r"\AA{}",
     "ß": r"\ss{}",
 }
+_CLOSED: Final = "''"
 _ACCENTS: Final = {"0300": "`", "0301": "'", "0302": "^", "0303": "~", "0308": '"', "0327": "c", "030C": "v", "030A": "r"}
 
 
 def escaped(text: str) -> str:
     """Words as LaTeX prints them."""
-    return "".join(_sign(sign) for sign in text.replace("m^2", "m\N{SUPERSCRIPT TWO}"))
+    quoted = text.replace("m^2", "m\N{SUPERSCRIPT TWO}").split('"')
+    parts = ("".join(map(_sign, part)) for part in quoted)
+    return "".join(part if not place else f"{'``' if place % 2 else _CLOSED}{part}" for place, part in enumerate(parts))
 
 
 def _sign(sign: str) -> str:

@@ -3,7 +3,20 @@
 from collections.abc import Iterator, Sequence
 
 from reports.text import amount, design_words, listed, seconds_of, wrapped
-from solvers.study.figures import NEVER, Cell, Overall, Spread, bound_of, cell, courses, flips_along, level_from, overall, values_along
+from solvers.study.figures import (
+    NEVER,
+    Cell,
+    Overall,
+    Spread,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    level_from,
+    overall,
+    values_along,
+)
 from solvers.study.records import Question, Run, Study
 
 _NAME, _ENGINE, _COLUMN, _PAGE = 28, 16, 14, 100
@@ -49,7 +62,7 @@ def _row(one: Cell, seeded: bool) -> str:
 
 def _range(one: Cell) -> str:
     if one.above is not None:
-        return f"{share_of(one.above.least)} to {share_of(one.above.most)}"
+        return ends_of(one.above)
     return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (one.value.least, one.value.most))
 
 
@@ -66,6 +79,12 @@ def called(run: Run) -> str:
 def share_of(gap: float) -> str:
     """A distance from the bound."""
     return "none" if gap == NEVER else f"{gap:.2%}" if gap < 100.0 else f"{gap + 1.0:.3g} times"
+
+
+def ends_of(gaps: Spread) -> str:
+    """The range of distances from the bound, one figure where both ends are told alike."""
+    least, most = share_of(gaps.least), "no design" if gaps.most == NEVER else share_of(gaps.most)
+    return least if least == most else f"{least} to {most}"
 
 
 def time_of(seconds: float) -> str:
@@ -169,7 +188,7 @@ def _engines(study: Study) -> Iterator[str]:
 def _overall(one: Overall, questions: int) -> str:
     if one.above is None or one.near_after is None or one.proved_after is None:
         return f"  {one.engine:<{_ENGINE}}{'none':>14}"
-    ends = f"{share_of(one.above.least)} to {share_of(one.above.most)}" if one.above.least < NEVER else ""
+    ends = ends_of(one.above) if one.above.least < NEVER else ""
     near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {questions}"
     times = f"{late(one.near_after):>11}{proved:>10}{late(one.proved_after):>11}"
     return f"  {one.engine:<{_ENGINE}}{share_of(one.above.middle):>14}{ends:>22}{near:>14}{times}"
@@ -189,6 +208,8 @@ def course_words(study: Study, questions: Sequence[int]) -> list[str]:
     axis, values = study.plan.axes[0], values_along(study, course)
     place, flips = level_from(values), flips_along(study, course)
     level = "the last step still gains 10 %" if place is None else f"from {axis.values[place]} on no step gains 10 %"
+    if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
+        level = "no step makes it less"
     if any(value is None for value in values):
         level = f"no design at {', '.join(at for at, value in zip(axis.values, values, strict=True) if value is None)}"
     changed = [at for at, flip in zip(axis.values, flips, strict=True) if flip]

@@ -23,8 +23,8 @@ def picture(name: str, title: str, description: str, size: tuple[float, float], 
     return "\n".join(
         [
             f'<svg viewBox="0 0 {_number(width)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
-            f'<title id="{name}-title">{escape(title)}</title>',
-            f'<desc id="{name}-desc">{escape(description)}</desc>',
+            f'<title id="{name}-title">{_said(title)}</title>',
+            f'<desc id="{name}-desc">{_said(description)}</desc>',
             *body,
             "</svg>",
         ]
@@ -65,7 +65,7 @@ def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "star
     """One line of text that stands on the height y."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
     height = "" if size == SIZE else f' font-size="{_number(size)}"'
-    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}"{where}{height}>{escape(text)}</text>'
+    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}"{where}{height}>{_said(text)}</text>'
 
 
 def width_of(text: str, size: float = SIZE) -> float:
@@ -124,6 +124,11 @@ def _kind(sign: str) -> str:
     if sign in _WIDE or ord(sign) > 0x2E80:
         return "wide"
     return "capital" if sign.isupper() else "other"
+
+
+def _said(text: str) -> str:
+    """Words as people write them, with squares."""
+    return escape(text.replace("m^2", "m²"))
 
 
 def _number(value: float) -> str:

@@ -1,11 +1,12 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
 import re
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
 from textwrap import wrap
 from typing import Any
 
-from instances.units import format_quantity
+from instances.units import dimension_named, format_quantity
 from reports.near import common_words
 from solvers.result import Conflict, Result, Rival, Space
 
@@ -262,6 +263,17 @@ def amount(value: float | None, unit: str) -> str:
     if value is None:
         return "none"
     return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
+
+
+def bound_amount(bound: float, unit: str) -> str:
+    """A bound in the unit that `amount` shows such a value in, with six digits, and never more than it is."""
+    named = amount(bound, unit).rpartition(" ")[2]
+    size = dimension_named(_DIMENSIONS[unit]).units[named] if unit in _DIMENSIONS else Fraction(1)
+    scaled = Fraction(bound) / size
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
+        place = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
+        return f"{float(number.quantize(place)):.6g} {named}"
 
 
 def time_of(seconds: float) -> str:

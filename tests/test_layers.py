@@ -53,7 +53,7 @@ ALSO = {
     "solvers/reporting/command.py": {
         *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
         *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together", "reports.paper"),
-        *("reports.pages.study", "reports.pages.relaxation", "reports.pages.sharding"),
+        *("reports.pages.study", "reports.pages.relaxation", "reports.pages.sharding", "reports.study_digest"),
     },
     "reports/digest.py": {
         *(
@@ -64,7 +64,7 @@ ALSO = {
             "solvers.reporting.stages",
             "solvers.result",
         ),
-        *("solvers.several.result", "solvers.study.records"),
+        "solvers.several.result",
     },
     "reports/pages/linear.py": {"solvers.reporting.terms"},
     "reports/pages/machine.py": {"solvers.reporting.network", "solvers.reporting.roofline"},
@@ -73,6 +73,7 @@ ALSO = {
     "reports/pages/step.py": {"solvers.reporting.schedule"},
     "solvers/study/command.py": {"reports.study", "reports.pages.study"},
     "reports/study.py": {"solvers.study.figures", "solvers.study.records"},
+    "reports/study_digest.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/study.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
     "reports/pages/counts.py": {"solvers.counts.result", "solvers.reporting.facts", "solvers.result"},

@@ -174,8 +174,9 @@ def _distance(least: float, value: float) -> str:
 
 def assumptions_section(facts: Facts) -> str:
     """What the figures rest on."""
-    rows = [(name.replace("_", " "), f"{value:.6g}") for name, value in facts.constants]
-    return section("Assumptions", listing(facts.assumed), table(("constant of the model", "value"), rows, numbers=(1,)))
+    rows = [(one.name.replace("_", " "), f"{one.value:.6g} {one.unit}".rstrip(), one.meaning, one.origin) for one in facts.constants]
+    heads = ("constant of the model", "value", "meaning", "from")
+    return section("Assumptions", listing(facts.assumed), table(heads, rows, numbers=(1,), wide=True))
 
 
 def _proof(result: Result) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from reports.charts import Titles, points
 from reports.pages.design import question_section
 from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
-from reports.text import amount, hardware_words, lowered
+from reports.text import amount, bound_amount, hardware_words
 from solvers.pareto import Front
 from solvers.reporting.facts import Asked
 
@@ -25,7 +25,8 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
     box = proof_box("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
     told = (
         "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew; "
-        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`)."
+        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`). What the figures assume "
+        "stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
     )
     sections = (
         heading(name, sentence),
@@ -61,7 +62,13 @@ def _table(figures: tuple[str, str], front: Front) -> str:
     rows = []
     for place, point in enumerate(front.points, 1):
         design, result = point.result.design or {}, point.result
-        bound = "none" if result.bound is None else f"{lowered(result.bound)} {result.instance['unit']}"
+        bound = (
+            "none"
+            if result.bound is None
+            else "the same"
+            if result.bound == point.second
+            else bound_amount(result.bound, result.instance["unit"])
+        )
         amounts = (amount(point.first, UNITS[figures[0]][0]), amount(point.second, UNITS[figures[1]][0]))
         rows.append((str(place), *amounts, " · ".join(hardware_words(design)[1:]), design["words"], bound))
     heads = ("", *(name.replace("_", " ") for name in figures), "chip", "plan", f"no {figures[1].replace('_', ' ')} below")

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
@@ -11,11 +12,14 @@ from reports.charts import Part
 from reports.pages.style import style
 from reports.svg import HUES, letter
 
-_TIE: Final = "\N{NO-BREAK SPACE}"
+TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
-LARGEST: Final = 300_000
-"""Characters of a result that are embedded; a longer one is named by its digest."""
+LARGEST: Final = 490_000
+"""Bytes of a page with its result; one that has no room is named by its digest."""
 _LONGEST: Final = 20_000
+_MANY: Final = 6
+"""Columns beyond which a table is set small, and its figures may stand in two lines."""
+_COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class Page:
 
 def page(content: Page) -> str:
     """The whole file about one result."""
-    return frame(content.name, (*content.sections, embedded(content.result)))
+    rest = frame(content.name, content.sections)
+    return frame(content.name, (*content.sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
 
 
 def frame(name: str, parts: Sequence[str]) -> str:
@@ -42,7 +47,7 @@ def frame(name: str, parts: Sequence[str]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{said(name)} · crossopt report</title>",
+            f"<title>{escape(name)} · crossopt report</title>",
             f"<style>{style()}</style>",
             "</head>",
             "<body>",
@@ -62,8 +67,9 @@ def named(name: str) -> str:
 
 
 def said(text: str) -> str:
-    """Words of a result as HTML, with squares as people write them, and names and amounts that no line breaks."""
-    return escape(text.replace(" mm^2", f"{_TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+    """Words of a result as HTML, with squares as people write them, names and amounts that no line breaks, and commands as such."""
+    shown = escape(text.replace(" mm^2", f"{TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+    return _COMMAND.sub(r"<code>\1</code>", shown)
 
 
 def section(title: str, *parts: str) -> str:
@@ -93,9 +99,11 @@ def listing(items: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{said(item)}</li>' for item in items)}</ul>" if items else ""
 
 
-def swatch_row(labels: Sequence[str]) -> str:
-    """Letters and colours of a picture with what they stand for."""
-    keys = (f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels))
+def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> str:
+    """Letters and colours of a picture with what they stand for, of those that are drawn where not all are."""
+    keys = (
+        f'<span class="key">{swatch(place)} {said(label)}</span>' for place, label in enumerate(labels) if drawn is None or place in drawn
+    )
     return f'<p class="keys">{" ".join(keys)}</p>'
 
 
@@ -113,9 +121,12 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
-    with names that may break."""
+    with names that may break, and so is one of many columns, whose figures may break too."""
     cells = [[said(cell) for cell in row] for row in rows]
-    return _table([said(head) for head in heads], cells, caption, numbers, "table wide" if wide else "table")
+    many = len(heads) > _MANY
+    return _table(
+        [said(head) for head in heads], cells, caption, numbers, f"table{' wide' if wide or many else ''}{' many' if many else ''}"
+    )
 
 
 def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:

@@ -1,5 +1,6 @@
 """The section about one step over time: every pass of every microbatch on every stage, and what follows once."""
 
+import re
 from collections.abc import Iterator
 
 from reports.charts import Titles
@@ -30,14 +31,15 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
     picture = passes_over_time(titles, blocks, count, Axis(pieces, unit, one), "left out")
     lanes = (
         "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
-        "a third. Numbers are those of microbatches."
+        "a third."
     )
+    numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture) else ""
     gap = " The beginning and the end are drawn at one scale." if len(pieces) > 1 else ""
     return section(
         f"One step{of.words} over time",
         paragraph(words),
-        swatch_row(kinds),
-        figure(picture, f"{lanes}{gap}"),
+        swatch_row(kinds, {one.kind for one in blocks}),
+        figure(picture, f"{lanes}{numbers}{gap}"),
         _table(step),
         paragraph(_margin(step)),
     )

@@ -7,9 +7,9 @@ from typing import Final
 from reports.charts import Titles
 from reports.courses import Course as Drawn
 from reports.courses import courses as drawn
-from reports.pages.shell import Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
+from reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
 from reports.ranges import Mark, Row, ranges
-from reports.study import course_words, share_of, time_of
+from reports.study import course_words, ends_of, share_of, time_of
 from reports.text import amount, hardware_words, seconds_of
 from solvers.study.figures import (
     NEVER,
@@ -29,9 +29,12 @@ from solvers.study.records import Study, text_of
 
 _FEW: Final = 12
 """Questions up to which each has rows of its own in the pictures."""
+_BESIDE: Final = 4
+"""Engines that stand beside each other whatever the number of questions."""
 _TOLD: Final = (
     "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
-    "the questions in this file anew and prices every design anew; the bounds are told, as the engines that proved them are not run again."
+    "the questions in this file anew and prices every design anew; the bounds are told, as the engines that proved them are not run again. "
+    "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
 )
 
 _LATE: Final = Spread(NEVER, NEVER, NEVER)
@@ -110,7 +113,7 @@ def _pictures(study: Study) -> str:
 def _gap_row(engine: str, gaps: Spread) -> Row:
     shown = share_of(gaps.middle)
     if gaps.most > gaps.least:
-        shown = f"{shown} ({share_of(gaps.least)} to {share_of(gaps.most)})"
+        shown = f"{shown} ({ends_of(gaps)})"
     return Row(engine, (Mark(100.0 * gaps.middle, 100.0 * gaps.least, 100.0 * gaps.most),), shown)
 
 
@@ -180,7 +183,7 @@ def _panel_of(study: Study, number: int, name: str, members: Sequence[Course], e
     lines = list[Drawn]()
     for one in members:
         values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, one))
-        lines.append(Drawn(one.at[0] if one.at else axis.name, values, flips_along(study, one)))
+        lines.append(Drawn(one.at[0] if one.at else one.subject or "best", values, flips_along(study, one)))
     figures = "; ".join(f"{line.label}: {', '.join(_value(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     titles = Titles(f"along-{number}", f"{objective} along {axis.name}{where}", f"{figures}.")
@@ -194,7 +197,7 @@ def _steps(study: Study, every: Sequence[Course]) -> str:
         values, cells = values_along(study, course), list[str]()
         for value, gain, flip in zip(values, gains_along(values), flips_along(study, course), strict=True):
             step = "" if gain is None else f" ({-gain:+.0%})"
-            cells.append(f"{'none' if value is None else f'{value:.3g}'}{step}{' *' if flip else ''}")
+            cells.append(f"{'none' if value is None else f'{value:.3g}'}{step}{f'{TIE}*' if flip else ''}")
         rows.append([course.name or axis.name, *cells])
     unit = study.questions[every[0].questions[0]].unit
     caption = f"Best values in {unit}, in brackets what the step from the left changes; a star: another plan."
@@ -209,7 +212,7 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _tables(study: Study) -> str:
-    """Each question with each engine's distance from the bound, and each engine over all of them."""
+    """Each question with each engine's distance from the bound, and each engine over all of them. Many engines stand below each other."""
     engines, rows = study.plan.engines, list[list[str]]()
     for place, question in enumerate(study.questions):
         bound, best = bound_of(study, place), best_of(study, place)
@@ -217,12 +220,17 @@ def _tables(study: Study) -> str:
         cells = [cell(study, place, engine) for engine in engines]
         rows.append([question.name, _value(None if best is None else best.value, question.unit), proved, *map(_told, cells)])
     heads = ("", "best", "bound", *engines)
+    if len(engines) > max(len(rows), _BESIDE):
+        heads, rows = (
+            ("", *(row[0] for row in rows)),
+            [[head, *words] for head, *words in zip(heads[1:], *(row[1:] for row in rows), strict=True)],
+        )
     gaps = table(heads, rows, "How far above the best bound each engine ends.", range(1, len(heads)))
     lines = [
         [
             one.engine,
             share_of(one.above.middle),
-            f"{share_of(one.above.least)} to {share_of(one.above.most)}",
+            ends_of(one.above),
             f"{one.near} of {one.questions}",
             time_of(one.near_after.middle),
             f"{one.proved} of {len(study.questions)}",

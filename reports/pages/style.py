@@ -26,6 +26,7 @@ article h3{font-size:20px;margin:44px 0 10px;padding-top:14px;border-top:1px sol
 h4{font-size:16px;margin:24px 0 6px}
 a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wrap:anywhere}@media screen{.wide tbody th{min-width:150px}}
 .wide table{font-size:14px}.wide th,.wide td{padding-right:10px}.wide td:last-child:not(.n){min-width:180px}
+.many td.n{white-space:normal}.many th,.many td{padding-right:8px}@media screen{.many tbody th{min-width:110px}}
 p{margin:8px 0}
 .lead{font-size:18px}
 .soft,figcaption,caption{color:var(--soft)}
@@ -56,7 +57,11 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
-@media print{body{font-size:13px}table,figcaption,caption,thead th{font-size:12px}
+@media screen and (max-width:640px){figure::before,.many::before{content:"\\2194  scrolls sideways";color:var(--soft);font-size:13px}}
+@media screen and (max-width:640px){figure::before,.many::before{display:block;position:sticky;left:0}}
+@media print{body{font-size:13px}figure,.table,pre{overflow:visible}tbody tr:first-child{break-before:avoid}
+caption,thead{break-after:avoid;break-inside:avoid}.many table,.many thead th{font-size:9.5px}.many th,.many td{padding-right:5px}
+table,figcaption,caption,thead th{font-size:12px}
 .wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
 main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
 h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{break-inside:avoid}

@@ -15,7 +15,7 @@ from instances.pipeline.question import pipeline_again
 from instances.piper.question import piper_again
 from instances.placement.question import placement_again
 from instances.reading import asked_in, read_question
-from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages, of_study
+from reports.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
 from reports.pages.counts import counts_page
 from reports.pages.design import design_page
 from reports.pages.front import front_page
@@ -27,6 +27,7 @@ from reports.pages.stages import stages_page
 from reports.pages.study import study_content
 from reports.pages.together import Drawn, together_page
 from reports.paper import paper
+from reports.study_digest import of_study
 from solvers.certify import VerificationError
 from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
@@ -228,7 +229,7 @@ def _piper(path: Path) -> Drawn:
 
 def _study(path: Path) -> Drawn:
     study = read_as(path, study_from_json)
-    hold(path, list(check_study(study).refused))
+    hold(path, list(check_study(study, in_blocks=True).refused))
     return Drawn(study_content(study), of_study(study))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from crossflow.generator import Architecture, Parts, Split, generate
-from crossflow.hardware import Efficiency
 from crossflow.memory import StageMemory, stage_memory
 from crossflow.plan import Plan, table
 from crossflow.transformer import sharding
@@ -17,6 +16,7 @@ from instances.open_devices import FEWEST
 from instances.space import split_of
 from instances.units import format_quantity
 from solvers.designs import Candidate, design_of, from_words
+from solvers.reporting.constants import Constant, constants_of, origin_of
 from solvers.reporting.network import Network, network_of
 from solvers.reporting.roofline import Roofs, roofs_of
 from solvers.reporting.schedule import Step, step_of
@@ -56,7 +56,7 @@ class Facts:
     stages: tuple[Amounts, ...]
     """Bytes by use on one device of each pipeline stage, first stage first; none for other plans than a transformer's."""
     capacity: float
-    constants: Amounts
+    constants: tuple[Constant, ...]
     assumed: tuple[str, ...]
     step: Step | None
     """One step over time, of a transformer's plan, as the next two."""
@@ -76,8 +76,8 @@ def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation 
         powers=powers,
         stages=_stages(instance, chosen, hardware.reserved_memory),
         capacity=float(hardware.dram.capacity),
-        constants=tuple((field.name, float(getattr(hardware.efficiency, field.name))) for field in fields(Efficiency)),
-        assumed=_assumed(instance, hardware.reserved_memory),
+        constants=constants_of(hardware),
+        assumed=(*_assumed(instance, hardware.reserved_memory), origin_of(hardware)),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),

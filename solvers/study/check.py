@@ -1,28 +1,34 @@
 """Checks saved runs without believing any: questions are read anew, and every design is priced anew in the question as it was asked.
 
+The judge prices one design after another; where time is short, designs are priced in blocks, and the judge hears what is not alike.
+
 Bounds are told, as the engines that proved them are not run again; that no design is below any bound is seen.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf, isfinite
+from typing import Any
 
 from instances.document import InstanceError
 from instances.instance import Instance
 from instances.reading import read_question
 from solvers.certify import VerificationError, gap_between
 from solvers.check import PROOFS, Report, trace_holds
-from solvers.designs import from_words, to_words
-from solvers.objective import UNITS
+from solvers.designs import Candidate, from_words, to_words
+from solvers.objective import UNITS, ModelError
 from solvers.study.figures import hold_together
+from solvers.study.pricing import priced_together
 from solvers.study.records import Run, Study
-from solvers.verify import Verdict, verify
+from solvers.verify import verify
 
 _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""
 
 
-def check(study: Study) -> Report:
+def check(study: Study, in_blocks: bool = False) -> Report:
     """Everything that the runs say, as far as it can be said again without their engines."""
     refused = _form(study)
     if refused:
@@ -37,7 +43,7 @@ def check(study: Study) -> Report:
             continue
         if (asked.objective, asked.unit) != (instance.objective, UNITS[instance.objective]):
             refused.append(f"questions[{place}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
-        seen = dict[str, Verdict]()
+        seen = _priced_in_blocks(instance, runs) if in_blocks else dict[str, _Seen]()
         refused += [f"{asked.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
         told = told or any(run.bound is not None or run.proved for run in runs)
         try:
@@ -84,7 +90,41 @@ def _whole(study: Study, engine: str) -> bool:
     return found in ({(0,)}, {tuple(range(study.plan.seeds))})
 
 
-def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the full model says of a design: its value, and the limits that it breaks."""
+
+    value: float
+    violations: tuple[str, ...]
+
+
+def _judged(instance: Instance, chosen: Candidate) -> _Seen:
+    verdict = verify(instance, chosen)
+    return _Seen(verdict.value, verdict.violations)
+
+
+def _priced_in_blocks(instance: Instance, runs: Sequence[Run]) -> dict[str, _Seen]:
+    """The designs whose values are found again in a block; all others are left to the judge."""
+    chosen = dict[str, tuple[Candidate, float | None]]()
+    for run in runs:
+        if run.design is not None:
+            try:
+                chosen[_key(run.design)] = from_words(instance, run.design), run.value
+            except ValueError:
+                continue
+    try:
+        values = priced_together(instance, [one for one, _ in chosen.values()])
+    except ModelError:
+        return {}
+    pairs = zip(chosen.items(), values, strict=True)
+    return {key: _Seen(value, ()) for (key, (_, told)), value in pairs if value is not None and value == told}
+
+
+def _key(design: dict[str, Any]) -> str:
+    return json.dumps(design, sort_keys=True)
+
+
+def _faults(instance: Instance, run: Run, seen: dict[str, _Seen]) -> list[str]:
     """What of a run is not so; `seen` keeps what the full model says of designs that several engines found."""
     rules = (
         ("value, design and `verified` belong together", (run.value is None) == (run.design is None) == (not run.verified)),
@@ -100,10 +140,10 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict]) -> list[str]
     faults = [sentence for sentence, holds in rules if not holds]
     if run.design is None:
         return faults
-    key = json.dumps(run.design, sort_keys=True)
+    key = _key(run.design)
     try:
         chosen = from_words(instance, run.design)
-        verdict = seen[key] = seen[key] if key in seen else verify(instance, chosen)
+        verdict = seen[key] = seen[key] if key in seen else _judged(instance, chosen)
     except ValueError as error:
         return [*faults, f"the design is none of the question: {error}"]
     if to_words(instance, chosen) != run.design:

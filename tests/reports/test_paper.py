@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -106,3 +107,14 @@ def test_results_of_one_question_are_told_apart() -> None:
     assert names == {"q (a.json)", "q (b.json)", "r"}
     twice = paper("csv", [digest("q"), digest("q")], ["a.json", "a.json"])
     assert {line["result"] for line in csv.DictReader(StringIO(twice))} == {"q (a.json) 1", "q (a.json) 2"}
+
+
+def test_quotes_open_and_close() -> None:
+    assert escaped('a "quoted" word and "more') == "a ``quoted'' word and ``more"
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "text"])
+def test_a_value_that_is_its_bound_is_told_alike(form: str) -> None:
+    proved = replace(digest(), value=2.0 / 3.0, gap=0.0)
+    assert paper(form, [proved], ["a.json"]).count("0.666666") == 4
+    assert (proved.value_words, digest().value_words) == (proved.bound_words, "0.7 s")

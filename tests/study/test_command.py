@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from instances.instance import Instance
+from instances.reading import read_question
 from reports.study import study_text
 from solvers.certify import Limits
 from solvers.cli import main
+from solvers.designs import from_words
 from solvers.engines import ENGINES
 from solvers.files import read_as
 from solvers.objective import RefusedError
@@ -21,7 +23,10 @@ from solvers.reporting.command import page_of
 from solvers.result import Result
 from solvers.study import running
 from solvers.study.asking import asked_by_names
+from solvers.study.check import check
+from solvers.study.pricing import priced_together
 from solvers.study.records import Plan, from_json
+from solvers.verify import verify
 from solvers.watching import Watch
 from tests.paths import INSTANCES
 from tests.placement.test_fiddle import document, written
@@ -109,6 +114,27 @@ def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Pa
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["as it was found", "the full model prices", *SPOILED])
+def test_what_is_priced_in_blocks_is_refused_in_the_same_words(words: str, swept: Path) -> None:
+    data = data_of(swept)
+    SPOILED.get(words, lambda _: None)(data)
+    if words == "the full model prices":
+        data["runs"][1]["value"] *= 1.0 + 2.0**-50
+    study = from_json(data)
+    assert check(study, in_blocks=True).refused == check(study).refused
+    assert bool(check(study, in_blocks=True).refused) == (words != "as it was found")
+
+
+def test_values_in_blocks_are_those_of_the_judge_and_none_where_a_limit_breaks(swept: Path) -> None:
+    study = from_json(data_of(swept))
+    runs = [run for run in study.runs_of(0) if run.design is not None]
+    instance = read_question(study.document(0))
+    chosen = [from_words(instance, run.design) for run in runs]
+    assert priced_together(instance, chosen) == [verify(instance, one).value for one in chosen]
+    narrow = replace(instance, budget=replace(instance.budget, step_time=min(run.value or 0.0 for run in runs) * (1.0 - 2.0**-50)))
+    assert priced_together(narrow, chosen) == [None] * len(chosen)
 
 
 def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, capsys: Captured) -> None:

@@ -1,0 +1,31 @@
+"""Parts of pages: tables of many columns fit on screens and on paper, commands stand out, and squares are squares."""
+
+from pathlib import Path
+
+from reports.pages.shell import Page, page, paragraph, said, table
+from reports.svg import words
+from tests.reports.look import faults_in_a_browser
+
+HEADS = ("", "best", "bound", "exhaustive", "hardware-only", "plan-only", "annealing", "evolution", "megatron", "deepflow")
+
+
+def test_commands_are_set_as_code_and_what_they_hold_is_escaped() -> None:
+    assert said("say `crossopt check <FILE>` & see") == "say <code>crossopt check &lt;FILE&gt;</code> &amp; see"
+    assert said("one ` alone") == "one ` alone"
+
+
+def test_squares_are_squares_in_pictures_too() -> None:
+    assert "815 mm²<" in words(0.0, 0.0, "815 mm^2")
+
+
+def test_only_tables_of_many_columns_are_set_small() -> None:
+    assert 'class="table wide many"' in table(HEADS, [HEADS])
+    assert 'class="table"' in table(HEADS[:5], [HEADS[:5]])
+
+
+def test_tables_of_many_engines_are_not_cut_off(tmp_path: Path) -> None:
+    rows = [(f"question {place}, 12.5 GB/s", *["123.4 ms (-25%) *"] * 9) for place in range(3)]
+    text = page(Page("wide", (paragraph("words"), table(HEADS, rows, "a table", range(1, 10))), {}))
+    script = """<script>for (const box of document.querySelectorAll('.table'))
+        if (box.scrollWidth > box.clientWidth + 1) console.error('a table is cut off');</script>"""
+    assert faults_in_a_browser(text.replace("</main>", f"</main>{script}"), tmp_path, 1200) == []
