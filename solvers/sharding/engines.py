@@ -6,7 +6,6 @@ or by an EnoughError. What it offered stays, however it ends.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf
 from time import monotonic
 
 from formulation.sharding.core import unreduced
@@ -27,7 +26,7 @@ from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
-from solvers.sharding.searching import SPARED, search, search_and_model
+from solvers.sharding.searching import search, search_and_model, spared
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
@@ -97,7 +96,7 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     try:
         engine(run)
     except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds < inf else "interrupted", ()
+        return "complete" if run.near else "time limit" if run.left <= spared(run.limits.seconds) else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError) as error:
