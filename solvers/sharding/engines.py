@@ -6,10 +6,7 @@ or by an EnoughError. What it offered stays, however it ends.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf
 from time import monotonic
-
-import numpy as np
 
 from formulation.sharding.core import unreduced
 from formulation.sharding.dual import no_dual
@@ -29,7 +26,7 @@ from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
-from solvers.sharding.searching import SPARED, search
+from solvers.sharding.searching import search, spared
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
@@ -100,10 +97,9 @@ def _pairs(reduction: Reduction) -> int:
 def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, ...]]:
     """How the engine ended, and what is to be said of it; a solver that fails leaves what was known."""
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            engine(run)
+        engine(run)
     except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= SPARED * run.limits.seconds < inf else "interrupted", ()
+        return "complete" if run.near else "time limit" if run.left <= spared(run.limits.seconds) else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError, ArithmeticError) as error:

@@ -12,17 +12,21 @@ from solvers.sharding.search import searched
 
 _HORIZON = 120.0
 """Seconds of a search that nobody limits."""
-SPARED = 0.04
-"""Of the time, for the last proof, the way back and the judge."""
+_SPARED, _WRITTEN = 0.04, 1.0
+"""Of the time, for the last proof, the way back and the judge; up to twice as much where that is not even the second that writing takes."""
 
 
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
-    spare = SPARED * run.limits.seconds if np.isfinite(run.limits.seconds) else 0.0
-    _search(run, max(min(run.left - spare, _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
+    _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError
+
+
+def spared(seconds: float) -> float:
+    """What a search leaves of its time to those who come after it."""
+    return max(_SPARED * seconds, min(_WRITTEN, 2.0 * _SPARED * seconds)) if np.isfinite(seconds) else 0.0
 
 
 def _search(run: Run, seconds: float) -> None:
