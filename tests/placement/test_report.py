@@ -68,7 +68,7 @@ def test_the_name_of_a_file_cannot_act(tmp_path: Path) -> None:
 
 
 def test_a_result_that_is_too_large_is_named_by_its_digest(tmp_path: Path) -> None:
-    result = solved(tmp_path, small(tmp_path, name="x" * 400_000))
+    result = solved(tmp_path, small(tmp_path, name="x" * 600_000))
     page = page_of(result)
     looked_at(page)
     assert len(page.encode("utf-8")) < LARGEST

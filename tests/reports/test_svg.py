@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from math import ulp
 from xml.etree import ElementTree
 
 import pytest
@@ -86,7 +87,8 @@ def test_ticks_are_round_inside_and_few(low: float, span: float) -> None:
     high = low + span
     ticks = round_steps(low, high, 5)
     assert len(ticks) <= 8
-    assert all(low - span * 1e-6 <= tick <= high + span * 1e-6 for tick in ticks)
+    near = span * 1e-6 + 4.0 * ulp(max(abs(low), abs(high)))  # far from zero, numbers lie further apart than that
+    assert all(low - near <= tick <= high + near for tick in ticks)
 
 
 def test_letters_go_on_after_the_last() -> None:

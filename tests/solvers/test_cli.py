@@ -206,8 +206,8 @@ def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Capt
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines()[3:6]]
     assert [row[0] for row in rows] == ["random", "expert", "exhaustive"]
-    assert ["to" in row for row in rows] == [True, False, False]
-    assert "  5 runs in " in out
+    assert not any("to" in row for row in rows[1:])
+    assert "  5 runs in " in out  # three, one and one
 
 
 @pytest.mark.parametrize(("names", "code"), [("exhaustive,expert", 20), ("expert,exhaustive", 20), ("expert", 10)])
