@@ -18,7 +18,8 @@ from formulation.sharding.fixing import fixed
 from formulation.sharding.reducing import ContradictionError, reduced
 from instances.sharding.problem import Whole
 
-_DEEPEST = 200
+DEEPEST = 200
+"""Branches within each other that a proof may have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ def closes(core: Core, value: int, steps: Iterator[Step], depth: int = 0) -> boo
         if step is None:
             return False
         if isinstance(step, Branch):
-            if depth == _DEEPEST:
+            if depth == DEEPEST:
                 raise ValueError("the branches are too deep")
             parts = branched(open_core, step)
             return all(part is None or closes(part, value, steps, depth + 1) for part in parts)

@@ -31,7 +31,7 @@ from crossflow.sharded import (
     weights_lay,
 )
 from crossflow.workload import Transformer
-from instances.sharding.problem import Problem, Whole
+from instances.sharding.problem import GREATEST_SUM, Problem, Whole, greatest_sum
 
 BELONGINGS = ("weights", "gradients", "optimizer")
 """What the nodes of an operator with weights are called, after its name."""
@@ -195,6 +195,8 @@ def _ruled(row: _Row, roles: Sequence[str], scattered: bool, zero: int) -> Optio
 
 def _problem(graph: _Graph, name: str, limit: int) -> Problem:
     rows, edges = graph.rows, graph.edges
+    _refuse_beyond(greatest_sum([*(row.costs for row in rows), *(matrix.ravel() for _, _, matrix in edges)]), "nanoseconds of a step")
+    _refuse_beyond(greatest_sum([row.usages for row in rows]), "bytes")
     return Problem(
         name=name,
         offsets=_offsets([len(row.options) for row in rows]),
@@ -216,8 +218,17 @@ def _offsets(lengths: Sequence[int]) -> Whole:
 
 def _whole(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:
     """Seconds as nanoseconds."""
-    return np.rint(np.array(seconds, np.float64) * _NANOSECONDS).astype(np.int64)
+    figures = np.rint(np.array(seconds, np.float64) * _NANOSECONDS)
+    _refuse_beyond(float(figures.max()), "nanoseconds of a step")
+    return figures.astype(np.int64)
 
 
 def _bytes(sizes: Sequence[float]) -> Whole:
+    _refuse_beyond(max(sizes), "bytes")
     return np.array([ceil(size) for size in sizes], np.int64)
+
+
+def _refuse_beyond(most: float, unit: str) -> None:
+    """Sums must be exact in 64 bits whatever is chosen."""
+    if not most < GREATEST_SUM:
+        raise ValueError(f"the {unit} may add up to {most:.3g}, beyond the 2^60 that can be worked with (give a smaller workload)")

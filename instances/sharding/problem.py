@@ -10,6 +10,7 @@ All figures are whole. Costs of FORBIDDEN say that a strategy, or a pair, may no
 for each strategy would take a hundred bytes where eight do.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,3 +58,8 @@ class Problem:
         first, second = self.firsts[edge], self.seconds[edge]
         shape = (self.offsets[first + 1] - self.offsets[first], self.offsets[second + 1] - self.offsets[second])
         return self.entries[self.entry_offsets[edge] : self.entry_offsets[edge + 1]].reshape(shape)
+
+
+def greatest_sum(rows: Iterable[Whole]) -> int:
+    """The most that one figure of each row may add up to, where 64 bits may not suffice."""
+    return sum(int(row.max()) for row in rows if len(row))

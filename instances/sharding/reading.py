@@ -19,7 +19,7 @@ import numpy as np
 
 from instances.document import Fault, InstanceError
 from instances.json_graphs import FaultList
-from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole
+from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum
 from instances.sharding.stream import Text, TextError, items, members
 from instances.units import quoted
 
@@ -187,7 +187,7 @@ def _problem_of(raw: _Raw, path: Path, faults: FaultList) -> Problem:
     intervals = np.array(raw.lists["nodes.intervals"], np.int64).reshape(-1, 2)
     ends = np.array(raw.lists["edges.nodes"], np.int64).reshape(-1, 2)
     matrices = raw.lists["edges.costs"]
-    _refuse_sums([*costs, *matrices], "nodes.costs and edges.costs", faults)
+    _refuse_sums([row[row < FORBIDDEN_FROM] for row in (*costs, *matrices)], "nodes.costs and edges.costs", faults)
     _refuse_sums(usages, "nodes.usages", faults)
     faults.end()
     return Problem(
@@ -239,7 +239,7 @@ def _edge_faults(raw: _Raw, counts: Whole, faults: FaultList) -> None:
 
 def _refuse_sums(rows: list[Whole], path: str, faults: FaultList) -> None:
     """Sums must be exact in 64 bits whatever is chosen."""
-    most = sum(int(allowed.max()) for row in rows if len(allowed := row[row < FORBIDDEN_FROM]))
+    most = greatest_sum(rows)
     if most >= GREATEST_SUM:
         faults.add(path, f"the greatest figures add up to {most:.3g} (give a coarser unit: sums up to 2^60 can be worked with)")
 

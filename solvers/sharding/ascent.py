@@ -17,6 +17,7 @@ from formulation.sharding.dual import Dual, message_offsets
 from formulation.sharding.messages import Network, Real, State, network_of, passed, state_of
 from formulation.sharding.timeline import Timeline, in_use, timeline_of
 from instances.sharding.problem import Whole
+from solvers.backends.answer import SolverError
 
 _PASSES = 3
 """Between two steps of the multipliers."""
@@ -166,4 +167,4 @@ def proof_of(ascent: Ascent, count: Callable[[Dual], int]) -> tuple[Dual, int]:
             return dual, count(dual)
         except ValueError:
             scale >>= 1
-    raise ArithmeticError("the costs leave no room for prices")
+    raise SolverError("the costs leave no room for prices")

@@ -13,7 +13,8 @@ from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual
 from formulation.sharding.editing import places
 from formulation.sharding.marginal import Figures
-from formulation.sharding.tree import Branch, Step, after, branched
+from formulation.sharding.tree import DEEPEST, Branch, Step, after, branched
+from solvers.backends.answer import SolverError
 from solvers.sharding.relaxing import modelled, relaxation
 from solvers.sharding.run import Run
 
@@ -27,7 +28,7 @@ _PROGRESS = 0.8
 
 
 class _GivenUpError(Exception):
-    """It takes too long, or a solver has no duals."""
+    """It takes too long, the branches are too deep, or a solver has no duals."""
 
 
 def close(run: Run) -> None:
@@ -40,7 +41,7 @@ def close(run: Run) -> None:
     try:
         closing.steps.append(run.dual)
         closing.close(after(run.core, run.dual, run.cost), 0)
-    except (_GivenUpError, KeyboardInterrupt):
+    except (_GivenUpError, SolverError, MemoryError, KeyboardInterrupt):
         return
     run.closed(tuple(closing.steps))
 
@@ -63,6 +64,8 @@ class _Closing:
             self.steps.append(dual)
             smaller = after(core, dual, self.value)
             if smaller is not None and len(smaller.costs) > _PROGRESS * len(core.costs) and len(shares) == len(core.costs):
+                if depth == DEEPEST:
+                    raise _GivenUpError
                 self.steps.pop()
                 branch = _branch(core, shares)
                 self.steps.append(branch)

@@ -102,7 +102,7 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
         return "complete" if run.near else "time limit" if run.left <= spared(run.limits.seconds) else "interrupted", ()
     except KeyboardInterrupt:
         return "interrupted", ()
-    except (SolverError, MemoryError, ArithmeticError) as error:
+    except (SolverError, MemoryError) as error:
         return "interrupted", (f"the engine {name} ended early: {str(error) or 'there is not enough memory'}",)
     return "complete", ()
 

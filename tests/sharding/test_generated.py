@@ -82,6 +82,8 @@ def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (("mesh: [2, 4]", ""), "mesh: a mesh of 1 to 3 axes"),
+        (("global_batch: 16", "global_batch: 160000000000"), "the bytes may add up to"),
+        (("global_batch: 16", "global_batch: 160000000000000000"), "the nanoseconds of a step may add up to"),
         (("mesh: [2, 4]", "mesh: [2, 2, 2, 2]"), "mesh: a mesh of 1 to 3 axes"),
         (("hardware: a100-80g", ""), "hardware: a device is needed"),
         (("hardware: a100-80g", "hardware: a101"), "hardware: "),

@@ -87,6 +87,7 @@ def _with(path: str, value: object) -> str:
         (_with("nodes.costs", [[1, 2.5], [3, 1], [0]]), "is no list of whole numbers"),
         (_with("nodes.costs", [[1, True], [3, 1], [0]]), "is no list of whole numbers"),
         (_with("nodes.costs", [[9 * 10**17, 2], [9 * 10**17, 1], [0]]), "nodes.costs and edges.costs: the greatest figures add up to"),
+        (_with("nodes.usages", [[5, 1], [4 * 10**18, 4], [9]]), "nodes.usages: the greatest figures add up to 4e+18"),
         (_with("nodes.usages", [[5], [4, 4], [9]]), "nodes.usages[0]: 1 usages are given for 2 strategies"),
         (_with("edges.nodes", [[0, 1], [1, 3], [1, 1]]), "there is no node 3 (the last one is 2)"),
         (_with("edges.nodes", [[0, 1], [1, 0]]), "2 pairs of nodes and 3 costs"),

@@ -10,7 +10,9 @@ import pytest
 from formulation.sharding.core import Core, unreduced
 from formulation.sharding.dual import Dual, message_offsets, no_dual
 from formulation.sharding.tree import Branch, branched, closes
+from solvers.backends.answer import SolverError
 from solvers.certify import Limits
+from solvers.sharding import closing
 from solvers.sharding.closing import close
 from solvers.sharding.milp import milp
 from solvers.sharding.run import EnoughError, Run
@@ -88,3 +90,27 @@ def test_steps_of_another_core_are_refused() -> None:
     none = no_dual(core)
     with pytest.raises(ValueError, match="none of this core"):
         closes(core, 10**9, iter([replace(none, to_firsts=np.zeros(len(none.to_firsts) + 1, np.int64))]))
+
+
+@pytest.mark.parametrize("failure", [SolverError, MemoryError, KeyboardInterrupt])
+def test_a_failure_while_closing_leaves_the_answer_as_it_was(failure: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def fails(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        raise failure
+
+    monkeypatch.setattr(closing, "relaxation", fails)
+    for seed in range(10):
+        run = _closed(unreduced(tiny(seed, nodes=6)))
+        assert run.steps == () or len(run.steps) == 1
+    assert asked > 0
+
+
+def test_a_proof_is_given_up_where_its_branches_would_be_too_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    def depths_tried(deepest: int) -> int:
+        monkeypatch.setattr(closing, "DEEPEST", deepest)
+        return sum(bool(_closed(unreduced(tiny(seed, nodes=6))).steps) for seed in range(60))
+
+    assert depths_tried(0) < depths_tried(200)
