@@ -79,7 +79,9 @@ def _failed(error: Exception) -> int:
         return REFUSED
     if "CROSSOPT_DEBUG" in os.environ:
         raise error
-    sys.stderr.write(f"internal error: {type(error).__name__}: {error} (set CROSSOPT_DEBUG=1 for the details, and please report it)\n")
+    internal = f"internal error: {type(error).__name__}: {error} (set CROSSOPT_DEBUG=1 for the details, and please report it)"
+    starved = "there is not enough memory for this (free some, or ask a smaller question)"
+    sys.stderr.write(f"{starved if isinstance(error, MemoryError) else internal}\n")
     return INTERNAL
 
 

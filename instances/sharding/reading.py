@@ -25,6 +25,8 @@ from instances.units import quoted
 
 FORBIDDEN_FROM = 10**18
 _LARGEST = 3 << 30
+_BLOCK = 1 << 20
+"""Bytes read at once: a reader asked for more sets them aside, however small the file."""
 _LONGEST_NAME = 80
 _GZIP = b"\x1f\x8b"
 _NONE = np.zeros(0, np.int64)
@@ -64,14 +66,16 @@ def problem_in(words: str, path: Path) -> Problem:
     return _problem_of(raw, path, faults)
 
 
-def _text_of(path: Path) -> bytes:
+def _text_of(path: Path) -> bytearray:
     if path.exists() and not path.is_file():
         raise _refused(path, "this is no file (give a problem in JSON, plain or gzipped)")
     try:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
         with gzip.open(path) if packed else path.open("rb") as file:
-            found: bytes = file.read(_LARGEST + 1)
+            found = bytearray()
+            while len(found) <= _LARGEST and (block := file.read(_BLOCK)):
+                found += block
     except EOFError as error:
         raise _refused(path, "the gzip file ends too early (fetch it again)") from error
     except (gzip.BadGzipFile, zlib.error) as error:

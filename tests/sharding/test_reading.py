@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,21 @@ def test_a_broken_file_is_refused_in_a_sentence(tmp_path: Path, text: str, said:
     with pytest.raises(InstanceError) as caught:
         read_problem(_written(tmp_path, text))
     assert said in str(caught.value)
+
+
+def test_a_small_file_needs_little_memory(tmp_path: Path) -> None:
+    """Of a reader asked for the largest text at once, buffers of that size are set aside, or refused."""
+    packed = tmp_path / "small.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps(SMALL).encode()))
+    program = f"""
+import resource
+from pathlib import Path
+from instances.sharding.reading import read_problem
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+print(len(read_problem(Path({str(packed)!r})).problem))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.stdout == "3\n", ended.stderr
 
 
 def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:

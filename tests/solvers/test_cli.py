@@ -165,6 +165,16 @@ def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: C
         main(["solve", TINY])
 
 
+def test_too_little_memory_is_told_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starved(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise MemoryError
+
+    monkeypatch.setitem(ENGINES, "auto", starved)
+    monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
+    assert main(["solve", TINY]) == 1
+    assert capsys.readouterr().err == "there is not enough memory for this (free some, or ask a smaller question)\n"
+
+
 def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:
     assert main(["validate", TINY]) == 0
     assert capsys.readouterr().out == f"{TINY}: a sound question: 1 hardware point x 24 combinations of plan choices\n"
