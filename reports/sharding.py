@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from instances.sharding.extent import Extent
 from instances.sharding.question import ShardingQuestion
 from instances.units import format_quantity
-from solvers.sharding.answer import Extent, Reductions, ShardingResult
+from solvers.sharding.answer import Reductions, ShardingResult
 from solvers.sharding.comparison import Row
 from solvers.sharding.plans import Chosen
 

@@ -28,6 +28,7 @@ ALSO = {
     "solvers/sharding/command.py": {"reports.sharding"},
     "reports/sharding.py": {
         *(
+            "instances.sharding.extent",
             "instances.sharding.question",
             "instances.units",
             "solvers.sharding.answer",

@@ -19,7 +19,7 @@ import numpy as np
 
 from instances.document import Fault, InstanceError
 from instances.json_graphs import FaultList
-from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum
+from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum, offsets_of
 from instances.sharding.stream import Text, TextError, items, members
 from instances.units import quoted
 
@@ -196,14 +196,14 @@ def _problem_of(raw: _Raw, path: Path, faults: FaultList) -> Problem:
     faults.end()
     return Problem(
         name=raw.name or path.name.removesuffix(".gz").removesuffix(".json"),
-        offsets=_offsets(counts),
+        offsets=offsets_of(counts),
         costs=_allowed(_joined(costs)),
         usages=_joined(usages),
         starts=intervals[:, 0].copy(),
         ends=intervals[:, 1].copy(),
         firsts=ends[:, 0].copy(),
         seconds=ends[:, 1].copy(),
-        entry_offsets=_offsets(np.array([len(row) for row in matrices], np.int64)),
+        entry_offsets=offsets_of([len(row) for row in matrices]),
         entries=_allowed(_joined(matrices)),
         limit=raw.limit,
     )
@@ -255,7 +255,3 @@ def _allowed(costs: Whole) -> Whole:
 
 def _joined(rows: list[Whole]) -> Whole:
     return np.concatenate(rows) if rows else _NONE.copy()
-
-
-def _offsets(lengths: Whole) -> Whole:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

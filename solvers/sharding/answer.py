@@ -6,6 +6,7 @@ The result does not hold the problem, which may be hundreds of megabytes, but na
 from dataclasses import dataclass, field
 from typing import Any
 
+from instances.sharding.extent import Extent, Taken
 from instances.sharding.question import ShardingQuestion
 from solvers.certify import Trace
 from solvers.result import Status, record
@@ -14,27 +15,6 @@ from solvers.sharding.plans import Chosen, Plan
 KIND = "sharding"
 ENGINES = ("auto", "milp", "cpsat", "weak", "greedy", "local", "search")
 """That a result may name; `auto` where nothing was left to choose an engine for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How large a problem is: nodes with a choice, their strategies, edges, entries of matrices, members and times that memory needs."""
-
-    nodes: int
-    strategies: int
-    edges: int
-    entries: int
-    members: int
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one kind of reduction took away."""
-
-    name: str
-    taken: Extent
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from instances.sharding.question import ShardingQuestion
 from solvers.backends.answer import SolverError
 from solvers.certify import Limits, VerificationError, gap_between
 from solvers.graph_answers import answer_status, is_proved, versions
-from solvers.sharding.answer import KIND, Certificate, Extent, ProofStep, Reductions, ShardingResult, Taken, described
+from solvers.sharding.answer import KIND, Certificate, ProofStep, Reductions, ShardingResult, described
 from solvers.sharding.closing import close
 from solvers.sharding.exact import cpsat
 from solvers.sharding.judge import judge
@@ -66,7 +66,7 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
         return _result(question, limits, _Ended(engine, began, "time limit"))
     except KeyboardInterrupt:
         return _result(question, limits, _Ended(engine, began, "interrupted"))
-    modelled = _pairs(reduction) <= _MODELLED
+    modelled = reduction.core.pairs <= _MODELLED
     name = engine if engine != "auto" else "milp" if modelled else "search"
     run = Run(reduction.core, limits, watch, began)
     run.bound_proved(no_dual(run.core))
@@ -88,10 +88,6 @@ def _reducing(limits: Limits, watch: Watch, began: float) -> None:
     watch(Progress("reductions", None))
     if monotonic() - began >= limits.seconds:
         raise EnoughError
-
-
-def _pairs(reduction: Reduction) -> int:
-    return int((reduction.core.entries < FORBIDDEN).sum())
 
 
 def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, ...]]:
@@ -149,8 +145,7 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
 
 
 def _told(reduction: Reduction) -> Reductions:
-    steps = tuple(Taken(effect.name, Extent(*effect.taken), effect.seconds) for effect in reduction.effects)
-    return Reductions(Extent(*reduction.before), Extent(*reduction.after), steps)
+    return Reductions(reduction.before, reduction.after, reduction.steps)
 
 
 def _certificate(run: Run) -> Certificate | None:

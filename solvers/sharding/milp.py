@@ -40,7 +40,7 @@ def milp(run: Run) -> None:
     rest = _rest(run)
     if rest is None:
         return
-    small = _pairs(rest.core) <= _SMALLER * _pairs(run.core)
+    small = rest.core.pairs <= _SMALLER * run.core.pairs
     _solve(modelled(rest.core, run.limits) if small else model, run, rest.back if small else np.array)
 
 
@@ -62,10 +62,6 @@ def _rest(run: Run) -> Reduced | None:
         run.bound_told(run.cost, "reduced costs in whole numbers")
         return None
     return Reduced(rest.core, lambda chosen: cut.back(rest.back(chosen)), np.arange(len(rest.core)))
-
-
-def _pairs(core: Core) -> int:
-    return int((core.entries < FORBIDDEN).sum())
 
 
 def _relax(model: Modelled, run: Run) -> bool:
