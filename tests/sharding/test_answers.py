@@ -214,7 +214,11 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
         (("[[0, 3], [1, 0]]", "[[0, 3]]"), "1 x 2 rows and columns are given where the strategies of its nodes need 2 x 2"),
         (("limit: 8 B", "file: other.json"), "file and nodes are given at once"),
         (("limit: 8 B", "limit: -1 B"), "limit"),
-        (("alive: [0, 2]", "alive: [2, 0]"), "[2, 0] is no interval"),
+        (("alive: [0, 2]", "alive: [2, 0]"), "5:49: nodes.first.alive: [2, 0] is no interval"),
+        (("usages: [5, 2]", "usages: [5]"), "6:35: nodes.second.usages: 1 usages are given for 2 strategies"),
+        (("[[0], [1]]", "[[0], [-1]]"), "10:37: edges[1].costs: -1 is below 0"),
+        (("limit: 8 B", "mesh: [2, 4]"), "11:1: mesh: mesh belongs to workload and says nothing beside nodes (take one of them away)"),
+        (("limit: 8 B", "limit: 8"), "11:8: limit: '8' has no unit, a size in bytes is needed (for example '80 GiB')"),
     ],
 )
 def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str) -> None:
@@ -222,6 +226,23 @@ def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_text(WRITTEN.replace(*change))
     assert main(["solve", str(path)]) == 3
     assert said in capsys.readouterr().err
+
+
+def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _feasible(tmp_path)
+    path = tmp_path / "named.yaml"
+    path.write_text("kind: sharding\nfile: problem.json\nmesh: [2, 4]\nedges: [{between: [a, b], costs: [[1]]}]\nhardware: a100-80g\n")
+    assert main(["solve", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert "named.yaml:3:1: mesh: mesh belongs to workload and says nothing beside file (take one of them away)" in said
+    assert "named.yaml:4:1: edges: edges belongs to nodes" in said
+    assert "named.yaml:5:1: hardware: " in said
+
+
+def test_a_memory_without_a_unit_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", str(_feasible(tmp_path)), "--memory", "44"])
+    assert "--memory: '44' is no size (write it with its unit, for example 16GiB or 500B)" in capsys.readouterr().err
 
 
 def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
