@@ -6,7 +6,7 @@ from dataclasses import astuple
 from instances.sharding.extent import Extent
 from instances.sharding.question import ShardingQuestion
 from instances.units import format_quantity
-from solvers.sharding.answer import Reductions, ShardingResult
+from solvers.sharding.answer import WHOLE, Reductions, ShardingResult
 from solvers.sharding.comparison import Row
 from solvers.sharding.plans import Chosen
 
@@ -51,7 +51,8 @@ def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
 def _headline(result: ShardingResult) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
-        return f"no choice keeps the rules, proved in {time} by {result.proved_by}"
+        told = f"proved in {time} by" if result.proved_by in WHOLE else f"answered in {time} by the word of"
+        return f"no choice keeps the rules, {told} {result.proved_by}"
     if result.value is None:
         return f"no choice found ({result.stopped} after {time})"
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
@@ -138,5 +139,5 @@ def certificate_sentence(result: ShardingResult) -> str:
     judged = "judged on all nodes and edges of the file"
     sure = result.certificate.bound if result.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
-    solver = "the word of " if sure != result.bound else ""
+    solver = "" if result.proved_by in WHOLE else "the word of "
     return f"no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{own}; {judged}."

@@ -59,7 +59,7 @@ def _rest(run: Run) -> Reduced | None:
         cut = fixed(run.core, run.dual, run.cost)
         rest = reduced(cut.core)
     except (NothingAllowedError, ContradictionError):
-        run.bound_told(run.cost, "reduced costs in whole numbers")
+        run.closed((run.dual,))
         return None
     return Reduced(rest.core, lambda chosen: cut.back(rest.back(chosen)), np.arange(len(rest.core)))
 

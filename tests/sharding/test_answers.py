@@ -12,8 +12,8 @@ from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.sharding import searching
-from solvers.sharding.answer import from_json
+from solvers.sharding import engines, searching
+from solvers.sharding.answer import BY_EVERY, UNKEPT, from_json
 from solvers.sharding.check import check
 from solvers.sharding.engines import ENGINES, answered
 from solvers.sharding.judge import judge
@@ -78,7 +78,7 @@ def _feasible(folder: Path) -> Path:
     raise LookupError
 
 
-@pytest.mark.parametrize("engine", ["milp", "cpsat", "weak"])
+@pytest.mark.parametrize("engine", ["milp", "cpsat", "weak", "exhaustive"])
 def test_solvers_agree_with_every_choice(tmp_path: Path, engine: str) -> None:
     none = 0
     for seed in range(25):
@@ -158,6 +158,52 @@ def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert main(["check", str(target)]) == 30
     assert "certificate: it does not prove" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("engine", "change", "said"),
+    [
+        ("milp", {"certificate": None}, "certificate: it is missing"),
+        ("milp", {"certificate": None, "proved_by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
+        ("greedy", {"proved_by": "HiGHS"}, "the engine greedy asks no solver"),
+        ("milp", {"reductions": None}, "strategies come with the counts of their reductions"),
+        ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
+        ("exhaustive", {"proved_by": "HiGHS"}, "the engine exhaustive asks no solver"),
+    ],
+)
+def test_a_proof_that_was_taken_away_or_lent_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
+) -> None:
+    _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", engine)
+    result = json.loads(target.read_text())
+    target.write_text(json.dumps({**result, **change}))
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert said in capsys.readouterr().out
+
+
+def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they do not add up at once, and where they do by carrying the reductions out anew."""
+    for engine in ("milp", "exhaustive"):
+        _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", engine)
+        for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
+            result = json.loads(target.read_text())
+            result["reductions"]["before"]["entries"] += 1
+            result["reductions"]["after"]["entries"] += both
+            edited = tmp_path / "edited.json"
+            edited.write_text(json.dumps(result))
+            capsys.readouterr()
+            assert main(["check", str(edited)]) == 30
+            assert said in capsys.readouterr().out
+
+
+def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_STORED", -1)
+    result = answered(read_sharding(_feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    assert (result.certificate, result.notes) == (None, (UNKEPT,))
+    report = check(result, tmp_path)
+    assert report.refused == ()
+    assert report.told
 
 
 def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,7 +338,7 @@ def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFi
     known.write_text(f"instance,best_known\nother,3\n{name},77\n")
     assert main(["compare", str(path), "--known", str(known), "--time-limit", "1s"]) == 0
     said = capsys.readouterr().out
-    assert all(row in said for row in ("crossopt (milp)", "greedy", "local search", "weak model", "best known", "77"))
+    assert all(row in said for row in ("crossopt (exhaustive)", "greedy", "local search", "weak model", "best known", "77"))
     known.write_text("instance,value\n")
     assert main(["compare", str(path), "--known", str(known)]) == 3
 
