@@ -16,7 +16,7 @@ from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.limits import limits_of
 from solvers.progress import logged, progress_on
-from solvers.sharding.answer import from_json
+from solvers.sharding.answer import ENGINES, from_json
 from solvers.sharding.check import check as report_of
 from solvers.sharding.comparison import compared, known_best
 
@@ -25,10 +25,10 @@ _KNOWN = ("memory", "workers")
 
 def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
-    from solvers.sharding.engines import ENGINES, answered  # noqa: PLC0415 - a check loads no models
+    from solvers.sharding.engines import answered  # noqa: PLC0415 - a check loads no models
 
-    if options.engine not in {"auto", *ENGINES}:
-        usage(f"the engine {options.engine!r} chooses no strategies (one of auto, {', '.join(ENGINES)})")
+    if options.engine not in ENGINES:
+        usage(f"the engine {options.engine!r} chooses no strategies (one of {', '.join(ENGINES)})")
     refuse_options(options, _KNOWN, "a problem of strategies")
     check_target(options.log, "--log")
     check_target(options.out)

@@ -41,6 +41,7 @@ from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.searching import search, spared
+from solvers.sharding.warming import warmed
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
@@ -80,6 +81,7 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     reasons = too_much(question.problem)
     if reasons:
         return _result(question, limits, _Ended(engine, began, reasons=reasons, proof=BY_LEAST))
+    began += warmed(watch)
     try:
         reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
     except ContradictionError as error:
@@ -164,7 +166,7 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
         choices=chosen_of(question.network, strategies),
         plans=plans_of(question.network),
         trace=tuple(run.trace) if run else (),
-        seconds=monotonic() - ended.began,
+        seconds=monotonic() - (ended.began if run is None else run.began),
         seed=limits.seed,
         versions=versions(),
     )

@@ -30,6 +30,7 @@ class Run:
     limits: Limits
     watch: Watch
     began: float
+    """When the clock started; it is set forward where something was compiled meanwhile."""
     chosen: Whole | None = None
     cost: int | None = None
     bound: int | None = None

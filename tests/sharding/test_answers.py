@@ -69,7 +69,7 @@ def _solved(folder: Path, path: Path, *options: str) -> tuple[int, Path]:
     return main(["solve", str(path), "--out", str(target), *options]), target
 
 
-def _feasible(folder: Path) -> Path:
+def feasible(folder: Path) -> Path:
     """A tiny problem on which memory counts."""
     for seed in range(100):
         problem = tiny(seed)
@@ -111,7 +111,7 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
 
 
 def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, target = _solved(tmp_path, _feasible(tmp_path))
+    code, target = _solved(tmp_path, feasible(tmp_path))
     said = capsys.readouterr().out
     assert code == 0
     assert "proved in" in said
@@ -123,7 +123,7 @@ def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _feasible(tmp_path)
+    feasible(tmp_path)
     assert main(["solve", "problem.json", "--out", "answer.json"]) == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -142,7 +142,7 @@ def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: object, said: str) -> None:
-    _, target = _solved(tmp_path, _feasible(tmp_path))
+    _, target = _solved(tmp_path, feasible(tmp_path))
     result = json.loads(target.read_text())
     target.write_text(json.dumps({**result, field: value}))
     assert main(["check", str(target)]) == 30
@@ -150,7 +150,7 @@ def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", "milp")
+    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", "milp")
     result = json.loads(target.read_text())
     assert result["certificate"]["bound"] == result["value"]
     result["certificate"]["steps"].pop()
@@ -174,7 +174,7 @@ def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.Capture
 def test_a_proof_that_was_taken_away_or_lent_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
 ) -> None:
-    _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", engine)
+    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
     result = json.loads(target.read_text())
     target.write_text(json.dumps({**result, **change}))
     capsys.readouterr()
@@ -185,7 +185,7 @@ def test_a_proof_that_was_taken_away_or_lent_is_refused(
 def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where they do not add up at once, and where they do by carrying the reductions out anew."""
     for engine in ("milp", "exhaustive"):
-        _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", engine)
+        _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
         for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
             result = json.loads(target.read_text())
             result["reductions"]["before"]["entries"] += 1
@@ -199,7 +199,7 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
 
 def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_STORED", -1)
-    result = answered(read_sharding(_feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert (result.certificate, result.notes) == (None, (UNKEPT,))
     report = check(result, tmp_path)
     assert report.refused == ()
@@ -207,7 +207,7 @@ def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, m
 
 
 def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _feasible(tmp_path)
+    path = feasible(tmp_path)
     _, target = _solved(tmp_path, path)
     path.write_text(path.read_text() + " ")
     assert main(["check", str(target)]) == 30
@@ -243,7 +243,7 @@ def test_a_question_in_yaml_and_a_limit_of_its_own(tmp_path: Path, capsys: pytes
 
 
 def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = _feasible(tmp_path)
+    plain = feasible(tmp_path)
     (tmp_path / "problem.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
     path = tmp_path / "named.yaml"
     path.write_text("kind: sharding\nfile: problem.json.gz\nlimit: 1 TiB\n")
@@ -275,7 +275,7 @@ def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _feasible(tmp_path)
+    feasible(tmp_path)
     path = tmp_path / "named.yaml"
     path.write_text("kind: sharding\nfile: problem.json\nmesh: [2, 4]\nedges: [{between: [a, b], costs: [[1]]}]\nhardware: a100-80g\n")
     assert main(["solve", str(path)]) == 3
@@ -287,12 +287,12 @@ def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys:
 
 def test_a_memory_without_a_unit_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["solve", str(_feasible(tmp_path)), "--memory", "44"])
+        main(["solve", str(feasible(tmp_path)), "--memory", "44"])
     assert "--memory: '44' is no size (write it with its unit, for example 16GiB or 500B)" in capsys.readouterr().err
 
 
 def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
-    path = _feasible(tmp_path)
+    path = feasible(tmp_path)
     for options in (["--devices", "4"], ["--set", "limit=3"], ["--engine", "boxes"], ["--out", str(path)]):
         with pytest.raises(SystemExit) as caught:
             main(["solve", str(path), *options])
@@ -300,12 +300,12 @@ def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", str(_feasible(tmp_path)), "--time-limit", "0s"]) == 10
+    assert main(["solve", str(feasible(tmp_path)), "--time-limit", "0s"]) == 10
     assert "no choice found (time limit after" in capsys.readouterr().out
 
 
 def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = read_sharding(_feasible(tmp_path))
+    question = read_sharding(feasible(tmp_path))
 
     def failing(run: object) -> None:
         ENGINES["greedy"](run)  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
     def failing(*_: object) -> None:
         raise MemoryError
 
-    question = read_sharding(_feasible(tmp_path))
+    question = read_sharding(feasible(tmp_path))
     ruled = answered(question, "greedy", Limits(), lambda progress: None)
     monkeypatch.setattr(searching, "searched", failing)
     result = answered(question, "search", Limits(60.0), lambda progress: None)
@@ -332,7 +332,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
 
 
 def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _feasible(tmp_path)
+    path = feasible(tmp_path)
     name = json.loads(path.read_text())["problem"]["name"]
     known = tmp_path / "known.csv"
     known.write_text(f"instance,best_known\nother,3\n{name},77\n")
@@ -383,7 +383,7 @@ def test_forbidden_pairs_that_leave_too_little_memory_are_counted(tmp_path: Path
 
 
 def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path) -> None:
-    plain = json.loads(_feasible(tmp_path).read_text())
+    plain = json.loads(feasible(tmp_path).read_text())
     plain["problem"]["usageLimit"] = 5
     path = tmp_path / "limit.json"
     path.write_text(json.dumps(plain))
