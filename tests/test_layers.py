@@ -31,6 +31,7 @@ ALSO = {
             "instances.sharding.extent",
             "instances.sharding.question",
             "instances.units",
+            "reports.text",
             "solvers.sharding.answer",
             "solvers.sharding.comparison",
             "solvers.sharding.plans",

@@ -72,7 +72,7 @@ def compare(options: argparse.Namespace) -> Ending:
     known = known_best(options.known, question.problem.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
-        rows = list(compared(question, min(seconds, _SEARCH), 0, watch))
+        rows = list(compared(question, min(seconds, _SEARCH), options.seeds, watch))
     sys.stdout.write(comparison_text(result, [*rows, *([known] if known else [])]))
     return Ending(result.status, result.proved)
 
