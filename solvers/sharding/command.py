@@ -11,7 +11,7 @@ from reports.sharding import comparison_text, sharding_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, question_path, refuse_options, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
+from solvers.files import hand_out, read_as
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.limits import limits_of
@@ -42,12 +42,7 @@ def solve(options: argparse.Namespace) -> Ending:
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, "cost") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
-    text = text_of(result)
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else sharding_text(result))
+    hand_out(options, lambda: text_of(result), lambda: sharding_text(result))
     return Ending(result.status, result.proved)
 
 
