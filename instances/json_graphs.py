@@ -1,7 +1,7 @@
 """What the readers of graphs in JSON have in common: the text, the figures of a mapping, the ids of nodes, and a list of faults."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,21 @@ GREATEST = 1e18
 """Figures beyond it are no times and no sizes; sums of them stay finite."""
 
 
+def _anywhere(path: str, message: str) -> Fault:
+    return Fault(1, 1, path, message)
+
+
 @dataclass(slots=True)
 class FaultList:
     """Faults of a file as they are found."""
 
     source: str
     found: list[Fault] = field(default_factory=list)
+    placed: Callable[[str, str], Fault] = _anywhere
+    """A fault by its path and its message, where the reader knows the lines."""
 
     def add(self, path: str, message: str) -> None:
-        self.found.append(Fault(1, 1, path, message))
+        self.found.append(self.placed(path, message))
 
     def end(self) -> None:
         if self.found:

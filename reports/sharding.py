@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import astuple
 
+from instances.sharding.extent import Extent
 from instances.sharding.question import ShardingQuestion
 from instances.units import format_quantity
-from solvers.sharding.answer import Extent, Reductions, ShardingResult
+from reports.text import wrapped
+from solvers.sharding.answer import WHOLE, Reductions, ShardingResult
 from solvers.sharding.comparison import Row
 from solvers.sharding.plans import Chosen
 
@@ -23,7 +25,7 @@ def sharding_text(result: ShardingResult) -> str:
     bound = "" if result.bound is None else f"      bound {result.bound:,}{unit}, gap {_share(result.gap or 0.0)}"
     lines += [f"  cost                {result.value:,}{unit}{bound}", f"  memory at its peak  {_peak(result)}", *_notes(result), ""]
     lines += [*_choices(result.choices), *_plans(result)]
-    return "\n".join([*lines, _certificate(result)]) + "\n"
+    return "\n".join([*lines, *_certificate(result)]) + "\n"
 
 
 def size_text(question: ShardingQuestion) -> str:
@@ -36,7 +38,8 @@ def size_text(question: ShardingQuestion) -> str:
 
 def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
     """The answer and each rule beside it, as gaps to the bound."""
-    lines = [f"{result.instance['name']}: cost", "", f"  {'':<24}{'value':>20}{'above bound':>13}{'own bound':>20}{'seconds':>9}"]
+    unit = f" in {result.instance['unit']}" if result.instance["unit"] else ""
+    lines = [f"{result.instance['name']}: cost{unit}", "", f"  {'':<24}{'value':>20}{'above bound':>13}{'own bound':>20}{'seconds':>9}"]
     rows = (Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1])), *rows)
     for row in rows:
         value, own = ("none" if figure is None else f"{figure:,}" for figure in (row.value, row.bound))
@@ -44,13 +47,14 @@ def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
         own = "" if row.bound is None else own
         lines.append(f"  {row.name:<24}{value:>20}{above:>13}{own:>20}{seconds:>9}{row.note and f'  {row.note}'}".rstrip())
-    return "\n".join([*lines, "", *_notes(result), _certificate(result)]) + "\n"
+    return "\n".join([*lines, "", *_notes(result), *_certificate(result)]) + "\n"
 
 
 def _headline(result: ShardingResult) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
-        return f"no choice keeps the rules, proved in {time} by {result.proved_by}"
+        told = f"proved in {time} by" if result.proved_by in WHOLE else f"answered in {time} by the word of"
+        return f"no choice keeps the rules, {told} {result.proved_by}"
     if result.value is None:
         return f"no choice found ({result.stopped} after {time})"
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
@@ -126,16 +130,19 @@ def _notes(result: ShardingResult) -> list[str]:
     return [f"  note: {note}" for note in result.notes]
 
 
-def _certificate(result: ShardingResult) -> str:
-    return f"  certificate: {certificate_sentence(result)}" if result.bound is not None else "  no proof: strategies without a bound."
+def _certificate(result: ShardingResult) -> list[str]:
+    if result.value is None:
+        return wrapped("  ", f"{_headline(result)}.")
+    label = "certificate" if result.bound is not None else "no proof"
+    return wrapped("  ", f"{label}: {certificate_sentence(result)}")
 
 
 def certificate_sentence(result: ShardingResult) -> str:
     """What is proved, by whom."""
     if result.bound is None:
-        return "These are strategies without a bound: better ones may exist."
-    judged = "judged on all nodes and edges of the file"
+        return "these are strategies without a bound, and better ones may exist."
+    judged = "judged on every node and edge"
     sure = result.certificate.bound if result.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
-    solver = "the word of " if sure != result.bound else ""
+    solver = "" if result.proved_by in WHOLE else "the word of "
     return f"no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{own}; {judged}."

@@ -62,8 +62,8 @@ _ENGINE_HELP = (
 
 
 _STRATEGIES = (
-    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, milp, cpsat, weak, "
-    "greedy or local; --memory is the limit at every time"
+    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, exhaustive, milp, "
+    "cpsat, search, weak, greedy or local; --memory is the limit at every time"
 )
 FORMS = ("strong", "weak", "table", "classic", "log")
 
@@ -153,7 +153,9 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, or one graph")
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, one graph, or one problem of strategies"
+    )
     _add_settings(parser)
     add_compared(parser)
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")

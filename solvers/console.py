@@ -84,7 +84,7 @@ def bytes_of(text: str | None, option: str) -> float | None:
     try:
         return parse_quantity(text, "bytes")
     except ValueError:
-        usage(f"{option}: {text!r} is no size (write for example 16GiB)")
+        usage(f"{option}: {text!r} is no size (write it with its unit, for example 16GiB or 500B)")
 
 
 def bandwidth_of(text: str | None, option: str) -> float | None:

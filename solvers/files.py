@@ -28,12 +28,17 @@ def text_of(result: Result | JointResult | CountsResult) -> str:
 
 def deliver(options: Namespace, result: Result | JointResult | CountsResult, words: Callable[[], str]) -> None:
     """Print an answer, in words or as JSON, and write it to the file that the options name."""
-    text = text_of(result) if options.json or options.out else ""
+    hand_out(options, lambda: text_of(result), words)
+
+
+def hand_out(options: Namespace, text: Callable[[], str], words: Callable[[], str]) -> None:
+    """The same of an answer whose JSON is this text."""
+    said = text() if options.json or options.out else ""
     try:
         if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
+            write_whole(options.out, said)
     finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else words())
+        sys.stdout.write(said if options.json or str(options.out) == "-" else words())
 
 
 def write_whole(path: Path, text: str) -> None:

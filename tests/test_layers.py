@@ -28,8 +28,10 @@ ALSO = {
     "solvers/sharding/command.py": {"reports.sharding"},
     "reports/sharding.py": {
         *(
+            "instances.sharding.extent",
             "instances.sharding.question",
             "instances.units",
+            "reports.text",
             "solvers.sharding.answer",
             "solvers.sharding.comparison",
             "solvers.sharding.plans",

@@ -13,9 +13,9 @@ import numpy as np
 
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, Reduced, offsets_of, unchanged
+from formulation.sharding.editing import Mask, Reduced, unchanged
 from formulation.sharding.graph import Graph, rehung
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 _GROWTH = 1.3
 _FEW = 2

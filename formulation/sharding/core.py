@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.sharding.problem import FORBIDDEN, Problem, Whole
+from instances.sharding.problem import FORBIDDEN, Problem, Whole, offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +41,11 @@ class Core:
     def counts(self) -> Whole:
         """How many strategies each node has."""
         return np.diff(self.offsets)
+
+    @property
+    def pairs(self) -> int:
+        """How many entries of the matrices may be chosen."""
+        return int((self.entries < FORBIDDEN).sum())
 
 
 def cost_of(core: Core, chosen: Whole) -> int | None:
@@ -75,12 +80,12 @@ def unreduced(problem: Problem) -> Core:
         costs=costs,
         firsts=pairs[:, 0].copy(),
         seconds=pairs[:, 1].copy(),
-        entry_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]),
+        entry_offsets=offsets_of(lengths),
         entries=np.concatenate([matrix.ravel() for matrix in found.values()]) if found else np.zeros(0, np.int64),
         member_nodes=alive,
         member_starts=problem.starts[alive],
         member_ends=problem.ends[alive],
-        usage_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(problem.counts[alive], dtype=np.int64)]),
+        usage_offsets=offsets_of(problem.counts[alive]),
         usages=np.concatenate([np.zeros(0, np.int64), *(problem.usages[problem.offsets[v] : problem.offsets[v + 1]] for v in alive)]),
         limit=problem.limit,
     )

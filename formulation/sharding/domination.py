@@ -11,8 +11,8 @@ import numpy as np
 
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, Reduced, incident, offsets_of, with_strategies
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import Mask, Reduced, incident, with_strategies
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 _MOST = 1 << 27
 """Entries that are looked at for one node; what is not looked at by then stays."""

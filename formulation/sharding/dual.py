@@ -18,7 +18,8 @@ import numpy as np
 
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import places
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 _ROOM = float(1 << 61)
 """Figures stay below this; that is counted in floating point, so that 64 bits leave room for its rounding."""
@@ -40,7 +41,7 @@ class Dual:
 
 def message_offsets(core: Core) -> tuple[Whole, Whole]:
     """Where the messages of each edge to its first and to its second node begin."""
-    return _offsets(core.counts[core.firsts]), _offsets(core.counts[core.seconds])
+    return offsets_of(core.counts[core.firsts]), offsets_of(core.counts[core.seconds])
 
 
 def no_dual(core: Core) -> Dual:
@@ -69,8 +70,9 @@ def node_values(core: Core, dual: Dual) -> Whole:
     _refuse(core, dual)
     values = core.costs * dual.scale
     for ends, messages in ((core.firsts, dual.to_firsts), (core.seconds, dual.to_seconds)):
-        np.add.at(values, _places(core, ends), messages)
-    np.add.at(values, _places(core, core.member_nodes), core.usages * np.repeat(_paid_by_members(core, dual), _lengths(core)))
+        np.add.at(values, places(core.offsets, ends), messages)
+    paid = np.repeat(_paid_by_members(core, dual), core.counts[core.member_nodes])
+    np.add.at(values, places(core.offsets, core.member_nodes), core.usages * paid)
     values[core.costs >= FORBIDDEN] = FORBIDDEN
     return values
 
@@ -115,7 +117,7 @@ def _messages(dual: Dual) -> tuple[Whole, Whole]:
 
 def _paid_by_members(core: Core, dual: Dual) -> Whole:
     """What a byte costs each member over its life."""
-    paid = _offsets(dual.prices)
+    paid = offsets_of(dual.prices)
     return np.asarray(paid[np.searchsorted(dual.times, core.member_ends)] - paid[np.searchsorted(dual.times, core.member_starts)])
 
 
@@ -145,9 +147,9 @@ def _greatest(core: Core, dual: Dual) -> float:
         return prices
     values = np.zeros(len(core.costs))
     for ends, figures in zip((core.firsts, core.seconds), messages, strict=True):
-        np.add.at(values, _places(core, ends), figures)
-    paid = np.repeat(_paid_by_members(core, dual).astype(float), _lengths(core))
-    np.add.at(values, _places(core, core.member_nodes), core.usages * paid)
+        np.add.at(values, places(core.offsets, ends), figures)
+    paid = np.repeat(_paid_by_members(core, dual).astype(float), core.counts[core.member_nodes])
+    np.add.at(values, places(core.offsets, core.member_nodes), core.usages * paid)
     node = dual.scale * float(np.abs(allowed).max(initial=0)) + float(values.max(initial=0.0))
     edge = dual.scale * float(np.abs(entries).max(initial=0)) + sum(float(figures.max(initial=0.0)) for figures in messages)
     return max(node, edge, prices)
@@ -155,18 +157,3 @@ def _greatest(core: Core, dual: Dual) -> float:
 
 def _apart(messages: Whole) -> np.typing.NDArray[np.float64]:
     return np.asarray(np.abs(messages.astype(float)))
-
-
-def _lengths(core: Core) -> Whole:
-    return np.asarray(core.counts[core.member_nodes])
-
-
-def _places(core: Core, nodes: Whole) -> Whole:
-    """Where the strategies of these nodes stand, node by node."""
-    lengths = core.counts[nodes]
-    within = np.arange(int(lengths.sum())) - np.repeat(_offsets(lengths)[:-1], lengths)
-    return np.asarray(np.repeat(core.offsets[nodes], lengths) + within)
-
-
-def _offsets(lengths: Whole) -> Whole:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 Mask = npt.NDArray[np.bool_]
 Back = Callable[[Whole], Whole]
@@ -37,11 +37,6 @@ class Reduced:
 def unchanged(core: Core) -> Reduced:
     """The core itself."""
     return Reduced(core, np.array, np.arange(len(core)))
-
-
-def offsets_of(lengths: Whole) -> Whole:
-    """Where pieces of these lengths begin, and where the last one ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def places(offsets: Whole, pieces: Whole) -> Whole:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from formulation.sharding.core import Core
-from formulation.sharding.editing import offsets_of, places
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import places
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 
 class Graph:

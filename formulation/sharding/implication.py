@@ -9,9 +9,8 @@ Its relaxation may halve every x between two strategies and pay for no pair, whi
 import numpy as np
 
 from formulation.sharding.core import Core
-from formulation.sharding.editing import offsets_of
 from formulation.sharding.marginal import Program, Rows, unit_of
-from instances.sharding.problem import FORBIDDEN
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 def weak_program_of(core: Core) -> Program:

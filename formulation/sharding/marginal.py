@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual, bound_of, message_offsets
-from formulation.sharding.editing import Mask, offsets_of, places
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import Mask, places
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 Figures = npt.NDArray[np.float64]
 

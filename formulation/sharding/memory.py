@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, NothingAllowedError, Reduced, offsets_of, places, unchanged, with_members
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import Mask, NothingAllowedError, Reduced, places, unchanged, with_members
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 
 def fixed_apart(core: Core) -> Reduced:

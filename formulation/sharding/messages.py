@@ -17,7 +17,7 @@ import numpy.typing as npt
 from formulation.sharding.arcs import Arcs, arcs_of
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 
 Real = npt.NDArray[np.float64]
 
@@ -52,12 +52,12 @@ def network_of(core: Core) -> Network:
     counts = core.counts
     middles = arcs.starts[:-1] + np.bincount(owners[arcs.others < owners], minlength=len(core))
     sizes = counts[owners] * counts[arcs.others]
-    entry_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    entry_offsets = offsets_of(sizes)
     entries = np.empty(entry_offsets[-1], np.float64)
     places = np.empty(2 * len(core.firsts), np.int64)
     places[arcs.edges + np.where(owners < arcs.others, 0, len(core.firsts))] = np.arange(len(owners))
     laid_out(core.entry_offsets, core.entries, counts[core.firsts], counts[core.seconds], places, entry_offsets, entries)
-    return Network(arcs, core.offsets, middles, entry_offsets, entries, np.concatenate([[0], np.cumsum(counts[owners])]))
+    return Network(arcs, core.offsets, middles, entry_offsets, entries, offsets_of(counts[owners]))
 
 
 @compiled

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from time import monotonic
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from formulation.sharding.editing import Back, NothingAllowedError, Reduced
 from formulation.sharding.elimination import eliminated
 from formulation.sharding.memory import fewer_times, fixed_apart
 from formulation.sharding.separation import separated
+from instances.sharding.extent import NOTHING, Extent, Taken
 from instances.sharding.problem import Whole
 
 _MOST_ROUNDS = 20
@@ -31,36 +31,15 @@ STEPS: dict[str, _Step] = {
 }
 
 
-class Size(NamedTuple):
-    """How large a core is."""
-
-    nodes: int
-    """With more than one strategy."""
-    strategies: int
-    edges: int
-    entries: int
-    members: int
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a kind of reduction took away in all rounds together."""
-
-    name: str
-    taken: Size
-    seconds: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
     """What is left of a core, the way back, and how it came about."""
 
     core: Core
     back: Back
-    before: Size
-    after: Size
-    effects: tuple[Effect, ...]
+    before: Extent
+    after: Extent
+    steps: tuple[Taken, ...]
 
 
 class ContradictionError(Exception):
@@ -71,12 +50,12 @@ class ContradictionError(Exception):
         self.node = node
 
 
-def size_of(core: Core) -> Size:
+def size_of(core: Core) -> Extent:
     """The measures of a core."""
     open_nodes = core.counts > 1
     times = len(np.unique(core.member_starts))
     strategies = int(core.counts[open_nodes].sum())
-    return Size(int(open_nodes.sum()), strategies, len(core.firsts), len(core.entries), len(core.member_nodes), times)
+    return Extent(int(open_nodes.sum()), strategies, len(core.firsts), len(core.entries), len(core.member_nodes), times)
 
 
 def reduced(core: Core, tick: Callable[[], None] = lambda: None) -> Reduction:
@@ -84,7 +63,7 @@ def reduced(core: Core, tick: Callable[[], None] = lambda: None) -> Reduction:
     before = size = size_of(core)
     ways: list[Back] = []
     origins = np.arange(len(core))
-    taken = dict.fromkeys(STEPS, Size(0, 0, 0, 0, 0, 0))
+    taken = dict.fromkeys(STEPS, NOTHING)
     seconds = dict.fromkeys(STEPS, 0.0)
     for _ in range(_MOST_ROUNDS):
         round_began = size
@@ -98,12 +77,12 @@ def reduced(core: Core, tick: Callable[[], None] = lambda: None) -> Reduction:
             core, last, size = done.core, size, size_of(done.core)
             ways.append(done.back)
             origins = np.where(done.nodes < 0, -1, origins[done.nodes])
-            taken[name] = Size(*(was + old - new for was, old, new in zip(taken[name], last, size, strict=True)))
+            taken[name] += last - size
             seconds[name] += monotonic() - began
         if size == round_began:
             break
-    effects = tuple(Effect(name, taken[name], seconds[name]) for name in STEPS)
-    return Reduction(core, partial(_all_back, tuple(reversed(ways))), before, size, effects)
+    taken_away = tuple(Taken(name, taken[name], seconds[name]) for name in STEPS)
+    return Reduction(core, partial(_all_back, tuple(reversed(ways))), before, size, taken_away)
 
 
 def _all_back(ways: tuple[Back, ...], chosen: Whole) -> Whole:

@@ -31,8 +31,6 @@ def generated(file: ShardingFile, root: Node, source: Path) -> Network:
         report("mesh", f"a mesh of 1 to {_MOST_AXES} axes and at most {_MOST_DEVICES:,} devices is needed (such as mesh: [4, 8])")
     if file.hardware is None:
         report("hardware", "a device is needed (such as hardware: a100-80g; `crossopt list hardware` names them)")
-    if file.edges:
-        report("edges", "edges belong to nodes that are written out (remove them)")
     if faults or model is None or file.hardware is None:
         raise InstanceError(str(source), faults)
     try:

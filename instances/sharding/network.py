@@ -31,7 +31,7 @@ from crossflow.sharded import (
     weights_lay,
 )
 from crossflow.workload import Transformer
-from instances.sharding.problem import GREATEST_SUM, Problem, Whole, greatest_sum
+from instances.sharding.problem import GREATEST_SUM, Problem, Whole, greatest_sum, offsets_of
 
 BELONGINGS = ("weights", "gradients", "optimizer")
 """What the nodes of an operator with weights are called, after its name."""
@@ -199,21 +199,17 @@ def _problem(graph: _Graph, name: str, limit: int) -> Problem:
     _refuse_beyond(greatest_sum([row.usages for row in rows]), "bytes")
     return Problem(
         name=name,
-        offsets=_offsets([len(row.options) for row in rows]),
+        offsets=offsets_of([len(row.options) for row in rows]),
         costs=np.concatenate([row.costs for row in rows]),
         usages=np.concatenate([row.usages for row in rows]),
         starts=np.array([row.start for row in rows], np.int64),
         ends=np.array([row.end for row in rows], np.int64),
         firsts=np.array([one for one, _, _ in edges], np.int64),
         seconds=np.array([other for _, other, _ in edges], np.int64),
-        entry_offsets=_offsets([matrix.size for _, _, matrix in edges]),
+        entry_offsets=offsets_of([matrix.size for _, _, matrix in edges]),
         entries=np.concatenate([matrix.ravel() for _, _, matrix in edges]),
         limit=limit,
     )
-
-
-def _offsets(lengths: Sequence[int]) -> Whole:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def _whole(seconds: Sequence[float] | Sequence[Sequence[float]]) -> Whole:

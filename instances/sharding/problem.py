@@ -10,7 +10,7 @@ All figures are whole. Costs of FORBIDDEN say that a strategy, or a pair, may no
 for each strategy would take a hundred bytes where eight do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,11 @@ FORBIDDEN = 1 << 61
 """The cost of what may not be chosen. Two of them still add up within 64 bits; sums are cut back to it."""
 GREATEST_SUM = 1 << 60
 """Costs that may be chosen add up to less than this, whatever is chosen: a sum of such costs is exact and never looks forbidden."""
+
+
+def offsets_of(lengths: Sequence[int] | Whole) -> Whole:
+    """Where pieces of these lengths begin, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import floor
 from pathlib import Path
 from typing import Any
 
-from instances.document import Fault, InstanceError, Node, fault_at, read_file
+from instances.document import Fault, InstanceError, Node, fault_at, fault_at_key, read_file
+from instances.json_graphs import FaultList
 from instances.schema import read_as
 from instances.settings import laid_over
 from instances.sharding.generated import digest_of, generated
@@ -18,7 +21,11 @@ from instances.sharding.reading import problem_in, read_problem
 from instances.sharding.section import ShardingFile
 
 _YAML = (".yaml", ".yml")
-_WAYS = ("file", "nodes", "workload")
+_WAYS: dict[str, tuple[str, ...]] = {"file": (), "nodes": ("edges",), "workload": ("hardware", "mesh", "devices_per_node")}
+"""Ways to say a problem, and what else is said with each."""
+_KEYS = {"intervals": "alive", "nodes": "between"}
+"""Of a node and of an edge in YAML, where they have other names in the contest's form."""
+_ROW = re.compile(r"(nodes|edges)\.(\w+)\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +48,7 @@ def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, .
     """The question in a file, with a limit of memory instead of its own; an InstanceError with every fault."""
     found = _written(path, settings) if path.suffix.lower() in _YAML else _plain(path)
     if limit is not None:
-        found = replace(found, limit=_whole(limit, str(path)))
+        found = replace(found, limit=_whole(limit, str(path), FaultList(str(path)).placed))
     return found if found.limit is None else replace(found, problem=replace(found.problem, limit=found.limit))
 
 
@@ -79,16 +86,38 @@ def _written(path: Path, settings: tuple[str, ...]) -> ShardingQuestion:
         if len(given) != 1:
             problem = f"{' and '.join(given)} are given at once" if given else "no problem is given"
             faults.append(fault_at(root, given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
+        else:
+            faults += _strangers(file, root, given[0])
     if faults or file is None:
         raise InstanceError(str(path), faults)
-    limit = None if file.limit is None else _whole(file.limit, str(path))
+    limit = None if file.limit is None else _whole(file.limit, str(path), partial(fault_at, root))
     if file.file is not None:
         return replace(_plain(path.parent / file.file), limit=limit)
     if file.workload is not None:
         network = generated(file, root, path)
         return ShardingQuestion(network.problem, str(path), digest_of(network.problem), limit, settings, network)
-    text = _as_json(file, root, str(path))
-    return ShardingQuestion(problem_in(text, path), str(path), hashlib.sha256(path.read_bytes()).hexdigest(), limit, settings)
+    found = problem_in(_as_json(file, root, str(path)), path, partial(_placed, file, root))
+    return ShardingQuestion(found, str(path), hashlib.sha256(path.read_bytes()).hexdigest(), limit, settings)
+
+
+def _strangers(file: ShardingFile, root: Node, way: str) -> list[Fault]:
+    """Keys that say nothing where a problem is said in this way."""
+    return [
+        fault_at_key(root, key, f"{key} belongs to {other} and says nothing beside {way} (take one of them away)")
+        for other, keys in _WAYS.items()
+        for key in keys
+        if other != way and getattr(file, key) not in (None, ())
+    ]
+
+
+def _placed(file: ShardingFile, root: Node, path: str, message: str) -> Fault:
+    """A fault of the contest's form where the question in YAML says that."""
+    found = _ROW.fullmatch(path)
+    if not found:
+        return fault_at(root, path.partition(".")[0], message)
+    what, key, place = found[1], _KEYS.get(found[2], found[2]), int(found[3])
+    row = f"nodes.{list(file.nodes or {})[place]}" if what == "nodes" else f"edges[{place}]"
+    return fault_at(root, f"{row}.{key}", message)
 
 
 def _as_json(file: ShardingFile, root: Node, source: str) -> str:
@@ -129,8 +158,8 @@ def _shape(costs: tuple[tuple[int, ...], ...]) -> str:
     return f"{len(costs)} x {' or '.join(map(str, widths))}"
 
 
-def _whole(limit: float, source: str) -> int:
+def _whole(limit: float, source: str, placed: Callable[[str, str], Fault]) -> int:
     """Usages are whole: a limit between two of them is the lower one."""
     if not 0 <= limit < GREATEST_SUM:
-        raise InstanceError(source, [Fault(1, 1, "limit", f"{limit:.3g} bytes are no limit (give 0 to 2^60)")])
+        raise InstanceError(source, [placed("limit", f"{limit:.3g} bytes are no limit (give 0 to 2^60)")])
     return floor(limit)

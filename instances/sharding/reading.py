@@ -10,6 +10,7 @@ Costs of 10^18 and more say that a choice is forbidden.
 import gzip
 import hashlib
 import zlib
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,8 @@ import numpy as np
 
 from instances.document import Fault, InstanceError
 from instances.json_graphs import FaultList
-from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum
+from instances.sharding.lines import Lines
+from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum, offsets_of
 from instances.sharding.stream import Text, TextError, items, members
 from instances.units import quoted
 
@@ -53,16 +55,15 @@ def read_problem(path: Path) -> Source:
     return Source(problem_in(text, path), path, digest)
 
 
-def problem_in(words: str, path: Path) -> Problem:
-    """The problem in a text; an InstanceError with every fault, of this file."""
-    text, faults = Text(words), FaultList(str(path))
-    raw = _Raw(faults)
+def problem_in(words: str, path: Path, placed: Callable[[str, str], Fault] | None = None) -> Problem:
+    """The problem in a text; an InstanceError with every fault, of this file, in the text or as it is `placed` by its path."""
+    text, lines = Text(words), Lines(words)
+    faults = FaultList(str(path), placed=placed or lines.fault)
+    raw = _Raw(faults, lines)
     try:
         _read_document(text, raw)
     except TextError as error:
-        before = text.text[: error.position]
-        place = Fault(before.count("\n") + 1, error.position - before.rfind("\n"), "", f"this is no JSON of a problem: {error}")
-        raise InstanceError(str(path), [place]) from error
+        raise InstanceError(str(path), [lines.fault_at(error.position, "", f"this is no JSON of a problem: {error}")]) from error
     return _problem_of(raw, path, faults)
 
 
@@ -94,6 +95,7 @@ class _Raw:
     """Rows as they stand in the file."""
 
     faults: FaultList
+    lines: Lines
     name: str = ""
     limit: int | None = None
     lists: dict[str, list[Whole]] = field(default_factory=dict)
@@ -129,6 +131,8 @@ def _read_members(text: Text, raw: _Raw, at: str, readers: dict[str, Callable[[T
         if key in found:
             raw.faults.add(f"{at}{key}", "it stands there twice")
         found.add(key)
+        text.ahead()
+        raw.lines.values[f"{at}{key}"] = text.position
         reader = readers.get(key)
         if reader:
             reader(text, raw)
@@ -155,8 +159,12 @@ def _read_limit(text: Text, raw: _Raw) -> None:
 
 
 def _read_rows(text: Text, raw: _Raw, path: str) -> None:
-    found = raw.lists[path] = []
+    found: list[Whole] = []
+    starts = array("q")
+    raw.lists[path], raw.lines.elements[path] = found, starts
     for place in items(text):
+        text.ahead()
+        starts.append(text.position)
         row = text.value()
         found.append(_row(row, f"{path}[{place}]", raw.faults))
 
@@ -196,14 +204,14 @@ def _problem_of(raw: _Raw, path: Path, faults: FaultList) -> Problem:
     faults.end()
     return Problem(
         name=raw.name or path.name.removesuffix(".gz").removesuffix(".json"),
-        offsets=_offsets(counts),
+        offsets=offsets_of(counts),
         costs=_allowed(_joined(costs)),
         usages=_joined(usages),
         starts=intervals[:, 0].copy(),
         ends=intervals[:, 1].copy(),
         firsts=ends[:, 0].copy(),
         seconds=ends[:, 1].copy(),
-        entry_offsets=_offsets(np.array([len(row) for row in matrices], np.int64)),
+        entry_offsets=offsets_of([len(row) for row in matrices]),
         entries=_allowed(_joined(matrices)),
         limit=raw.limit,
     )
@@ -255,7 +263,3 @@ def _allowed(costs: Whole) -> Whole:
 
 def _joined(rows: list[Whole]) -> Whole:
     return np.concatenate(rows) if rows else _NONE.copy()
-
-
-def _offsets(lengths: Whole) -> Whole:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

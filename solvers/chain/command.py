@@ -11,7 +11,7 @@ from solvers.chain.answer import from_json
 from solvers.chain.check import check as report_of
 from solvers.check import Report
 from solvers.console import check_target, question_path, refuse_options, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
+from solvers.files import hand_out, read_as
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.progress import logged, progress_on
@@ -32,12 +32,7 @@ def solve(options: argparse.Namespace) -> Ending:
     question = read_chain(question_path(options.file))
     with progress_on(sys.stderr, "s") as shown, logged(shown, options.log) as watch:
         result = answered(question, limits, watch)
-    text = text_of(result)
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else chain_text(question, result))
+    hand_out(options, lambda: text_of(result), lambda: chain_text(question, result))
     return Ending(result.status, result.proved)
 
 

@@ -10,7 +10,7 @@ from reports.pipeline import pipeline_text
 from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
+from solvers.files import hand_out, read_as
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.pipeline.answer import from_json
@@ -34,12 +34,7 @@ def solve(options: argparse.Namespace) -> Ending:
     question = read_pipeline(options.file, _asked(options))
     with progress_on(sys.stderr, "s") as shown, logged(shown, options.log) as watch:
         result = answered(question, limits, watch)
-    text = text_of(result)
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else pipeline_text(result))
+    hand_out(options, lambda: text_of(result), lambda: pipeline_text(result))
     return Ending(result.status, result.proved)
 
 

@@ -11,7 +11,7 @@ from reports.placement import comparison_text, placement_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, count_of, question_path, refuse_options, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
+from solvers.files import hand_out, read_as
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.placement.answer import from_json
@@ -35,12 +35,7 @@ def solve(options: argparse.Namespace) -> Ending:
     question = _question(options)
     with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
-    text = text_of(result)
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else placement_text(result))
+    hand_out(options, lambda: text_of(result), lambda: placement_text(result))
     return Ending(result.status, result.proved)
 
 

@@ -6,35 +6,25 @@ The result does not hold the problem, which may be hundreds of megabytes, but na
 from dataclasses import dataclass, field
 from typing import Any
 
+from instances.sharding.extent import Extent, Taken
 from instances.sharding.question import ShardingQuestion
 from solvers.certify import Trace
 from solvers.result import Status, record
 from solvers.sharding.plans import Chosen, Plan
 
 KIND = "sharding"
-ENGINES = ("auto", "milp", "cpsat", "weak", "greedy", "local", "search")
+SOLVERS, ASKING_NOBODY = ("milp", "cpsat", "weak"), ("exhaustive", "greedy", "local", "search")
+ENGINES = ("auto", *SOLVERS, *ASKING_NOBODY)
 """That a result may name; `auto` where nothing was left to choose an engine for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How large a problem is: nodes with a choice, their strategies, edges, entries of matrices, members and times that memory needs."""
-
-    nodes: int
-    strategies: int
-    edges: int
-    entries: int
-    members: int
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one kind of reduction took away."""
-
-    name: str
-    taken: Extent
-    seconds: float
+BY_DUAL = "prices of memory and messages along edges, counted in whole numbers"
+BY_TREE = f"{BY_DUAL}, branch by branch"
+BY_EVERY = "looking at every choice that the reductions leave"
+BY_LEAST, BY_PAIRS = "counting the least of each node", "counting the least of what forbidden pairs leave"
+BY_ARCS = "arc consistency"
+WHOLE = (BY_DUAL, BY_TREE, BY_EVERY, BY_LEAST, BY_PAIRS, BY_ARCS)
+"""Proofs that anybody can count again; any other one is a solver's word."""
+UNKEPT = "the proof is too large to be kept with the result, so that no check can carry it out anew"
+"""A note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,10 @@ class ProofStep:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Steps about the reduced problem, and the bound that they prove in whole numbers."""
+    """Steps about the reduced problem, and the bound that they prove in whole numbers.
+
+    A result has one with its bound, but where every choice was looked at, or where a note says that the proof is too large.
+    """
 
     bound: int
     steps: tuple[ProofStep, ...]

@@ -10,17 +10,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instances.document import InstanceError
+from instances.sharding.problem import FORBIDDEN
 from instances.sharding.question import ShardingQuestion, sharding_again
 from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
-from solvers.sharding.answer import ENGINES, KIND, Certificate, ProofStep, ShardingResult, described
+from solvers.sharding.answer import (
+    ASKING_NOBODY,
+    BY_DUAL,
+    BY_EVERY,
+    BY_TREE,
+    ENGINES,
+    KIND,
+    UNKEPT,
+    WHOLE,
+    Certificate,
+    ProofStep,
+    Reductions,
+    ShardingResult,
+    described,
+)
 from solvers.sharding.judge import judge
-from solvers.sharding.least import too_much, too_much_together
+from solvers.sharding.least import nothing_fits, too_much, too_much_together
 from solvers.sharding.plans import chosen_of, plans_of
 
 if TYPE_CHECKING:
     from formulation.sharding.core import Core
+    from formulation.sharding.reducing import Reduction
     from formulation.sharding.tree import Step
+
+_UNSEEN = "nothing is proved here, and the counts of the reductions were not looked at"
+_PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 
 
 def check(result: ShardingResult, folder: Path) -> Report:
@@ -31,6 +50,7 @@ def check(result: ShardingResult, folder: Path) -> Report:
     checked = ["the file of the question was read anew, and it is the same"]
     if result.strategies is not None:
         checked.append("the strategies were judged anew: what is forbidden, cost, memory at every time")
+    checked.append("the notes, the trace and the seconds were not looked at")
     return Report(tuple(checked), tuple(refused)) if refused else _proof(result, question, checked)
 
 
@@ -59,12 +79,30 @@ def _word_faults(result: ShardingResult) -> list[str]:
         ("value and strategies belong together", (result.value is None) == (result.strategies is None)),
         ("peak and strategies belong together", (result.peak is None) == (result.peak_time is None) == (result.strategies is None)),
         ("a proof that there is no choice tells reasons", not (result.proved and result.value is None) or bool(result.reasons)),
-        (
-            "the certificate proves no more than the bound",
-            result.certificate is None or (result.bound is not None and result.certificate.bound <= result.bound),
-        ),
+        ("strategies come with the counts of their reductions", result.strategies is None or result.reductions is not None),
+        ("the reductions take away what lies between before and after", _adds_up(result.reductions)),
+        ("`auto` stands for no engine once the reductions are done", result.engine != "auto" or result.reductions is None),
     )
-    return [sentence for sentence, holds in rules if not holds]
+    return [sentence for sentence, holds in (*rules, *_proof_rules(result)) if not holds]
+
+
+def _proof_rules(result: ShardingResult) -> tuple[tuple[str, bool], ...]:
+    """What a bound, who proved it, and its certificate have to do with each other."""
+    bound, by, certificate = result.bound, result.proved_by, result.certificate
+    spared = by == BY_EVERY or UNKEPT in result.notes
+    return (
+        ("certificate: there is none without a bound", bound is not None or certificate is None),
+        ("certificate: it is missing", bound is None or certificate is not None or spared),
+        ("certificate: it stands beside a note that there is none", certificate is None or not spared),
+        ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
+        ("certificate: it proves less than the bound", certificate is None or by not in (BY_DUAL, BY_TREE) or certificate.bound == bound),
+        (f"the engine {result.engine} asks no solver", bound is None or result.engine not in ASKING_NOBODY or by in WHOLE),
+        ("only the engine exhaustive looks at every choice", by != BY_EVERY or result.engine == "exhaustive"),
+    )
+
+
+def _adds_up(reductions: Reductions | None) -> bool:
+    return reductions is None or sum((step.taken for step in reductions.steps), reductions.after) == reductions.before
 
 
 def _choice_faults(result: ShardingResult, question: ShardingQuestion) -> list[str]:
@@ -79,42 +117,72 @@ def _choice_faults(result: ShardingResult, question: ShardingQuestion) -> list[s
 
 def _proof(result: ShardingResult, question: ShardingQuestion, checked: list[str]) -> Report:
     if result.value is None:
-        return _none(result, question, checked) if result.proved else Report(tuple(checked), ())
-    if result.bound is None:
-        return Report(tuple(checked), ())
+        return _none(result, question, checked) if result.proved else Report((*checked, _UNSEEN), ())
+    bound = result.bound
+    if bound is None:
+        return Report((*checked, _UNSEEN), ())
+    found = _reduction(question)
+    if isinstance(found, str):
+        return Report(tuple(checked), (f"bound: {found}",))
+    faults, core = _reduction_faults(result, found), found.core
+    checked = [*checked, "the reductions were carried out anew, and their counts compared"]
+    if result.proved_by == BY_EVERY:
+        faults += [] if _nothing_below(core, bound) else [f"proved_by: {_UNPROVED} {bound:,}"]
+        return Report((*checked, *([] if faults else [f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}"])), tuple(faults))
     if result.certificate is not None:
-        core, bound = _core(question), result.certificate.bound
-        if isinstance(core, str) or not _proves(core, result.certificate):
-            return Report(tuple(checked), (f"certificate: it does not prove that nothing costs less than {bound:,}",))
-        checked.append(f"that nothing costs less than {bound:,} was proved anew, by prices and messages in whole numbers")
-        if bound == result.bound:
-            return Report(tuple(checked), ())
-    word = f"the bound {result.bound:,} is told ({result.proved_by}) and not proved anew: the result holds no proof of it"
-    return Report((*checked, word), (), told=True)
+        sure = result.certificate.bound
+        faults += [] if _proves(core, result.certificate) else [f"certificate: {_UNPROVED} {sure:,}"]
+        checked += [] if faults else [f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers"]
+        if faults or sure == bound:
+            return Report(tuple(checked), tuple(faults))
+    word = f"the bound {bound:,} is told ({result.proved_by}) and not proved anew: the result holds no proof of it"
+    return Report((*checked, word), tuple(faults), told=True)
 
 
 def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]) -> Report:
-    """That there is no choice: counted anew, or by arc consistency anew, or told."""
+    """That there is no choice: counted anew, by arc consistency or by looking at every choice anew, or told."""
     reasons = too_much(question.problem)
-    if not reasons:
-        core = _core(question)
-        reasons = (core,) if isinstance(core, str) else ()
-        reasons = reasons or too_much_together(question.problem)
+    found = None if reasons else _reduction(question)
+    if isinstance(found, str):
+        reasons, found = (found,), None
+    reasons = reasons or too_much_together(question.problem)
+    faults = _reduction_faults(result, found)
+    if not reasons and found is not None and _nothing_below(found.core, FORBIDDEN):
+        reasons = nothing_fits(question.problem)
     if reasons:
-        faults = () if reasons == result.reasons else (f"reasons: {'; '.join(reasons)}",)
-        return Report((*checked, "that there is no choice was proved anew"), faults)
-    return Report((*checked, f"that there is no choice is the word of {result.proved_by}, not proved anew"), (), told=True)
+        faults += [] if reasons == result.reasons else [f"reasons: {'; '.join(reasons)}"]
+        return Report((*checked, "that there is no choice was proved anew"), tuple(faults))
+    return Report((*checked, f"that there is no choice is the word of {result.proved_by}, not proved anew"), tuple(faults), told=True)
 
 
-def _core(question: ShardingQuestion) -> "Core | str":
+def _reduction(question: ShardingQuestion) -> "Reduction | str":
     """The problem reduced anew, or why nothing is allowed."""
-    from formulation.sharding.core import unreduced  # noqa: PLC0415 - most checks need no reductions
+    from formulation.sharding.core import unreduced  # noqa: PLC0415 - some checks need no reductions
     from formulation.sharding.reducing import ContradictionError, reduced  # noqa: PLC0415
 
     try:
-        return reduced(unreduced(question.problem)).core
+        return reduced(unreduced(question.problem))
     except ContradictionError as error:
         return str(error)
+
+
+def _reduction_faults(result: ShardingResult, found: "Reduction | None") -> list[str]:
+    """Counts that are others than those of the reductions carried out anew, where there are any; their seconds are never the same."""
+    said = result.reductions
+    if found is None or said is None:
+        return [] if found is None and said is None else ["reductions: they stand where there are none, or are missing"]
+    true, told = ((one.before, one.after, [(step.name, step.taken) for step in one.steps]) for one in (found, said))
+    return [] if true == told else ["reductions: other counts follow from the file"]
+
+
+def _nothing_below(core: "Core", bound: int) -> bool:
+    """Whether the choices of a core are few, and none of them costs less."""
+    from solvers.sharding.every import MOST, best_of_all, choices_in  # noqa: PLC0415
+
+    if choices_in(core) > MOST:
+        return False
+    best = best_of_all(core)
+    return best is None or best.cost >= bound
 
 
 def _proves(core: "Core", certificate: Certificate) -> bool:

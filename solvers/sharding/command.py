@@ -11,12 +11,12 @@ from reports.sharding import comparison_text, sharding_text, size_text
 from solvers.certify import Limits
 from solvers.check import Report
 from solvers.console import bytes_of, check_target, question_path, refuse_options, seconds_of, spare_question, usage
-from solvers.files import read_as, write_whole
+from solvers.files import hand_out, read_as
 from solvers.graph_answers import text_of
 from solvers.kinds import Ending
 from solvers.limits import limits_of
 from solvers.progress import logged, progress_on
-from solvers.sharding.answer import from_json
+from solvers.sharding.answer import ENGINES, from_json
 from solvers.sharding.check import check as report_of
 from solvers.sharding.comparison import compared, known_best
 
@@ -25,10 +25,10 @@ _KNOWN = ("memory", "workers")
 
 def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
-    from solvers.sharding.engines import ENGINES, answered  # noqa: PLC0415 - a check loads no models
+    from solvers.sharding.engines import answered  # noqa: PLC0415 - a check loads no models
 
-    if options.engine not in {"auto", *ENGINES}:
-        usage(f"the engine {options.engine!r} chooses no strategies (one of auto, {', '.join(ENGINES)})")
+    if options.engine not in ENGINES:
+        usage(f"the engine {options.engine!r} chooses no strategies (one of {', '.join(ENGINES)})")
     refuse_options(options, _KNOWN, "a problem of strategies")
     check_target(options.log, "--log")
     check_target(options.out)
@@ -42,12 +42,7 @@ def solve(options: argparse.Namespace) -> Ending:
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, "cost") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
-    text = text_of(result)
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if options.json or str(options.out) == "-" else sharding_text(result))
+    hand_out(options, lambda: text_of(result), lambda: sharding_text(result))
     return Ending(result.status, result.proved)
 
 
@@ -72,7 +67,7 @@ def compare(options: argparse.Namespace) -> Ending:
     known = known_best(options.known, question.problem.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
-        rows = list(compared(question, min(seconds, _SEARCH), 0, watch))
+        rows = list(compared(question, min(seconds, _SEARCH), options.seeds, watch))
     sys.stdout.write(comparison_text(result, [*rows, *([known] if known else [])]))
     return Ending(result.status, result.proved)
 

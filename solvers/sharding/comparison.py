@@ -2,8 +2,9 @@
 
 import csv
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
-from time import monotonic
+from statistics import median_low
 from typing import NamedTuple
 
 from instances.document import Fault, InstanceError
@@ -11,8 +12,9 @@ from instances.sharding.question import ShardingQuestion
 from solvers.certify import Limits
 from solvers.watching import Watch
 
-RIVALS = ("greedy", "local", "weak")
-_NAMES = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
+RIVALS = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
+"""Engines, and what they are called."""
+_SEEDED = ("local",)
 _INSTANCE, _VALUE = "instance", "best_known"
 
 
@@ -26,15 +28,27 @@ class Row(NamedTuple):
     note: str = ""
 
 
-def compared(question: ShardingQuestion, seconds: float, seed: int, watch: Watch) -> Iterator[Row]:
-    """A row of each rival, each for so many seconds at most."""
+def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watch) -> Iterator[Row]:
+    """A row of each rival, each for so many seconds at most; of seeds the one in the middle by value, the better of two."""
+    for name in RIVALS:
+        yield _middle([_row(question, name, Limits(seconds, seed=seed), watch) for seed in range(seeds if name in _SEEDED else 1)])
+
+
+def _row(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> Row:
     from solvers.sharding.engines import answered  # noqa: PLC0415 - reports import the rows alone
 
-    for name in RIVALS:
-        began = monotonic()
-        result = answered(question, name, Limits(seconds, seed), watch)
-        note = "no choice that keeps the rules" if result.value is None else ""
-        yield Row(_NAMES[name], result.value, result.bound, monotonic() - began, note)
+    result = answered(question, engine, limits, watch)
+    note = "" if result.value is not None else "no choice keeps the rules" if result.proved else "no choice found"
+    return Row(RIVALS[engine], result.value, result.bound, result.seconds, note)
+
+
+def _middle(runs: list[Row]) -> Row:
+    values = [inf if run.value is None else run.value for run in runs]
+    row = runs[values.index(median_low(values))]
+    if len(runs) == 1:
+        return row
+    least, most = ("none" if value == inf else f"{value:,}" for value in (min(values), max(values)))
+    return row._replace(note=f"{len(runs)} seeds: {least} to {most}")
 
 
 def known_best(path: Path, name: str) -> Row | None:

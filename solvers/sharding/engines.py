@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from formulation.sharding.core import unreduced
+from formulation.sharding.core import Core, unreduced
 from formulation.sharding.dual import no_dual
 from formulation.sharding.reducing import ContradictionError, Reduction, reduced
 from formulation.sharding.tree import Branch, Step
@@ -17,20 +17,43 @@ from instances.sharding.question import ShardingQuestion
 from solvers.backends.answer import SolverError
 from solvers.certify import Limits, VerificationError, gap_between
 from solvers.graph_answers import answer_status, is_proved, versions
-from solvers.sharding.answer import KIND, Certificate, Extent, ProofStep, Reductions, ShardingResult, Taken, described
+from solvers.sharding.answer import (
+    BY_ARCS,
+    BY_EVERY,
+    BY_LEAST,
+    BY_PAIRS,
+    KIND,
+    UNKEPT,
+    WHOLE,
+    Certificate,
+    ProofStep,
+    Reductions,
+    ShardingResult,
+    described,
+)
 from solvers.sharding.closing import close
+from solvers.sharding.every import MOST, choices_in, exhaustive
 from solvers.sharding.exact import cpsat
 from solvers.sharding.judge import judge
-from solvers.sharding.least import too_much, too_much_together
+from solvers.sharding.least import nothing_fits, too_much, too_much_together
 from solvers.sharding.local import greedy, local
 from solvers.sharding.milp import milp, weak
 from solvers.sharding.plans import chosen_of, plans_of
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.searching import search, spared
+from solvers.sharding.warming import warmed
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[Run], None]
-ENGINES: dict[str, Engine] = {"milp": milp, "cpsat": cpsat, "weak": weak, "greedy": greedy, "local": local, "search": search}
+ENGINES: dict[str, Engine] = {
+    "milp": milp,
+    "cpsat": cpsat,
+    "weak": weak,
+    "exhaustive": exhaustive,
+    "greedy": greedy,
+    "local": local,
+    "search": search,
+}
 _STORED = 400_000
 """Figures of a proof that a result holds."""
 _MODELLED = 150_000
@@ -57,41 +80,40 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     began = monotonic()
     reasons = too_much(question.problem)
     if reasons:
-        return _result(question, limits, _Ended(engine, began, reasons=reasons, proof="counting the least of each node"))
+        return _result(question, limits, _Ended(engine, began, reasons=reasons, proof=BY_LEAST))
+    began += warmed(watch)
     try:
         reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
     except ContradictionError as error:
-        return _result(question, limits, _Ended(engine, began, reasons=(str(error),), proof="arc consistency"))
+        return _result(question, limits, _Ended(engine, began, reasons=(str(error),), proof=BY_ARCS))
     except EnoughError:
         return _result(question, limits, _Ended(engine, began, "time limit"))
     except KeyboardInterrupt:
         return _result(question, limits, _Ended(engine, began, "interrupted"))
-    modelled = _pairs(reduction) <= _MODELLED
-    name = engine if engine != "auto" else "milp" if modelled else "search"
+    name = _by_size(reduction.core) if engine == "auto" else engine
     run = Run(reduction.core, limits, watch, began)
     run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, ENGINES[name], run)
-    if run.near and run.cost == run.bound and run.dual_bound != run.bound and modelled:
+    if run.near and run.cost == run.bound and run.proved_by not in WHOLE and run.core.pairs <= _MODELLED:
         close(run)
     ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
     reasons = () if run.chosen is not None else too_much_together(question.problem)
     if reasons:
-        return _result(question, limits, replace(ended, reasons=reasons, proof="counting the least of what forbidden pairs leave"))
+        return _result(question, limits, replace(ended, reasons=reasons, proof=BY_PAIRS))
     if run.bound is not None and run.bound >= FORBIDDEN:
-        limit = question.problem.limit
-        kept = "" if limit is None else f" and keeps the limit of {limit:,} bytes at every time"
-        ended = replace(ended, reasons=(f"no choice takes allowed strategies and pairs only{kept}",), proof=run.proved_by)
+        ended = replace(ended, reasons=nothing_fits(question.problem), proof=run.proved_by)
     return _result(question, limits, ended)
+
+
+def _by_size(core: Core) -> str:
+    """The engine that `auto` takes."""
+    return "exhaustive" if choices_in(core) <= MOST else "milp" if core.pairs <= _MODELLED else "search"
 
 
 def _reducing(limits: Limits, watch: Watch, began: float) -> None:
     watch(Progress("reductions", None))
     if monotonic() - began >= limits.seconds:
         raise EnoughError
-
-
-def _pairs(reduction: Reduction) -> int:
-    return int((reduction.core.entries < FORBIDDEN).sum())
 
 
 def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, ...]]:
@@ -119,6 +141,8 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
     value, bound = (verdict.cost if verdict else None), (run.bound if run and verdict else None)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge prices the strategies at {value}, below the bound {bound}")
+    certificate = None if run is None or bound is None or run.proved_by == BY_EVERY else _certificate(run)
+    unkept = bound is not None and certificate is None and run is not None and run.proved_by != BY_EVERY
     proved = bool(ended.reasons) or is_proved(value, bound, limits.gap) if value is not None or ended.reasons else False
     return ShardingResult(
         kind=KIND,
@@ -136,21 +160,16 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
         peak=verdict.peak if verdict else None,
         peak_time=verdict.peak_time if verdict else None,
         reasons=ended.reasons,
-        notes=ended.notes,
-        reductions=None if reduction is None else _told(reduction),
-        certificate=None if run is None or bound is None else _certificate(run),
+        notes=(*ended.notes, UNKEPT) if unkept else ended.notes,
+        reductions=None if reduction is None else Reductions(reduction.before, reduction.after, reduction.steps),
+        certificate=certificate,
         choices=chosen_of(question.network, strategies),
         plans=plans_of(question.network),
         trace=tuple(run.trace) if run else (),
-        seconds=monotonic() - ended.began,
+        seconds=monotonic() - (ended.began if run is None else run.began),
         seed=limits.seed,
         versions=versions(),
     )
-
-
-def _told(reduction: Reduction) -> Reductions:
-    steps = tuple(Taken(effect.name, Extent(*effect.taken), effect.seconds) for effect in reduction.effects)
-    return Reductions(Extent(*reduction.before), Extent(*reduction.after), steps)
 
 
 def _certificate(run: Run) -> Certificate | None:

@@ -16,10 +16,9 @@ _MOST = 30_000
 def cpsat(run: Run) -> None:
     """Offers the best choice that CP-SAT finds, and tells its bound."""
     run.tick()
-    entries = int((run.core.entries < FORBIDDEN).sum())
-    if entries > _MOST:
+    if run.core.pairs > _MOST:
         raise RefusedError(
-            f"cpsat is for small problems: {entries:,} pairs are left, {_MOST:,} at most can be written (take --engine milp)"
+            f"cpsat is for small problems: {run.core.pairs:,} pairs are left, {_MOST:,} at most can be written (take --engine milp)"
         )
     run.words = "whole numbers"
     choice = choice_of(run.core)

@@ -13,6 +13,12 @@ def too_much(problem: Problem) -> tuple[str, ...]:
     return _said(problem, least_usages(problem), "")
 
 
+def nothing_fits(problem: Problem) -> tuple[str, ...]:
+    """What is said where every choice was looked at, or a solver says that there is none."""
+    kept = "" if problem.limit is None else f" and keeps the limit of {problem.limit:,} bytes at every time"
+    return (f"no choice takes allowed strategies and pairs only{kept}",)
+
+
 def too_much_together(problem: Problem) -> tuple[str, ...]:
     """The same of the strategies that forbidden pairs leave (arc consistency), where some are left of every node."""
     from formulation.sharding.consistency import consistent  # noqa: PLC0415 - most questions are answered without

@@ -10,9 +10,9 @@ import numpy as np
 
 from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, incident, offsets_of
+from formulation.sharding.editing import Mask, incident
 from formulation.sharding.memory import fewer_times
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
 from solvers.sharding.run import Run
 
 _DISTURBED = 0.02

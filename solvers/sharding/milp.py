@@ -40,7 +40,7 @@ def milp(run: Run) -> None:
     rest = _rest(run)
     if rest is None:
         return
-    small = _pairs(rest.core) <= _SMALLER * _pairs(run.core)
+    small = rest.core.pairs <= _SMALLER * run.core.pairs
     _solve(modelled(rest.core, run.limits) if small else model, run, rest.back if small else np.array)
 
 
@@ -59,13 +59,9 @@ def _rest(run: Run) -> Reduced | None:
         cut = fixed(run.core, run.dual, run.cost)
         rest = reduced(cut.core)
     except (NothingAllowedError, ContradictionError):
-        run.bound_told(run.cost, "reduced costs in whole numbers")
+        run.closed((run.dual,))
         return None
     return Reduced(rest.core, lambda chosen: cut.back(rest.back(chosen)), np.arange(len(rest.core)))
-
-
-def _pairs(core: Core) -> int:
-    return int((core.entries < FORBIDDEN).sum())
 
 
 def _relax(model: Modelled, run: Run) -> bool:

@@ -12,6 +12,7 @@ from formulation.sharding.marginal import chosen_memory
 from formulation.sharding.tree import Step
 from instances.sharding.problem import FORBIDDEN, Whole
 from solvers.certify import Limits
+from solvers.sharding.answer import BY_DUAL, BY_TREE
 from solvers.watching import Progress, Watch
 
 _EVERY = 0.2
@@ -29,6 +30,7 @@ class Run:
     limits: Limits
     watch: Watch
     began: float
+    """When the clock started; it is set forward where something was compiled meanwhile."""
     chosen: Whole | None = None
     cost: int | None = None
     bound: int | None = None
@@ -76,6 +78,8 @@ class Run:
         bound = bound_of(self.core, dual)
         if self.dual_bound is None or bound > self.dual_bound:
             self.dual, self.dual_bound = dual, bound
+        if bound == self.bound:  # a proof is worth more than a word
+            self.proved_by = BY_DUAL
         self.bound_told(bound, BY_DUAL)
         return bound
 
@@ -111,7 +115,3 @@ class Run:
         if news or now - self.shown > _EVERY:
             self.shown = now
             self.watch(Progress(self.words, cost, bound))
-
-
-BY_DUAL = "prices of memory and messages along edges, counted in whole numbers"
-BY_TREE = f"{BY_DUAL}, branch by branch"

@@ -9,6 +9,7 @@ from instances.sharding.problem import Whole
 from solvers.sharding.local import greedy
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.search import searched
+from solvers.sharding.warming import warmed_search
 
 _HORIZON = 120.0
 """Seconds of a search that nobody limits."""
@@ -19,6 +20,7 @@ _SPARED, _WRITTEN = 0.04, 1.0
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
+    run.began += warmed_search(run.watch)
     _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError

@@ -20,6 +20,7 @@ import json, resource, sys, time
 from pathlib import Path
 from instances.sharding.question import read_sharding
 from solvers.certify import Limits
+from solvers.sharding.answer import WHOLE
 from solvers.sharding.engines import answered
 path, engine, seconds, began = json.loads(sys.argv[1])
 question = read_sharding(Path(path))
@@ -28,7 +29,7 @@ found = answered(question, engine, Limits(seconds - read), lambda progress: None
 left = found.reductions
 print(json.dumps({
     "value": found.value, "bound": found.bound, "gap": found.gap, "engine": found.engine, "seconds": time.time() - began, "read": read,
-    "exact": found.certificate is not None and found.certificate.bound == found.bound,
+    "exact": found.proved_by in WHOLE,
     "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     "before": [left.before.nodes, left.before.strategies, left.before.edges, left.before.entries],
     "after": [left.after.nodes, left.after.strategies, left.after.edges, left.after.entries],

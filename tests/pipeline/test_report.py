@@ -1,7 +1,6 @@
 """Pages about plans in stages: profiles and chains."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ from solvers.cli import main
 from solvers.reporting.command import page_of
 from tests.paths import INSTANCES
 from tests.pipeline.profiles import random_profile
-from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.reports.look import faults_in_a_browser
+from tests.reports.stages import stages_drawn
 
 STAGES = INSTANCES / "chains/gpt2-two-versions.yaml"
 
@@ -30,22 +30,11 @@ def solved(question: Path, folder: Path, *options: str) -> Path:
 
 @pytest.mark.parametrize("options", [(), ("--compression", "1"), ("--straight",), ("--memory", "1B")], ids=str)
 def test_the_stages_of_a_profile_have_a_page(options: tuple[str, ...], profile: Path, tmp_path: Path) -> None:
-    check_page(solved(profile, tmp_path, *options))
+    stages_drawn(solved(profile, tmp_path, *options), "loads")
 
 
 def test_the_stages_of_a_chain_have_a_page(tmp_path: Path) -> None:
-    check_page(solved(STAGES, tmp_path))
-
-
-def check_page(result: Path) -> None:
-    """The page is the same twice, well-formed, holds the result and names every stage."""
-    page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
-    assert page == page_of(result)
-    assert "script" not in looked_at(page).tags
-    assert embedded(page) == data
-    table = re.search(r"(?s)<h2>The stages</h2>.*?</table>", page)
-    assert (table[0].count('<th scope="row">') if table else 0) == len(data["loads"])
-    assert (data["value"] is None) == ("proved: no plan" in page)
+    stages_drawn(solved(STAGES, tmp_path), "loads")
 
 
 def test_an_edited_plan_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

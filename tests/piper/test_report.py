@@ -1,7 +1,6 @@
 """Pages about stages with replicas and splits."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,8 @@ import pytest
 from solvers.cli import main
 from solvers.reporting.command import page_of
 from tests.piper.graphs import document, random_document, written
-from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.reports.look import faults_in_a_browser
+from tests.reports.stages import stages_drawn
 
 
 def solved(folder: Path, what: object, *options: str) -> Path:
@@ -24,14 +24,7 @@ def solved(folder: Path, what: object, *options: str) -> Path:
     ids=["stages", "no stages", "without"],
 )
 def test_stages_with_replicas_have_a_page(what: object, options: tuple[str, ...], tmp_path: Path) -> None:
-    result = solved(tmp_path, what, *options)
-    page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
-    assert page == page_of(result)
-    assert "script" not in looked_at(page).tags
-    assert embedded(page) == data
-    table = re.search(r"(?s)<h2>The stages</h2>.*?</table>", page)
-    assert (table[0].count('<th scope="row">') if table else 0) == len(data["stages"])
-    assert (data["value"] is None) == ("proved: no plan" in page)
+    page = stages_drawn(solved(tmp_path, what, *options), "stages")
     assert "recompute" in page or not options
 
 

@@ -12,8 +12,8 @@ from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.sharding import searching
-from solvers.sharding.answer import from_json
+from solvers.sharding import engines, searching
+from solvers.sharding.answer import BY_EVERY, UNKEPT, from_json
 from solvers.sharding.check import check
 from solvers.sharding.engines import ENGINES, answered
 from solvers.sharding.judge import judge
@@ -69,7 +69,7 @@ def _solved(folder: Path, path: Path, *options: str) -> tuple[int, Path]:
     return main(["solve", str(path), "--out", str(target), *options]), target
 
 
-def _feasible(folder: Path) -> Path:
+def feasible(folder: Path) -> Path:
     """A tiny problem on which memory counts."""
     for seed in range(100):
         problem = tiny(seed)
@@ -78,7 +78,7 @@ def _feasible(folder: Path) -> Path:
     raise LookupError
 
 
-@pytest.mark.parametrize("engine", ["milp", "cpsat", "weak"])
+@pytest.mark.parametrize("engine", ["milp", "cpsat", "weak", "exhaustive"])
 def test_solvers_agree_with_every_choice(tmp_path: Path, engine: str) -> None:
     none = 0
     for seed in range(25):
@@ -111,7 +111,7 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
 
 
 def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, target = _solved(tmp_path, _feasible(tmp_path))
+    code, target = _solved(tmp_path, feasible(tmp_path))
     said = capsys.readouterr().out
     assert code == 0
     assert "proved in" in said
@@ -123,7 +123,7 @@ def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _feasible(tmp_path)
+    feasible(tmp_path)
     assert main(["solve", "problem.json", "--out", "answer.json"]) == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -142,7 +142,7 @@ def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: object, said: str) -> None:
-    _, target = _solved(tmp_path, _feasible(tmp_path))
+    _, target = _solved(tmp_path, feasible(tmp_path))
     result = json.loads(target.read_text())
     target.write_text(json.dumps({**result, field: value}))
     assert main(["check", str(target)]) == 30
@@ -150,7 +150,7 @@ def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, target = _solved(tmp_path, _feasible(tmp_path), "--engine", "milp")
+    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", "milp")
     result = json.loads(target.read_text())
     assert result["certificate"]["bound"] == result["value"]
     result["certificate"]["steps"].pop()
@@ -160,8 +160,54 @@ def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "certificate: it does not prove" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("engine", "change", "said"),
+    [
+        ("milp", {"certificate": None}, "certificate: it is missing"),
+        ("milp", {"certificate": None, "proved_by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
+        ("greedy", {"proved_by": "HiGHS"}, "the engine greedy asks no solver"),
+        ("milp", {"reductions": None}, "strategies come with the counts of their reductions"),
+        ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
+        ("exhaustive", {"proved_by": "HiGHS"}, "the engine exhaustive asks no solver"),
+    ],
+)
+def test_a_proof_that_was_taken_away_or_lent_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
+) -> None:
+    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
+    result = json.loads(target.read_text())
+    target.write_text(json.dumps({**result, **change}))
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert said in capsys.readouterr().out
+
+
+def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they do not add up at once, and where they do by carrying the reductions out anew."""
+    for engine in ("milp", "exhaustive"):
+        _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
+        for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
+            result = json.loads(target.read_text())
+            result["reductions"]["before"]["entries"] += 1
+            result["reductions"]["after"]["entries"] += both
+            edited = tmp_path / "edited.json"
+            edited.write_text(json.dumps(result))
+            capsys.readouterr()
+            assert main(["check", str(edited)]) == 30
+            assert said in capsys.readouterr().out
+
+
+def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_STORED", -1)
+    result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    assert (result.certificate, result.notes) == (None, (UNKEPT,))
+    report = check(result, tmp_path)
+    assert report.refused == ()
+    assert report.told
+
+
 def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _feasible(tmp_path)
+    path = feasible(tmp_path)
     _, target = _solved(tmp_path, path)
     path.write_text(path.read_text() + " ")
     assert main(["check", str(target)]) == 30
@@ -197,7 +243,7 @@ def test_a_question_in_yaml_and_a_limit_of_its_own(tmp_path: Path, capsys: pytes
 
 
 def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = _feasible(tmp_path)
+    plain = feasible(tmp_path)
     (tmp_path / "problem.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
     path = tmp_path / "named.yaml"
     path.write_text("kind: sharding\nfile: problem.json.gz\nlimit: 1 TiB\n")
@@ -214,7 +260,11 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
         (("[[0, 3], [1, 0]]", "[[0, 3]]"), "1 x 2 rows and columns are given where the strategies of its nodes need 2 x 2"),
         (("limit: 8 B", "file: other.json"), "file and nodes are given at once"),
         (("limit: 8 B", "limit: -1 B"), "limit"),
-        (("alive: [0, 2]", "alive: [2, 0]"), "[2, 0] is no interval"),
+        (("alive: [0, 2]", "alive: [2, 0]"), "5:49: nodes.first.alive: [2, 0] is no interval"),
+        (("usages: [5, 2]", "usages: [5]"), "6:35: nodes.second.usages: 1 usages are given for 2 strategies"),
+        (("[[0], [1]]", "[[0], [-1]]"), "10:37: edges[1].costs: -1 is below 0"),
+        (("limit: 8 B", "mesh: [2, 4]"), "11:1: mesh: mesh belongs to workload and says nothing beside nodes (take one of them away)"),
+        (("limit: 8 B", "limit: 8"), "11:8: limit: '8' has no unit, a size in bytes is needed (for example '80 GiB')"),
     ],
 )
 def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str) -> None:
@@ -224,8 +274,25 @@ def test_mistakes_in_yaml_are_told(tmp_path: Path, capsys: pytest.CaptureFixture
     assert said in capsys.readouterr().err
 
 
+def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feasible(tmp_path)
+    path = tmp_path / "named.yaml"
+    path.write_text("kind: sharding\nfile: problem.json\nmesh: [2, 4]\nedges: [{between: [a, b], costs: [[1]]}]\nhardware: a100-80g\n")
+    assert main(["solve", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert "named.yaml:3:1: mesh: mesh belongs to workload and says nothing beside file (take one of them away)" in said
+    assert "named.yaml:4:1: edges: edges belongs to nodes" in said
+    assert "named.yaml:5:1: hardware: " in said
+
+
+def test_a_memory_without_a_unit_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", str(feasible(tmp_path)), "--memory", "44"])
+    assert "--memory: '44' is no size (write it with its unit, for example 16GiB or 500B)" in capsys.readouterr().err
+
+
 def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
-    path = _feasible(tmp_path)
+    path = feasible(tmp_path)
     for options in (["--devices", "4"], ["--set", "limit=3"], ["--engine", "boxes"], ["--out", str(path)]):
         with pytest.raises(SystemExit) as caught:
             main(["solve", str(path), *options])
@@ -233,12 +300,12 @@ def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", str(_feasible(tmp_path)), "--time-limit", "0s"]) == 10
+    assert main(["solve", str(feasible(tmp_path)), "--time-limit", "0s"]) == 10
     assert "no choice found (time limit after" in capsys.readouterr().out
 
 
 def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = read_sharding(_feasible(tmp_path))
+    question = read_sharding(feasible(tmp_path))
 
     def failing(run: object) -> None:
         ENGINES["greedy"](run)  # type: ignore[arg-type]
@@ -256,24 +323,12 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
     def failing(*_: object) -> None:
         raise MemoryError
 
-    question = read_sharding(_feasible(tmp_path))
+    question = read_sharding(feasible(tmp_path))
     ruled = answered(question, "greedy", Limits(), lambda progress: None)
     monkeypatch.setattr(searching, "searched", failing)
     result = answered(question, "search", Limits(60.0), lambda progress: None)
     assert result.value == ruled.value is not None
     assert "not enough memory" in result.notes[0]
-
-
-def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _feasible(tmp_path)
-    name = json.loads(path.read_text())["problem"]["name"]
-    known = tmp_path / "known.csv"
-    known.write_text(f"instance,best_known\nother,3\n{name},77\n")
-    assert main(["compare", str(path), "--known", str(known), "--time-limit", "1s"]) == 0
-    said = capsys.readouterr().out
-    assert all(row in said for row in ("crossopt (milp)", "greedy", "local search", "weak model", "best known", "77"))
-    known.write_text("instance,value\n")
-    assert main(["compare", str(path), "--known", str(known)]) == 3
 
 
 def test_the_example_is_solved_to_its_known_optimum() -> None:
@@ -316,7 +371,7 @@ def test_forbidden_pairs_that_leave_too_little_memory_are_counted(tmp_path: Path
 
 
 def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path) -> None:
-    plain = json.loads(_feasible(tmp_path).read_text())
+    plain = json.loads(feasible(tmp_path).read_text())
     plain["problem"]["usageLimit"] = 5
     path = tmp_path / "limit.json"
     path.write_text(json.dumps(plain))

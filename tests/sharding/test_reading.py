@@ -120,6 +120,27 @@ print(len(read_problem(Path({str(packed)!r})).problem))
     assert ended.stdout == "3\n", ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "ahead", "said"),
+    [
+        ("[3, 1000000000000000000]", "[]", 0, "nodes.costs[1]: the node has no strategy"),
+        ("[4, 4]", "[4, -4]", 0, "nodes.usages[1]: -4 is below 0"),
+        ('"usage_limit": 8', '"usage_limit": "8"', 15, "usage_limit: '8' is no limit"),
+        ('"edges": {', '"arcs": {', None, "edges.nodes: edges.nodes is missing"),
+        ("[0, 1, 2, 3]", "[0, 1 2, 3]", 6, "this is no JSON of a problem: expecting ',' delimiter"),
+        ("[7, 0, 0, 7]", "[7, 0, nought, 7]", 7, "this is no JSON of a problem: expecting value"),
+    ],
+)
+def test_faults_stand_at_their_lines(tmp_path: Path, old: str, new: str, ahead: int | None, said: str) -> None:
+    """Whether JSON shows them at once, or a later look at the figures; what is missing stands at what it is missing in."""
+    text = json.dumps(SMALL).replace("], ", "],\n ")
+    at = text.index('{"name"') if ahead is None else text.index(old) + ahead
+    line, column = text[:at].count("\n") + 1, at - text.rfind("\n", 0, at)
+    with pytest.raises(InstanceError) as caught:
+        read_problem(_written(tmp_path, text.replace(old, new)))
+    assert f"small.json:{line}:{column}: {said}" in str(caught.value)
+
+
 def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.json.gz"
     path.write_bytes(gzip.compress(json.dumps(SMALL).encode())[:-20])

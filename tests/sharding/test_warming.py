@@ -1,0 +1,63 @@
+"""What is compiled before the clock starts: all that a solve calls, so that none of its time goes there."""
+
+import sys
+from pathlib import Path
+from time import sleep
+from types import ModuleType
+
+import pytest
+
+from instances.sharding.question import read_sharding
+from solvers.certify import Limits
+from solvers.sharding import engines, searching, warming
+from solvers.sharding.engines import answered
+from solvers.sharding.warming import WORDS, warmed, warmed_search
+from solvers.watching import Progress, Watch
+from tests.sharding.test_answers import feasible, written
+
+
+def _compiled() -> dict[str, set[str]]:
+    """For what arguments each compiled function was asked so far."""
+    functions = (
+        (f"{function.__module__}.{name}", function)
+        for module in [module for name, module in sys.modules.items() if name.startswith(("formulation.sharding", "solvers.sharding"))]
+        for name, function in vars(module).items()
+        if hasattr(function, "signatures") and hasattr(function, "py_func")
+    )
+    return {name: set(map(str, function.signatures)) for name, function in functions}
+
+
+def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "_LOADED", -1.0)
+    said: list[Progress] = []
+    warmed(said.append)
+    warmed_search(said.append)
+    before = _compiled()
+    assert sum(map(bool, before.values())) > 10
+    for seed in range(8):
+        question = read_sharding(written(tmp_path, seed))
+        for engine in ("auto", "milp", "local", "search"):
+            answered(question, engine, Limits(0.3), lambda progress: None)
+    assert _compiled() == before
+    assert {progress.words for progress in said} == {WORDS}
+
+
+@pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warmed_search", "search")])
+def test_no_limit_counts_what_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, engine: str
+) -> None:
+    """Whoever compiles for a minute answers within the second that was asked for, as far as the clock of the answer goes."""
+    question = read_sharding(feasible(tmp_path))
+    plain = answered(question, engine, Limits(1.0), lambda progress: None)
+    sleeping: list[float] = []
+
+    def slow(_: Watch) -> float:
+        sleeping.append(2.0)
+        sleep(2.0)
+        return 2.0
+
+    monkeypatch.setattr(module, name, slow)
+    result = answered(question, engine, Limits(1.0), lambda progress: None)
+    assert sleeping == [2.0]
+    assert result.value == plain.value is not None
+    assert result.seconds < 1.5
