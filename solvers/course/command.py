@@ -11,8 +11,9 @@ from reports.course import FORMATS
 from solvers.console import check_target, usage
 from solvers.course.expert import question
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS
 from solvers.course.marks import Assignment
-from solvers.course.table import ASSIGNMENTS, HANDOUTS, LAB, SOLUTIONS, assignment_named
+from solvers.course.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from solvers.course.walls import exposed, missing
 from solvers.files import write_whole
 
