@@ -179,7 +179,7 @@ def _csv(tables: Sequence[tuple[str, Table]]) -> str:
             label = _shown(row[0])
             whose, line = (name, label) if name else (label, "")
             for head, cell in zip(table.heads[1:], row[1:], strict=True):
-                writer.writerow([_harmless(word) for word in (whose, table.title, line, head)] + [_digits(cell)])
+                writer.writerow([harmless(word) for word in (whose, table.title, line, head)] + [_digits(cell)])
     return out.getvalue()
 
 
@@ -190,11 +190,11 @@ def _digits(cell: Cell) -> str:
         case Bound():
             return repr(cell.value)
         case str():
-            return _harmless(_shown(cell))
+            return harmless(_shown(cell))
     return repr(cell)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Words that no spreadsheet takes for a formula."""
     return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
 

@@ -53,7 +53,7 @@ ALSO = {
     "solvers/reporting/command.py": {
         *("reports.digest", "reports.pages.counts", "reports.pages.design", "reports.pages.front", "reports.pages.placement"),
         *("reports.pages.several", "reports.pages.shell", "reports.pages.stages", "reports.pages.together", "reports.paper"),
-        *("reports.pages.study", "reports.pages.relaxation", "reports.pages.sharding", "reports.study_digest"),
+        *("reports.pages.study", "reports.pages.relaxation", "reports.pages.sharding", "reports.study_digest", "reports.study_runs"),
     },
     "reports/digest.py": {
         *(
@@ -74,6 +74,7 @@ ALSO = {
     "solvers/study/command.py": {"reports.study", "reports.pages.study"},
     "reports/study.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/study_digest.py": {"solvers.study.figures", "solvers.study.records"},
+    "reports/study_runs.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/study.py": {"solvers.study.figures", "solvers.study.records"},
     "reports/pages/evaluated.py": {"solvers.reporting.facts"},
     "reports/pages/counts.py": {"solvers.counts.result", "solvers.reporting.facts", "solvers.result"},
