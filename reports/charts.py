@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Final
 
-from reports.svg import box, dot, fitted, hue, letter, line, picture, spread, width_of, words
+from reports.svg import box, dot, hue, letter, line, picture, shortened, spread, width_of, words
 
 WIDTH: Final = 720.0
 _ROW: Final = 34.0
@@ -74,7 +74,7 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     body = list[str]()
     for place, row in enumerate(rows):
         y = top + place * _ROW
-        body.append(words(0.0, y + 20.0, fitted(row.label, label - 8.0)))
+        body.append(words(0.0, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
         body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0))
         body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))
