@@ -78,7 +78,7 @@ def _release(target: Path) -> None:
     """Write the whole folder or nothing."""
     with tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
-        shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__"))
+        shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
         tree.rename(target)
 
 

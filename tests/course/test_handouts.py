@@ -60,6 +60,17 @@ def test_every_public_test_passes_with_the_reference(released: Path) -> None:
     assert graded(EXPERT, own, "practice", walls=False).points == 100
 
 
+def test_a_design_by_hand_that_breaks_a_limit_ends_the_last_program_with_what_the_tool_says(released: Path) -> None:
+    """Without a traceback, and before any answer is written."""
+    own = released / EXPERT.name
+    solved = (reference(EXPERT) / "solution.py").read_text(encoding="utf-8")
+    (own / "solution.py").write_text(solved.replace("640 mm^2", "700 mm^2"), encoding="utf-8")
+    ended = subprocess.run([sys.executable, "solution.py"], cwd=own, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (20, "")
+    assert "BREAKS A LIMIT" in ended.stdout
+    assert not (own / "answer.json").exists()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_folder_is_whole_and_its_readme_tells_of_the_tests(name: str) -> None:
     folder = HANDOUTS / name
