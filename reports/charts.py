@@ -46,12 +46,13 @@ class Row:
 
 def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
     """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
-    where there is more."""
-    total, body, x = max(sum(part.value for part in parts), whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
+    where there is more. Shares are those of the sum, as the tables beside it tell them."""
+    used = sum(part.value for part in parts)
+    total, body, x = max(used, whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
     for part in parts:
         width = WIDTH * part.value / total if total > 0.0 else 0.0
         body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut"))
-        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / total:.0%}" if total > 0.0 else part.label)
+        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
     left = WIDTH - x
     body += [words(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
