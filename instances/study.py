@@ -92,14 +92,14 @@ class StudyText:
     folder: Path
 
 
-def read_study(path: Path, beside: Callable[[Node], Iterable[Fault]] = lambda _: ()) -> StudyText:
+def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lambda *_: ()) -> StudyText:
     """The study in a file; an InstanceError with every fault of its form, and with those that are found beside them in what was written."""
     root, source, faults = _flowing(read_file(path)), str(path), list[Fault]()
     file = read_as(StudyFile, root, faults)
     if file is not None:
         faults += _faults(file, root)
     if file is None or faults:
-        raise InstanceError(source, [*faults, *beside(root)])
+        raise InstanceError(source, [*faults, *beside(root, path.parent)])
     return StudyText(file, root, source, path.parent)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Final
 
-from reports.svg import box, dot, fitted, hue, letter, line, picture, spread, width_of, words
+from reports.svg import box, dot, hue, letter, line, picture, shortened, spread, width_of, words
 
 WIDTH: Final = 720.0
 _ROW: Final = 34.0
@@ -46,12 +46,13 @@ class Row:
 
 def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
     """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
-    where there is more."""
-    total, body, x = max(sum(part.value for part in parts), whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
+    where there is more. Shares are those of the sum, as the tables beside it tell them."""
+    used = sum(part.value for part in parts)
+    total, body, x = max(used, whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
     for part in parts:
         width = WIDTH * part.value / total if total > 0.0 else 0.0
         body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut"))
-        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / total:.0%}" if total > 0.0 else part.label)
+        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
     left = WIDTH - x
     body += [words(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
@@ -74,7 +75,7 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     body = list[str]()
     for place, row in enumerate(rows):
         y = top + place * _ROW
-        body.append(words(0.0, y + 20.0, fitted(row.label, label - 8.0)))
+        body.append(words(0.0, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
         body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0))
         body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))

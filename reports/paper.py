@@ -6,17 +6,16 @@ long table, a figure a line, with every digit; the others round to six digits, a
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from textwrap import wrap
 from typing import Final
 from unicodedata import decomposition
 
 from reports.digest import Bound, Cell, Digest, Table
+from reports.sheets import GAP, head_lines, sheets
 from reports.text import lowered
 
-_WIDE: Final = 28
-"""Characters of a cell from which on its column is one of running text."""
 _LINE: Final = 44
 _ROWS: Final = 40
 
@@ -131,34 +130,40 @@ def _sign(sign: str) -> str:
 
 def _latex(tables: Sequence[tuple[str, Table]]) -> str:
     head = "% Tables of crossopt; \\input this file in any document class, no package is needed."
-    parts = [(name, part) for name, table in tables for part in _cut(table)]
-    return "\n\n".join([head, *(_tabular(name, part) for name, part in parts)]) + "\n"
+    return "\n\n".join([head, *(part for name, table in tables for part in _tabulars(name, table))]) + "\n"
 
 
-def _cut(table: Table) -> list[Table]:
-    """Tables of as many rows as a sheet of paper has room for."""
-    starts = range(0, len(table.rows), _ROWS)
-    titles = (f"{table.title}{f' ({number} of {len(starts)})' if len(starts) > 1 else ''}" for number in range(1, len(starts) + 1))
-    return [Table(title, table.heads, table.rows[start : start + _ROWS]) for title, start in zip(titles, starts, strict=True)]
+def _tabulars(name: str, table: Table) -> Iterator[str]:
+    """As many tables as its columns need sheets, and as its rows do."""
+    numbers = [_is_number(table, column) for column in range(len(table.heads))]
+    rows = [[_shown(cell) for cell in row] for row in table.rows]
+    starts = range(0, len(rows), _ROWS)
+    parts = [(sheet, rows[start : start + _ROWS]) for sheet in sheets(table.heads, rows, numbers) for start in starts]
+    for number, (sheet, lines) in enumerate(parts, 1):
+        title = f"{_titled(name, table)}{f' ({number} of {len(parts)})' if len(parts) > 1 else ''}"
+        kinds = ["r" if numbers[column] else "l" if share is None else f"p{{{share:.2f}\\linewidth}}" for column, share in sheet]
+        heads = [head_lines(table.heads[column], [row[column] for row in rows]) for column, _ in sheet]
+        yield _tabular(title, "".join(kinds), _bottom(heads), [[line[column] for column, _ in sheet] for line in lines])
 
 
-def _tabular(name: str, table: Table) -> str:
-    wide = [any(len(_shown(row[column])) > _WIDE for row in table.rows) for column in range(len(table.heads))]
-    share = 0.6 / max(sum(wide), 1)
-    kinds = "".join(
-        "r" if _is_number(table, column) else f"p{{{share:.2f}\\linewidth}}" if wide[column] else "l" for column in range(len(table.heads))
-    )
-    rows = [" & ".join(escaped(_shown(cell)) for cell in row) + r" \\" for row in table.rows]
+def _bottom(heads: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Heads of several lines as rows, the last line of each in the last row."""
+    most = max(map(len, heads))
+    return list(zip(*([""] * (most - len(lines)) + [*lines] for lines in heads), strict=True))
+
+
+def _tabular(title: str, kinds: str, heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> str:
+    above, below = ([" & ".join(map(escaped, row)) + r" \\" for row in part] for part in (heads, rows))
     return "\n".join(
         [
             r"\begin{table}[ht]",
-            rf"\caption{{{escaped(_titled(name, table))}}}",
-            r"\centering\footnotesize",
+            rf"\caption{{{escaped(title)}}}",
+            rf"\centering\footnotesize\setlength{{\tabcolsep}}{{{GAP // 2}pt}}",
             rf"\begin{{tabular}}{{{kinds}}}",
             r"\hline",
-            " & ".join(escaped(head) for head in table.heads) + r" \\",
+            *above,
             r"\hline",
-            *rows,
+            *below,
             r"\hline",
             r"\end{tabular}",
             r"\end{table}",
@@ -179,7 +184,7 @@ def _csv(tables: Sequence[tuple[str, Table]]) -> str:
             label = _shown(row[0])
             whose, line = (name, label) if name else (label, "")
             for head, cell in zip(table.heads[1:], row[1:], strict=True):
-                writer.writerow([_harmless(word) for word in (whose, table.title, line, head)] + [_digits(cell)])
+                writer.writerow([harmless(word) for word in (whose, table.title, line, head)] + [_digits(cell)])
     return out.getvalue()
 
 
@@ -190,11 +195,11 @@ def _digits(cell: Cell) -> str:
         case Bound():
             return repr(cell.value)
         case str():
-            return _harmless(_shown(cell))
+            return harmless(_shown(cell))
     return repr(cell)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Words that no spreadsheet takes for a formula."""
     return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
 

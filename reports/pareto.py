@@ -1,10 +1,11 @@
-"""A Pareto front for the terminal: one line a point, with what was chosen."""
+"""A Pareto front for the terminal: one line a point, with its bound where one is known and what was chosen."""
 
-from reports.text import amount, design_words
-from solvers.pareto import Front
+from reports.text import amount, bound_amount, design_words
+from solvers.pareto import Front, Point
 
 _UNITS = {"step_time": "s", "power": "W", "die_area": "m^2"}
 _WIDTH = 14
+_BOUND = "no less than"
 
 
 def front_text(name: str, first: str, second: str, found: Front) -> str:
@@ -17,9 +18,18 @@ def front_text(name: str, first: str, second: str, found: Front) -> str:
     proved = f"each proved; nothing is better in {labels[0]} that is not worse in {labels[1]}"
     words = proved if found.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
     lines = [f"{name}: {count}, {words}", ""]
-    lines.append(f"  {labels[0]:>{_WIDTH}}{labels[1]:>{_WIDTH}}  design")
+    bounded = any(point.result.bound is not None for point in points)
+    rows = [(*labels, *([_BOUND] if bounded else []), "design")]
     for point in points:
-        figures = (amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]))
-        words = design_words(point.result.design) if point.result.design else ""
-        lines.append(f"  {figures[0]:>{_WIDTH}}{figures[1]:>{_WIDTH}}  {words}")
+        told = [amount(point.first, _UNITS[first]), *_second(point, _UNITS[second], bounded)]
+        rows.append((*told, design_words(point.result.design) if point.result.design else ""))
+    lines += [f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  {words}" for *figures, words in rows]
+    lines += ["", f"  {_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}"] if bounded else []
     return "\n".join(lines) + "\n"
+
+
+def _second(point: Point, unit: str, bounded: bool) -> list[str]:
+    """The second figure, and its bound where the front has any; one number is told alike."""
+    bound = point.result.bound
+    value = bound_amount(point.second, unit) if bound == point.second else amount(point.second, unit)
+    return [value, *(["-" if bound is None else bound_amount(bound, unit)] if bounded else [])]

@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from reports.charts import WIDTH, Titles, round_steps
-from reports.svg import box, dot, fitted, line, picture, width_of, words
+from reports.svg import box, dot, fitted, line, picture, shortened, width_of, words
 
 _ROW: Final = 22.0
 _LABEL: Final = 190.0
@@ -63,7 +63,7 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
     for place, row in enumerate(rows):
         y = 20.0 + _ROW * (place + 0.5)
         body.append(
-            words(0.0, y + 4.0, fitted(row.label, label - 10.0)) if row.marks else words(0.0, y + 4.0, fitted(row.label, WIDTH), "t b")
+            words(0.0, y + 4.0, shortened(row.label, label - 10.0)) if row.marks else words(0.0, y + 4.0, fitted(row.label, WIDTH), "t b")
         )
         for number, mark in enumerate(row.marks):
             body += _drawn(plane, mark, y, number)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.charts import LABEL, WIDTH, Titles, kept_inside, round_steps
-from reports.svg import box, fitted, hue, letter, line, picture, width_of, words
+from reports.svg import SIZE, box, fitted, hue, letter, line, picture, width_of, words
 
 _TRACK: Final = 30.0
+_LETTER, _SMALL = 12.0, 9.0
+"""Heights up to which a letter is small, and how small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Segment:
     place: int
     lane: int = 0
     lanes: int = 1
+    low: bool = False
+    """Half as high as its lane, so that it is told from others by more than its colour where a letter has no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,10 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
 
 
 def _segment(one: Segment, left: float, top: float, scale: float) -> Iterator[str]:
-    width, height = (one.end - one.start) * scale, 22.0 / one.lanes
-    y = top + one.lane * height
+    width, lane = (one.end - one.start) * scale, 22.0 / one.lanes
+    height = lane / 2.0 if one.low else lane
+    y = top + one.lane * lane + (lane - height) / 2.0
     yield box(left + one.start * scale, y, width, height, f"{hue(one.place)} cut")
-    if width >= width_of(letter(one.place)) + 6.0 and height > 12.0:
-        yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + 4.0, letter(one.place), "on", "middle")
+    size = SIZE if height > _LETTER else _SMALL
+    if width >= width_of(letter(one.place), size) + 6.0 and height >= _SMALL:
+        yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)

@@ -211,9 +211,13 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="RESULT", help="results that `solve --out` wrote, all on one page")
-    kinds = ("html", "latex", "csv", "markdown", "text")
+    kinds = ("html", "latex", "csv", "markdown", "text", "runs")
     parser.add_argument(
-        "--as", dest="form", choices=kinds, default="html", help="a page (the default), or tables for papers and spreadsheets"
+        "--as",
+        dest="form",
+        choices=kinds,
+        default="html",
+        help="a page (the default), or tables for papers and spreadsheets; runs: of comparisons, CSV with one run a row",
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)

@@ -286,8 +286,7 @@ def _export(options: argparse.Namespace) -> int:
     if options.stack in MODELS:
         from solvers.exporting import export_model  # noqa: PLC0415
 
-        sys.stdout.write(export_model(question_path(options.file), options, seconds_of(options.time_limit)))
-        return ANSWERED
+        return _code(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
     from reports.launch import launch_text  # noqa: PLC0415
     from solvers.exporting import plan_of  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ from instances.reading import read_instance, read_question
 from solvers.designs import from_words
 from solvers.files import read_result
 from solvers.progress import progress_on
+from solvers.result import Status
 from solvers.several.command import design_in
 
 
@@ -31,14 +32,19 @@ def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
     return instance, instance.workload, plan
 
 
-def export_model(question: Path, options: Namespace, seconds: float) -> str:
-    """Write the model of a question, or of the question of a result, and say what was written."""
+def export_model(question: Path, options: Namespace, seconds: float) -> Status:
+    """Write the model of a question, or of the question of a result, and say what was written, or why nothing was."""
     from solvers.model_files import Asked, target_of, write_model  # noqa: PLC0415
 
     instance = _instance(question, tuple(options.settings), options.workload)
     asked = Asked(options.stack, target_of(options.stack, options.out, instance.name), options.within or 0.0, seconds)
     with progress_on(sys.stderr, "s") as watch:
-        return write_model(instance, asked, watch)
+        told = write_model(instance, asked, watch)
+    if isinstance(told, str):
+        sys.stdout.write(told)
+        return "FEASIBLE"
+    sys.stderr.write(f"{instance.name}: {told.why}\n")
+    return told.status
 
 
 def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -> Instance:

@@ -25,6 +25,7 @@ from solvers.designs import to_words
 from solvers.files import check_writable, write_whole
 from solvers.objective import RefusedError
 from solvers.refine import LEAST_GAP, Refined, refine, refuse_others
+from solvers.relaxing import Untold, without_model
 from solvers.watching import Watch
 
 
@@ -80,15 +81,14 @@ def names_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.names.json")
 
 
-def write_model(instance: Instance, asked: Asked, watch: Watch) -> str:
-    """Refine the question, write its model and the names, and say what was written."""
+def write_model(instance: Instance, asked: Asked, watch: Watch) -> str | Untold:
+    """Refine the question, write its model and the names, and say what was written, or why there is nothing to write."""
     refuse_others(instance, "integer model's")
     found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, asked.seconds, watch, within=asked.within)
-    if found.best is None or found.value is None:
-        why = "no design keeps every limit; `crossopt explain` says which limits clash" if found.bound == inf else "there was no time"
-        raise RefusedError(f"{instance.name}: there is no model to write: {why}")
-    if found.problem is None or found.least is None:
-        raise RefusedError(f"{instance.name}: there was no time to solve a first model (give a longer --time-limit)")
+    if found.best is None and found.bound == inf:
+        return Untold("INFEASIBLE", "there is no model to write: no design keeps every limit; `crossopt explain` says which limits clash")
+    if found.problem is None or found.least is None or found.value is None:
+        return Untold("UNKNOWN", without_model(found))
     about = _about(instance, found, asked.within)
     _write(found.problem.model(), KINDS[asked.kind], asked.target, about)
     return _report(instance, found, asked, about)

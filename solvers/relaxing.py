@@ -103,11 +103,7 @@ def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> 
     if found.best is None and found.bound == inf:
         return Untold("INFEASIBLE", "no design keeps every limit; without --relaxation `explain` says which limits clash")
     if found.problem is None or found.value is None or found.bound is None:
-        known = "no design is known" if found.value is None else f"the best design known takes {found.value:.6g} s"
-        bound = "" if found.bound is None else f", and none is below {found.bound:.6g} s"
-        return Untold(
-            "UNKNOWN", f"{found.stopped} before there was an integer model; {known}{bound} (a longer --time-limit has it written)"
-        )
+        return Untold("UNKNOWN", without_model(found))
     model, quantum, start = found.problem.model(), found.problem.quantum, found.value
 
     def seen(progress: Progress) -> None:
@@ -115,6 +111,13 @@ def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> 
 
     tree = explore(model, relaxation(model), lambda fixed, left: _rest(model, fixed, left), seen, deadline, _NODES)
     return _told(instance, found, found.problem, tree)
+
+
+def without_model(found: Refined) -> str:
+    """What is known where time was up before a model was solved, and the remedy."""
+    known = "no design is known" if found.value is None else f"the best design known takes {found.value:.6g} s"
+    bound = "" if found.bound is None else f", and none is below {found.bound:.6g} s"
+    return f"{found.stopped} before there was an integer model; {known}{bound} (a longer --time-limit has it written)"
 
 
 def _rest(model: Model, fixed: Fixed, seconds: float) -> tuple[Values, int] | None:

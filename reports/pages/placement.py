@@ -80,14 +80,15 @@ def _loads(result: PlacementResult, facts: Placed, value: float) -> str:
     idle, less = len(result.loads) - len(busy), len(busy) - len(shown)
     left_out = f" Idle: {idle:,}." if idle else ""
     left_out += f" Less busy and left out: {less:,}." if less else ""
-    caption = f"The busiest device sets the pace; transfers {'run behind the work' if lanes == 2 else 'take a device its time'}.{left_out}"
+    told = "transfers run behind the work, in the lower lane" if lanes == 2 else "transfers take a device its time, and are half as high"
+    caption = f"The busiest device sets the pace; {told}.{left_out}"
     return section("How busy every device is", swatch_row(_WORK), figure(picture, caption), _load_table(shown, value, facts.memory))
 
 
 def _segments(load: Load, lanes: int) -> tuple[Segment, ...]:
     if lanes == 2:
         return Segment(0.0, load.compute, 0, 0, 2), Segment(0.0, load.transfer, 1, 1, 2)
-    return Segment(0.0, load.compute, 0), Segment(load.compute, load.compute + load.transfer, 1)
+    return Segment(0.0, load.compute, 0), Segment(load.compute, load.compute + load.transfer, 1, low=True)
 
 
 def _load_table(loads: Sequence[Load], value: float, memory: float) -> str:
@@ -130,7 +131,10 @@ def _schedule(result: PlacementResult, value: float) -> str:
         f" CPU cores run {cores.nodes:,} operators, {cores.compute:.5g} ms of work in all, each as soon as it can." if cores.nodes else ""
     )
     picture = (
-        figure(timeline(titles, tracks[:_SHOWN], value, "ms", "done"), f"A piece takes in, computes and hands out.{on_cpu}")
+        figure(
+            timeline(titles, tracks[:_SHOWN], value, "ms", "done"),
+            f"A piece takes in, computes and hands out; transfers are half as high.{on_cpu}",
+        )
         if tracks
         else paragraph(on_cpu)
     )
@@ -149,7 +153,7 @@ def _schedule(result: PlacementResult, value: float) -> str:
 
 def _pieces(run: Run) -> tuple[Segment, ...]:
     ends = (run.start + run.taken_in, run.end - run.handed_out)
-    return Segment(run.start, ends[0], 1), Segment(ends[0], ends[1], 0), Segment(ends[1], run.end, 2)
+    return Segment(run.start, ends[0], 1, low=True), Segment(ends[0], ends[1], 0), Segment(ends[1], run.end, 2, low=True)
 
 
 # --- the graph -----------------------------------------------------------------------------------------------------------------------

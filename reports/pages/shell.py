@@ -19,6 +19,10 @@ LARGEST: Final = 490_000
 _LONGEST: Final = 20_000
 _MANY: Final = 6
 """Columns beyond which a table is set small, and its figures may stand in two lines."""
+_TILES: Final = 5
+"""Figures in a line at the most; more are shared out evenly over several."""
+_AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
+"""A cell that is a number with its unit and nothing else, which no line breaks."""
 _COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
@@ -116,17 +120,24 @@ def figure(picture: str, caption: str = "") -> str:
 def tiles(facts: Sequence[tuple[str, str]]) -> str:
     """The figures that a reader looks for first."""
     inside = "".join(f'<div class="tile"><b>{said(value)}</b><span>{said(label)}</span></div>' for label, value in facts)
-    return f'<div class="tiles">{inside}</div>'
+    lines = -(-len(facts) // _TILES)
+    return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
     with names that may break, and so is one of many columns, whose figures may break too."""
-    cells = [[said(cell) for cell in row] for row in rows]
+    right = set(numbers)
+    cells = [[said(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
     many = len(heads) > _MANY
     return _table(
         [said(head) for head in heads], cells, caption, numbers, f"table{' wide' if wide or many else ''}{' many' if many else ''}"
     )
+
+
+def _tied(cell: str) -> str:
+    found = _AMOUNT.fullmatch(cell)
+    return f"{found[1]}{TIE}{found[2]}" if found else cell
 
 
 def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:

@@ -35,6 +35,7 @@ p{margin:8px 0}
 .proof{border-left:4px solid var(--good);background:var(--panel);padding:10px 16px;margin:18px 0;overflow-wrap:anywhere}
 .proof.open{border-color:var(--warn)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:18px 0}
+@media(min-width:860px){.of3{grid-template-columns:repeat(3,1fr)}.of4{grid-template-columns:repeat(4,1fr)}}
 .tile{background:var(--panel);border-radius:8px;padding:10px 14px}
 .tile b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
 .tile span{color:var(--soft);font-size:14px}

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 
 from solvers.course.handed_model import relaxation, solved
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
 from solvers.course.running import Call
 
@@ -33,8 +34,9 @@ class Chips:
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Few chips, so that all subsets of them can be tried, and many networks."""
-    random = Random(f"{seed}/04")
-    asked = [_chips(random, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8))]
+    random, handed = Random(f"{seed}/04"), public("04-strong-and-weak")
+    given = _asked(handed["costs"], handed["opening"])
+    asked = [given, *(_chips(random, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
     return (
         Task("a model with one row for each chip: weak_model", 20, tuple(_case("weak_model", chips, judged_weak) for chips in asked)),
         Task("a model with a strong relaxation: strong_model", 35, tuple(_case("strong_model", chips, judged_strong) for chips in asked)),
@@ -142,6 +144,10 @@ def _chips(random: Random, networks: int, chips: int) -> Chips:
     work = [random.randrange(100, 1000) for _ in range(networks)]
     costs = [[round(one * random.uniform(1.0, 3.0)) for _ in range(chips)] for one in work]
     opening = [round(sum(work) * random.uniform(0.1, 0.3)) for _ in range(chips)]
+    return _asked(costs, opening)
+
+
+def _asked(costs: Costs, opening: list[int]) -> Chips:
     return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), relaxation(strong_model(costs, opening)))
 
 

@@ -11,8 +11,9 @@ from reports.course import FORMATS
 from solvers.console import check_target, usage
 from solvers.course.expert import question
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS
 from solvers.course.marks import Assignment
-from solvers.course.table import ASSIGNMENTS, HANDOUTS, LAB, SOLUTIONS, assignment_named
+from solvers.course.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from solvers.course.walls import exposed, missing
 from solvers.files import write_whole
 
@@ -77,7 +78,7 @@ def _release(target: Path) -> None:
     """Write the whole folder or nothing."""
     with tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
-        shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__"))
+        shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
         tree.rename(target)
 
 

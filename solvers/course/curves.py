@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 
 from formulation.piecewise import RECIPROCAL, chord_pieces, tangent_pieces
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, figure, number, numbers, shown
 from solvers.course.running import Call
 
@@ -22,16 +23,19 @@ _VALUE_NEAR = 0.1
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Ranges of one to three decades, errors of a few per cent and below."""
-    random = Random(f"{seed}/05")
+    random, handed = Random(f"{seed}/05"), public("05-straight-pieces")
+    given = handed["range"]["low"], handed["range"]["high"], handed["range"]["error"]
     ranges = [(_low(random), random.choice((8.0, 30.0, 500.0)), error) for error in (0.1, 0.02, 0.005)]
-    ends: list[Ends] = [(low, low * ratio, error * random.uniform(0.8, 1.2)) for low, ratio, error in ranges]
-    points = [_points(random, count) for count in (2, 5, 12)]
-    inside = [(one, random.uniform(one[0], one[-1])) for one in points]
-    best = [(*_costs(random), *one) for one in ends]
+    drawn: list[Ends] = [(low, low * ratio, error * random.uniform(0.8, 1.2)) for low, ratio, error in ranges]
+    several = [_points(random, count) for count in (2, 5, 12)]
+    inside = [(one, random.uniform(one[0], one[-1])) for one in several]
+    best = [(*_costs(random), *one) for one in drawn]
+    inside.insert(0, (handed["points"], handed["area"]))
+    best.insert(0, (handed["cost"]["work"], handed["cost"]["slope"], *given))
     return (
-        Task("the worst error of chords: worst_error", 15, tuple(_error_case(one) for one in points)),
-        Task("the fewest chords: chord_points", 25, tuple(_chord_case(one) for one in ends)),
-        Task("the fewest tangents: tangent_points", 25, tuple(_tangent_case(one) for one in ends)),
+        Task("the worst error of chords: worst_error", 15, tuple(_error_case(one) for one in (handed["points"], *several))),
+        Task("the fewest chords: chord_points", 25, tuple(_chord_case(one) for one in (given, *drawn))),
+        Task("the fewest tangents: tangent_points", 25, tuple(_tangent_case(one) for one in (given, *drawn))),
         Task("weights of neighbours: weights", 15, tuple(_weights_case(*one) for one in inside)),
         Task("the best area with a bound: best_area", 20, tuple(_best_case(one) for one in best)),
     )

@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 
 from solvers.course.handed_model import solved
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
 from solvers.course.running import Call
 
@@ -21,16 +22,17 @@ _WRONG_OBJECTIVE = 0.5
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Sizes that a table takes quickly and no enumeration of subsets does; the last of each kind holds everything or nothing."""
-    random = Random(f"{seed}/02")
-    many = [_items(random, 200, 0.4), _items(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
-    few = [_items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0)]
-    bound = [_items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
-    needing = [(*_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7)]
+    random, handed = Random(f"{seed}/02"), public("02-knapsack")
+    given: Items = handed["sizes"], handed["values"], handed["capacity"]
+    many = [given, _items(random, 200, 0.4), _items(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
+    few = [given, _items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0)]
+    bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
+    needing = [(*given, handed["needs"]), *((*_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
     return (
         Task("the best set by dynamic programming: best_by_table", 35, tuple(_set_case(items) for items in many)),
         Task("the bound of the relaxation: relaxation", 20, tuple(_bound_case(items) for items in bound)),
         Task("an integer model: model", 25, tuple(_model_case("model", items, []) for items in few)),
-        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(given) for given in needing)),
+        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(one) for one in needing)),
     )
 
 

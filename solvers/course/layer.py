@@ -1,6 +1,6 @@
 """Assignment 1: weights, FLOPs, bytes and memory of a transformer layer, judged by the formulas of `crossflow`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -9,6 +9,7 @@ from crossflow.memory import Sharding, layer_activations, layer_weights, shared_
 from crossflow.parameters import layer_parameters, step_flops
 from crossflow.roofline import Product
 from crossflow.workload import Transformer
+from solvers.course.handouts import public
 from solvers.course.marks import Assignment, Case, Task, figure
 from solvers.course.running import Call
 
@@ -19,35 +20,28 @@ _WEIGHT, _GRADIENT, _OPTIMIZER = 2.0, 4.0, 12.0
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
-    """Four shapes of each kind: with and without gated feed-forward parts and shared keys and values."""
-    random = Random(f"{seed}/01")
+    """The public case, and four shapes of each kind: with and without gated feed-forward parts and shared keys and values."""
+    random, handed = Random(f"{seed}/01"), public("01-transformer-layer")
     shapes = [_shape(random, gated, grouped) for gated in (False, True) for grouped in (False, True)]
+    given, sides, device = handed["shape"], tuple(handed["product"].values()), tuple(handed["device"].values())
+    flops = [(given, *handed["step_flops"].values()), *((shape, random.choice((64, 192, 512))) for shape in shapes)]
+    products = [_sides(random) for _ in range(_CASES)]
+    timed = [_device(random, place) for place in range(_CASES)]
+    kept = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, shape is shapes[2]) for shape in shapes)]
+    states = [(given, *handed["state_bytes"].values()), *(_state(random, shape, zero) for zero, shape in enumerate(shapes))]
     return (
-        _task("weights of a layer", 15, "layer_weights", [(shape,) for shape in shapes], shapes, _weights),
-        _task("FLOPs of a training step", 20, "step_flops", [(shape, random.choice((64, 192, 512))) for shape in shapes], shapes, _flops),
-        _task("bytes of a matrix product", 10, "product_bytes", [_sides(random) for _ in range(_CASES)], [], _product_bytes),
-        _task(
-            "seconds of a matrix product", 15, "product_seconds", [_device(random, place) for place in range(_CASES)], [], product_seconds
-        ),
-        _task(
-            "activations that a layer keeps",
-            20,
-            "layer_activations",
-            [_kept(random, s, s is shapes[2]) for s in shapes],
-            shapes,
-            _activations,
-        ),
-        _task("bytes of the training state", 20, "state_bytes", [_state(random, s, zero) for zero, s in enumerate(shapes)], shapes, _bytes),
+        _task("weights of a layer", 15, "layer_weights", [(one,) for one in (given, *shapes)], _weights),
+        _task("FLOPs of a training step", 20, "step_flops", flops, _flops),
+        _task("bytes of a matrix product", 10, "product_bytes", [sides, *products], _product_bytes),
+        _task("seconds of a matrix product", 15, "product_seconds", [(*sides, *device), *timed], product_seconds),
+        _task("activations that a layer keeps", 20, "layer_activations", kept, _activations),
+        _task("bytes of the training state", 20, "state_bytes", states, _bytes),
     )
 
 
-def _task(name: str, points: int, function: str, given: list[tuple[Any, ...]], shapes: list[Shape], right: Callable[..., float]) -> Task:
+def _task(name: str, points: int, function: str, given: Sequence[tuple[Any, ...]], right: Callable[..., float]) -> Task:
     """A task whose cases are judged by a formula of the same arguments."""
-    words = [_words(shape) for shape in shapes] or [_product_words(arguments) for arguments in given]
-    cases = (
-        Case(word, Call(function, arguments), partial(figure, right=right(*arguments)))
-        for word, arguments in zip(words, given, strict=True)
-    )
+    cases = (Case(_words(arguments), Call(function, arguments), partial(figure, right=right(*arguments))) for arguments in given)
     return Task(f"{name}: {function}", points, tuple(cases))
 
 
@@ -66,12 +60,10 @@ def _shape(random: Random, gated: bool, grouped: bool) -> Shape:
     }
 
 
-def _words(shape: Shape) -> str:
-    part = "SwiGLU" if shape["gated"] else "GELU"
-    return f"{part}, {shape['heads']} heads with {shape['kv_heads']} of keys and values"
-
-
-def _product_words(arguments: tuple[Any, ...]) -> str:
+def _words(arguments: tuple[Any, ...]) -> str:
+    """What is asked, by its shape or its product."""
+    if isinstance(shape := arguments[0], dict):
+        return f"{'SwiGLU' if shape['gated'] else 'GELU'}, {shape['heads']} heads with {shape['kv_heads']} of keys and values"
     rows, depth, columns = arguments[:3]
     return f"{rows} x {depth} by {depth} x {columns}"
 

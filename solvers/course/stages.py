@@ -5,6 +5,7 @@ from functools import partial
 from random import Random
 
 from solvers.course.handed_model import solved
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
 from solvers.course.running import Call
 
@@ -17,11 +18,12 @@ _BOUND_NEAR = 0.001
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Chains of up to 120 layers, the last of each kind with as many stages as layers."""
-    random = Random(f"{seed}/03")
-    many = [(*_chain(random, layers), stages) for layers, stages in ((120, 8), (60, 5), (40, 1), (12, 12))]
-    few = [(*_chain(random, layers), stages) for layers, stages in ((12, 3), (10, 4), (5, 5))]
-    bounds = [(_chain(random, layers)[0], stages) for layers, stages in ((50, 7), (9, 8), (30, 1))]
-    within = [_within(random, layers, stages) for layers, stages in ((80, 6), (40, 9), (6, 1))]
+    random, handed = Random(f"{seed}/03"), public("03-pipeline-stages")
+    times, messages, most = handed["times"], handed["messages"], handed["stages"]
+    many = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((120, 8), (60, 5), (40, 1), (12, 12)))]
+    few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((12, 3), (10, 4), (5, 5)))]
+    bounds = [(times, most), *((_chain(random, layers)[0], stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
+    within = [(times, messages, handed["limit"]), *(_within(random, layers, stages) for layers, stages in ((80, 6), (40, 9), (6, 1)))]
     return (
         Task("the quickest stages by dynamic programming: best_stages", 35, tuple(_stages_case(given) for given in many)),
         Task("a bound without any search: bound", 10, tuple(_bound_case(given) for given in bounds)),

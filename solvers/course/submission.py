@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 _FILES, _BYTES, _DEPTH, _NAME = 200, 5 << 20, 8, 120
 _CHUNK = 1 << 16
-_PASSED_OVER = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", ".ipynb_checkpoints", ".DS_Store"})
+_PASSED_OVER = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", ".ipynb_checkpoints", ".pytest_cache", ".DS_Store"})
 _REMEDY = "hand in a folder, or a .zip of it, with the files that the assignment names"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, OverflowError)
 """What the reader of zip files raises about broken, encrypted or strangely packed ones."""

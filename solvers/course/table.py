@@ -1,11 +1,9 @@
-"""The assignments by name, and where their handouts lie."""
+"""The assignments by name, and where their solutions lie."""
 
-from pathlib import Path
-
-import instances
 from solvers.course.chips import CHIPS
 from solvers.course.curves import CURVES
 from solvers.course.expert import EXPERT
+from solvers.course.handouts import HANDOUTS
 from solvers.course.knapsack import KNAPSACK
 from solvers.course.layer import LAYER
 from solvers.course.marks import Assignment
@@ -14,7 +12,6 @@ from solvers.course.tradeoffs import TRADEOFFS
 from solvers.course.trees import TREES
 
 ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT)
-HANDOUTS = Path(instances.__file__).parent / "course"
 LAB = "phaze-lab"
 """A folder beside the assignments."""
 SOLUTIONS = HANDOUTS / "solutions"

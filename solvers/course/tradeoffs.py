@@ -13,6 +13,7 @@ import numpy as np
 
 from instances.space import hardware_points
 from solvers.course.fronts import Parts, Point, hypervolume, most_of_few, split_front, unbeaten
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, figure, number, shown, whole_numbers
 from solvers.course.questions import Small, drawn_question, small
 from solvers.course.running import Call
@@ -32,16 +33,18 @@ _CHIPS = """  compute_area: {from: 240 mm^2, to: 600 mm^2, step: 40 mm^2}
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Points with ties and repeats among them; the question of the handout and one of the seed."""
-    random = Random(f"{seed}/06")
-    several = [_points(random, count) for count in (12, 300, 1)]
-    chosen = [(_front_points(random, count), most) for count, most in ((9, 3), (60, 8), (4, 9))]
+    random, handed = Random(f"{seed}/06"), public("06-die-area-front")
+    drawn = [_points(random, count) for count in (12, 300, 1)]
+    fronts = [(_front_points(random, count), most) for count, most in ((9, 3), (60, 8), (4, 9))]
+    chosen = [(*handed["few"].values(), handed["corner"]), *((points, most, _corner(points)) for points, most in fronts)]
     parts = [_parts(random, count) for count in (3, 8, 10)]
     asked = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
+    several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in drawn)]
     return (
-        Task("what nothing beats: front", 15, tuple(_front_case(points) for points in several)),
-        Task("what a front is worth: hypervolume", 10, tuple(_volume_case(points) for points in several)),
+        Task("what nothing beats: front", 15, tuple(_front_case(points) for points, _ in several)),
+        Task("what a front is worth: hypervolume", 10, tuple(_volume_case(*given) for given in several)),
         Task("the best few of a front: few", 20, tuple(_few_case(*given) for given in chosen)),
-        Task("the front of a die-area split: splits", 30, tuple(_splits_case(given) for given in parts)),
+        Task("the front of a die-area split: splits", 30, tuple(_splits_case(given) for given in (handed["parts"], *parts))),
         Task("designs of a question, by the full model: designs", 25, tuple(_designs_case(*given) for given in asked)),
     )
 
@@ -201,14 +204,12 @@ def _front_case(points: list[list[int]]) -> Case:
     return Case(f"{len(points)} points", Call("front", (points,)), partial(judged_front, points=points))
 
 
-def _volume_case(points: list[list[int]]) -> Case:
-    corner = _corner(points)
+def _volume_case(points: list[list[int]], corner: list[int]) -> Case:
     right = hypervolume([(x, y) for x, y in points], (corner[0], corner[1]))
     return Case(f"{len(points)} points", Call("hypervolume", (points, corner)), partial(figure, right=right))
 
 
-def _few_case(points: list[list[int]], count: int) -> Case:
-    corner = _corner(points)
+def _few_case(points: list[list[int]], count: int, corner: list[int]) -> Case:
     judge = partial(judged_few, points=points, corner=corner, count=count)
     return Case(f"{count} of {len(points)} points", Call("few", (points, corner, count)), judge)
 

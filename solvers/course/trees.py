@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from instances.boxes import Boxes, whole
+from solvers.course.handouts import public
 from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, number, shown, whole_numbers
 from solvers.course.questions import Small, drawn_question, small
 from solvers.course.running import Call
@@ -43,16 +44,20 @@ _CHIPS = """  compute_area: {from: 300 mm^2, to: 600 mm^2, step: 60 mm^2}
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Devices of several kinds; boxes with and without a limit that binds, and one without a chip; two questions."""
-    random = Random(f"{seed}/07")
-    counted = [(random.randrange(*ends), [random.randrange(2, 5) for _ in range(kinds)]) for ends, kinds in _COUNTED]
-    placed = [_placed(random, operators) for operators in (6, 40, 1)]
+    random, handed = Random(f"{seed}/07"), public("07-bounds-and-boxes")
+    given: Area = handed["bound"]["works"], handed["bound"]["low"], handed["bound"]["high"], handed["bound"]["area"]
+    counted = [
+        tuple(handed["count"].values()),
+        *((random.randrange(*ends), [random.randrange(2, 5) for _ in range(kinds)]) for ends, kinds in _COUNTED),
+    ]
+    placed = [tuple(handed["representative"].values()), *(_placed(random, count) for count in (6, 40, 1))]
     boxes = [_box(random, parts, share) for parts, share in ((3, 0.5), (4, 0.3), (4, 0.7), (2, 1.0), (3, -0.1))]
     asked = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
-        Task("how many placements differ: count", 10, tuple(_count_case(*given) for given in counted)),
-        Task("one for all that are the same: representative", 10, tuple(_representative_case(*given) for given in placed)),
-        Task("a bound of a box: bound", 25, tuple(_bound_case(given) for given in boxes)),
-        Task("the best chip, with its tree: branch", 55, tuple(_branch_case(*given) for given in asked)),
+        Task("how many placements differ: count", 10, tuple(_count_case(*one) for one in counted)),
+        Task("one for all that are the same: representative", 10, tuple(_representative_case(*one) for one in placed)),
+        Task("a bound of a box: bound", 25, tuple(_bound_case(box) for box in (given, *boxes))),
+        Task("the best chip, with its tree: branch", 55, tuple(_branch_case(*one) for one in asked)),
     )
 
 

@@ -28,6 +28,7 @@ from reports.pages.study import study_content
 from reports.pages.together import Drawn, together_page
 from reports.paper import paper
 from reports.study_digest import of_study
+from reports.study_runs import runs_csv
 from solvers.certify import VerificationError
 from solvers.chain.answer import from_json as chain_from_json
 from solvers.chain.check import check as check_chain
@@ -53,9 +54,10 @@ from solvers.several.result import JointResult
 from solvers.sharding.answer import from_json as sharding_from_json
 from solvers.sharding.check import faults_but_proof as sharding_faults
 from solvers.study.check import check as check_study
+from solvers.study.records import Study
 from solvers.study.records import from_json as study_from_json
 
-ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt"}
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv"}
 """Of files, by what is written."""
 MOST = 40
 """Results on one page."""
@@ -71,20 +73,28 @@ def report(options: Namespace) -> None:
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
     check_target(target)
-    text = page_of(*files) if options.form == "html" else tables_on(options.form, files)
+    text = page_of(*files) if options.form == "html" else runs_on(files) if options.form == "runs" else tables_on(options.form, files)
     for file in files:  # after they were read: a page that is named in place of its result is no result
         spare_question(target, file, "result")
     if str(target) == "-":
         sys.stdout.write(text)
         return
     write_whole(target, text)
-    what = "report" if options.form == "html" else "tables"
+    what = {"html": "report", "runs": "runs"}.get(options.form, "tables")
     sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
 
 
 def tables_on(form: str, paths: Sequence[Path]) -> str:
     """The tables of saved results."""
     return paper(form, [one.digest for one in drawn_of(paths)], [path.name for path in paths])
+
+
+def runs_on(paths: Sequence[Path]) -> str:
+    """The runs of saved comparisons, one a row."""
+    for path in paths:
+        if kind_of(path) != "study":
+            usage(f"--as runs: {path} holds no runs of `crossopt compare` (take --as csv)")
+    return runs_csv([_runs(path) for path in paths])
 
 
 def page_of(*paths: Path) -> str:
@@ -228,9 +238,14 @@ def _piper(path: Path) -> Drawn:
 
 
 def _study(path: Path) -> Drawn:
+    study = _runs(path)
+    return Drawn(study_content(study), of_study(study))
+
+
+def _runs(path: Path) -> Study:
     study = read_as(path, study_from_json)
     hold(path, list(check_study(study, in_blocks=True).refused))
-    return Drawn(study_content(study), of_study(study))
+    return study
 
 
 def _sharding(path: Path) -> Drawn:

@@ -80,10 +80,14 @@ def asked_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
     return Asking(plan, tuple(asked))
 
 
-def strange_engines(root: Node) -> Iterator[Fault]:
-    """Engines of a study that there are none of, whatever else is wrong with it."""
-    entry = root.value.get("engines") if isinstance(root.value, dict) else None
-    for item in entry.node.value if entry is not None and isinstance(entry.node.value, tuple) else ():
+def strange_names(root: Node, folder: Path) -> Iterator[Fault]:
+    """Questions and engines of a study that there are none of, whatever else is wrong with it."""
+    for item in _items(root, "instances"):
+        named = _inner(item, "instance") or item
+        found = question_of(named.value.text, folder) if isinstance(named.value, Scalar) else folder
+        if isinstance(found, str):
+            yield Fault(item.line, item.column, item.path, found)
+    for item in _items(root, "engines"):
         if isinstance(item.value, Scalar):
             try:
                 engine_named(item.value.text)
@@ -91,19 +95,35 @@ def strange_engines(root: Node) -> Iterator[Fault]:
                 yield Fault(item.line, item.column, item.path, str(error))
 
 
-def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:
-    """The question of a point, or its faults at the places where the study says what is wrong."""
-    path = Path(point.instance)
-    found = question_path(path if path.is_absolute() or not path.suffix else study.folder / path)
+def _inner(node: Node, key: str) -> Node | None:
+    entry = node.value.get(key) if isinstance(node.value, dict) else None
+    return None if entry is None else entry.node
+
+
+def _items(root: Node, key: str) -> tuple[Node, ...]:
+    listed = _inner(root, key)
+    return listed.value if listed is not None and isinstance(listed.value, tuple) else ()
+
+
+def question_of(name: str, folder: Path) -> Path | str:
+    """The file of a question that a study in this folder names; a sentence where there is none, or where it is no joint design."""
+    path = Path(name)
+    found = question_path(path if path.is_absolute() or not path.suffix else folder / path)
     if not found.exists():
-        guess = nearest(point.instance, shipped())
+        guess = nearest(name, shipped())
         remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
-        faults.append(replace(point.place, message=f"there is no question {quoted(point.instance)} ({remedy})"))
-        return
+        return f"there is no question {quoted(name)} ({remedy})"
     family = family_of(found)
     if family is not None:
-        words = f"{point.instance} asks about {FAMILIES[family]}, and a study about joint designs (compare it alone)"
-        faults.append(replace(point.place, message=words))
+        return f"{name} asks about {FAMILIES[family]}, and a study about joint designs (compare it alone)"
+    return found
+
+
+def _read(study: StudyText, point: Point, faults: list[Fault]) -> Iterator[Asked]:
+    """The question of a point, or its faults at the places where the study says what is wrong."""
+    found = question_of(point.instance, study.folder)
+    if isinstance(found, str):
+        faults.append(replace(point.place, message=found))
         return
     try:
         instance = read_instance(found, tuple(setting.text for setting in point.settings), point.workload)

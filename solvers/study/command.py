@@ -56,10 +56,10 @@ def solve(options: Namespace) -> Ending:
 
 def validate(options: Namespace) -> Ending:
     """Say how much a study asks, after all of its questions were read."""
-    from solvers.study.asking import asked_by_study, strange_engines  # noqa: PLC0415 - a check loads no engine
+    from solvers.study.asking import asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
     from solvers.study.running import turns_of  # noqa: PLC0415
 
-    asking = asked_by_study(read_study(question_path(options.file), strange_engines), tuple(options.settings))
+    asking = asked_by_study(read_study(question_path(options.file), strange_names), tuple(options.settings))
     turns, count = len(turns_of(asking.plan)), len(asking.questions)
     words = f"{count:,} question{'s' * (count != 1)}, {turns:,} run{'s' * (turns != 1)} of each"
     sys.stdout.write(f"{options.file}: a sound study: {words}\n")
@@ -89,14 +89,14 @@ def _refuse_mixtures(options: Namespace, families: list[str | None]) -> None:
 
 
 def _run(options: Namespace, by_study: bool) -> Study:
-    from solvers.study.asking import Asking, asked_by_names, asked_by_study, strange_engines  # noqa: PLC0415 - a check loads no engine
+    from solvers.study.asking import Asking, asked_by_names, asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
     from solvers.study.running import run_all  # noqa: PLC0415
 
     given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
     if by_study:
         if options.workload is not None:
             usage("--workload: a study names the workloads of its questions itself (leave it out)")
-        asking = asked_by_study(read_study(question_path(options.files[0]), strange_engines), settings)
+        asking = asked_by_study(read_study(question_path(options.files[0]), strange_names), settings)
         said = asking.plan
         limit = said.time_limit if seconds is None else seconds
         plan = replace(said, engines=given or said.engines, time_limit=limit, seeds=options.seeds or said.seeds)

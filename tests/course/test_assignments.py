@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS
 from solvers.course.marks import Assignment
-from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS, assignment_named
+from solvers.course.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from solvers.course.walls import missing
 from tests.course.programs import grade_of, reference, written
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from solvers.cli import main
-from solvers.course.table import ASSIGNMENTS, HANDOUTS, SOLUTIONS
+from solvers.course.handouts import HANDOUTS
+from solvers.course.table import ASSIGNMENTS, SOLUTIONS
 from solvers.course.walls import missing
 from tests.course.programs import written
 

@@ -18,7 +18,8 @@ from solvers.course.curves import (
     worst_chord,
     worst_tangent,
 )
-from solvers.course.table import HANDOUTS, SOLUTIONS
+from solvers.course.handouts import HANDOUTS
+from solvers.course.table import SOLUTIONS
 
 ENDS = (10.0, 1000.0, 0.02)
 
@@ -107,4 +108,4 @@ def test_a_bound_is_held_against_a_design_and_an_area_against_the_curve() -> Non
 
 
 def test_the_instance_of_the_handout_can_be_read() -> None:
-    assert read_instance(HANDOUTS / CURVES.name / "instance.yaml").objective == "step_time"
+    assert read_instance(HANDOUTS / CURVES.name / "question.yaml").objective == "step_time"

@@ -8,8 +8,8 @@ import pytest
 from solvers.cli import main
 from solvers.course.expert import EXPERT, best_and_expert, judged, question
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS
 from solvers.course.marks import Mark
-from solvers.course.table import HANDOUTS
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ import pytest
 
 from solvers.cli import main
 from solvers.course.fronts import hypervolume, most_of_few, split_front, unbeaten
+from solvers.course.handouts import HANDOUTS
 from solvers.course.running import run
-from solvers.course.table import HANDOUTS, SOLUTIONS
+from solvers.course.table import SOLUTIONS
 from solvers.course.tradeoffs import (
     TRADEOFFS,
     judged_designs,

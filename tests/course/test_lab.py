@@ -12,7 +12,7 @@ import pytest
 
 from instances.pipeline.chain import read_chain
 from solvers.cli import main
-from solvers.course.table import HANDOUTS
+from solvers.course.handouts import HANDOUTS
 from tests.course.programs import loaded
 from tests.paths import INSTANCES
 

@@ -10,9 +10,10 @@ from crossflow.hardware import Hardware
 from crossflow.roofline import Product, product_cost
 from instances.reading import read_instance
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS, public
 from solvers.course.layer import LAYER, product_seconds
 from solvers.course.marks import Task
-from solvers.course.table import HANDOUTS, SOLUTIONS
+from solvers.course.table import SOLUTIONS
 from solvers.single import evaluate_single
 
 
@@ -31,14 +32,14 @@ def tasks() -> tuple[Task, ...]:
 
 
 def test_the_table_of_the_readme_is_what_the_reference_returns() -> None:
-    example = module(HANDOUTS / LAYER.name / "starter.py").EXAMPLE
+    shape = public(LAYER.name)["shape"]
     solution = module(SOLUTIONS / LAYER.name / "solution.py")
     readme = (HANDOUTS / LAYER.name / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)\((.*)\)` \| ([\d.e-]+) \|$", readme, re.MULTILINE)
     assert len(rows) == 6
     for function, arguments, value in rows:
         given = [
-            example if text == "EXAMPLE" else text == "True" if text in {"True", "False"} else float(text) for text in arguments.split(", ")
+            shape if text == "shape" else text == "True" if text in {"True", "False"} else float(text) for text in arguments.split(", ")
         ]
         assert getattr(solution, function)(*given) == float(value)
 
@@ -67,8 +68,8 @@ def test_the_whole_batch_is_asked_of_the_backward_pass_too(tasks: tuple[Task, ..
     assert case.judge(right / 3).share == 0.0
 
 
-def test_the_instance_of_the_handout_is_one_design() -> None:
-    instance = read_instance(HANDOUTS / LAYER.name / "instance.yaml")
+def test_the_question_of_the_handout_is_one_design() -> None:
+    instance = read_instance(HANDOUTS / LAYER.name / "question.yaml")
     assert evaluate_single(instance).evaluation["feasible"]
 
 

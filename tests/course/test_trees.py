@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from solvers.course.grading import graded
+from solvers.course.handouts import HANDOUTS
 from solvers.course.marks import SAME
 from solvers.course.questions import small
 from solvers.course.symmetry import first_of_its_kind, ways
-from solvers.course.table import HANDOUTS, SOLUTIONS
+from solvers.course.table import SOLUTIONS
 from solvers.course.trees import (
     TREES,
     bounds_of_all,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reports.pages.shell import Page, page, paragraph, said, table
+from reports.pages.shell import Page, page, paragraph, said, table, tiles
 from reports.svg import words
 from tests.reports.look import faults_in_a_browser
 
@@ -21,6 +21,18 @@ def test_squares_are_squares_in_pictures_too() -> None:
 def test_only_tables_of_many_columns_are_set_small() -> None:
     assert 'class="table wide many"' in table(HEADS, [HEADS])
     assert 'class="table"' in table(HEADS[:5], [HEADS[:5]])
+
+
+def test_amounts_alone_in_their_cells_are_not_broken_before_their_units() -> None:
+    shown = table(HEADS, [("a", "1.924 ms", "895.8 ms (-25%) *", "63 of 63", "1.2 GB/s")], numbers=range(1, 5))
+    assert [
+        f">{cell}<" in shown for cell in ("1.924\N{NO-BREAK SPACE}ms", "895.8 ms (-25%) *", "63 of 63", "1.2\N{NO-BREAK SPACE}GB/s")
+    ] == [True] * 4
+
+
+def test_figures_are_shared_out_evenly_over_their_lines() -> None:
+    for count, most in ((1, 1), (5, 5), (6, 3), (7, 4), (8, 4), (9, 5), (10, 5)):
+        assert f'class="tiles of{most}"' in tiles([("1", "x")] * count)
 
 
 def test_tables_of_many_engines_are_not_cut_off(tmp_path: Path) -> None:

@@ -58,6 +58,42 @@ def test_every_row_of_a_tabular_has_as_many_cells_as_columns() -> None:
     assert "toprule" not in text
 
 
+ENGINES = ("boxes", "megatron", "pipedream-flush", "hardware-only", "plan-only", "local", "anneal", "genetic", "gradient", "random")
+
+
+def widths(latex: str) -> list[float]:
+    """Points that each tabular takes, by its longest cells."""
+    found = []
+    for kinds, body in re.findall(r"(?s)\\begin\{tabular\}\{((?:[lr]|p\{[\d.]+\\linewidth\})+)\}(.*?)\\end\{tabular\}", latex):
+        rows = [row.removesuffix(r" \\").split(" & ") for row in body.strip("\n").splitlines() if row != r"\hline"]
+        columns = zip(re.findall(r"[lr]|p\{[\d.]+", kinds.replace(r"\linewidth", "")), zip(*rows, strict=True), strict=True)
+        found.append(sum(8.0 + (345.0 * float(kind[2:]) if kind[0] == "p" else 4.3 * max(map(len, cells))) for kind, cells in columns))
+    return found
+
+
+@pytest.mark.parametrize("name", ["a question", "a question of which there is much to be said, and of its chips"])
+def test_tables_with_many_engines_fit_the_sheet_and_lose_nothing(name: str) -> None:
+    figures = tuple(map(float, range(100, 110)))
+    table = Table("Above the best bound in %", ("question", "unit", "best", *ENGINES), ((name, "s", 1.23456, *figures),))
+    latex = paper("latex", [replace(digest(), tables=(table,))], ["a.json"])
+    own = latex[latex.index("above the best bound") :]
+    assert max(widths(own)) <= 345.0
+    assert own.count(r"\begin{tabular}") > 1
+    assert own.count(name) >= own.count(r"\begin{tabular}")
+    assert all(own.count(f" {engine} ") == 1 for engine in ENGINES if "-" not in engine)
+    assert own.count(" pipedream- ") == own.count(" hardware- ") == 1
+    assert all(own.count(f" {figure} ") == 1 for figure in range(100, 110))
+
+
+def test_a_row_is_told_by_all_its_words_on_every_sheet() -> None:
+    rows = (("the first question of many", "pipedream-flush", "0", 1.23456, 1.23456, "s", "not proved", "a note", 0.123456),)
+    runs = Table(
+        "Runs", ("question", "engine", "seed", "value", "bound", "unit", "proof of the value", "what else there is", "seconds"), rows
+    )
+    own = paper("latex", [replace(digest(), tables=(runs,))], ["a.json"]).partition("runs (1 of")[2]
+    assert own.count("the first question of many & pipedream-flush & 0 & ") == own.count(r"\begin{tabular}") > 1
+
+
 def test_long_tables_are_cut_into_sheets() -> None:
     text = paper("latex", [digest(rows=95)], ["a.json"])
     assert [f"({number} of 3)" in text for number in (1, 2, 3)] == [True] * 3

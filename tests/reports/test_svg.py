@@ -26,6 +26,7 @@ def test_the_widths_of_parts_are_their_shares() -> None:
     assert widths(svg, "cut") == [540.0, 180.0]
     assert widths(stacked(TITLES, [Part("a", 3.0, "3 s", 0)], 12.0), "cut") == [180.0]
     assert "free" in stacked(TITLES, [Part("a", 3.0, "3 s", 0)], 12.0)
+    assert "a 75%" in stacked(TITLES, [Part("a", 3.0, "3 s", 0), Part("b", 1.0, "1 s", 1)], 5.0)
 
 
 def test_bars_are_as_long_as_their_values() -> None:

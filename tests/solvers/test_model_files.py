@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from solvers.cli import USAGE, main
+from solvers.cli import INFEASIBLE, NO_DESIGN, USAGE, main
 from solvers.engines import ENGINES, Limits
 from tests.questions import GEMM, TINY_FREE, ask
 from tests.solvers.test_export import read_with_highs
@@ -108,12 +108,12 @@ def test_the_question_of_a_result_will_do(tmp_path: Path, capsys: pytest.Capture
 
 REFUSED = [
     (GEMM, (), "the integer model's engine answers step_time questions of transformers", USAGE),
-    (TINY_FREE, ("--set", "budget.power=50 W"), "there is no model to write: no design keeps every limit", USAGE),
+    (TINY_FREE, ("--set", "budget.power=50 W"), "there is no model to write: no design keeps every limit", INFEASIBLE),
     (TINY_FREE, ("--out", "model.mps"), "--as lp writes a file that ends in .lp (name one, or a folder)", USAGE),
     (TINY_FREE, ("--out", "nowhere/model.lp"), "there is no folder nowhere (make it first)", USAGE),
     (TINY_FREE, ("--out", "/proc/model.lp"), "/proc/model.lp: this cannot be written", USAGE),
     (TINY_FREE, ("--as", "megatron"), "question.yaml: a question has no plan (name a result of `solve --out`", USAGE),
-    (TINY_FREE, ("--time-limit", "0s"), "there was no time", USAGE),
+    (TINY_FREE, ("--time-limit", "0s"), "question: time limit before there was an integer model", NO_DESIGN),
     (TINY_FREE, ("--as", "megatron", "--within", "1%"), "--within: this belongs to models (--as lp, mps or cpsat)", USAGE),
 ]
 

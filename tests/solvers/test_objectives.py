@@ -12,6 +12,7 @@ from instances.document import InstanceError
 from instances.instance import FreeHardware, Instance
 from instances.reading import read_instance
 from instances.space import devices, hardware_points, plan_blocks
+from reports.pareto import front_text
 from solvers import exhaustive
 from solvers.boxes import reread, search
 from solvers.branch import Spend
@@ -216,6 +217,21 @@ def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused
     data["points"][0]["power"] *= 0.9
     target.write_text(json.dumps(data))
     assert main(["check", str(target)]) == 30
+
+
+def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None:
+    """No bound is rounded up, one that is the value is told alike, and without any there is no column."""
+    found = front(ask(TINY_FREE), "step_time", "power", 3, lambda one: auto(one, Limits(), silent))
+    bounded, first = front_text("q", "step_time", "power", found), found.points[0]
+    row = bounded.splitlines()[3].split()
+    assert row[2:4] == row[4:6]
+    assert float(row[4]) <= first.second
+    assert "no less than: no design whose step time is that of the line or less has a lower power" in bounded
+    lower = replace(first, result=replace(first.result, bound=0.9 * first.second))
+    told = front_text("q", "step_time", "power", replace(found, points=(lower, *found.points[1:]), proved=False)).splitlines()[3].split()
+    assert float(told[4]) <= 0.9 * first.second < float(told[2])
+    without = tuple(replace(point, result=replace(point.result, bound=None)) for point in found.points)
+    assert "no less than" not in front_text("q", "step_time", "power", replace(found, points=without, proved=False))
 
 
 def test_a_time_limit_holds_for_the_whole_front(capsys: pytest.CaptureFixture[str]) -> None:

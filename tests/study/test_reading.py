@@ -7,7 +7,7 @@ import pytest
 from instances.document import InstanceError
 from instances.reading import read_instance
 from instances.study import points_of, read_study
-from solvers.study.asking import asked_by_study
+from solvers.study.asking import asked_by_study, strange_names
 from tests.paths import INSTANCES
 
 STUDY = """\
@@ -123,3 +123,13 @@ def test_a_question_with_several_workloads_is_asked_about_one_of_them(tmp_path: 
     assert "here are several" in message
     one = written(tmp_path, text.replace("chip}", "chip, workload: gpt3-13b}"))
     assert asked_by_study(read_study(one)).questions[0].instance.workload.name == "gpt3-13b"
+
+
+def test_names_that_there_are_none_of_are_told_beside_faults_of_the_form(tmp_path: Path) -> None:
+    """Of questions as well as of engines, and each once."""
+    text = STUDY.replace("  - tiny\n", "  - tinny\n  - gpt3-13b-on-8\n").replace("own.yaml", "other.yaml").replace("megatron", "megatorn")
+    with pytest.raises(InstanceError) as caught:
+        read_study(written(tmp_path, text.replace("seeds: 2", "seeds: zero").replace("time_limit", "time_limt")), strange_names)
+    assert sorted(fault.path for fault in caught.value.faults) == [
+        *("engines[1]", "instances[0]", "instances[1]", "instances[2]", "seeds", "time_limt"),
+    ]

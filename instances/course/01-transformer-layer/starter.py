@@ -1,18 +1,11 @@
 """Assignment 1: weights, FLOPs, bytes and memory of a transformer layer. Copy this file to solution.py and fill the holes."""
 
+from pathlib import Path
+
+import yaml
+
 Shape = dict[str, int]
 """`gated` is True or False."""
-
-EXAMPLE = {
-    "layers": 32,
-    "hidden": 4096,
-    "heads": 32,
-    "kv_heads": 8,
-    "ffn": 14336,
-    "vocabulary": 128256,
-    "sequence": 8192,
-    "gated": True,
-}
 
 
 def layer_weights(shape: Shape) -> float:
@@ -43,3 +36,14 @@ def layer_activations(shape: Shape, microbatch: int, tensor: int, recompute: boo
 def state_bytes(shape: Shape, tensor: int, data: int, zero: int) -> float:
     """Bytes of weights, gradients and optimizer state of one layer on one device, with ZeRO of this stage (0 is without)."""
     raise NotImplementedError("state_bytes is still a hole")
+
+
+if __name__ == "__main__":  # `python solution.py` prints what the functions say of instance.yaml
+    given = yaml.safe_load(Path(__file__).with_name("instance.yaml").read_text(encoding="utf-8"))
+    shape, product = given["shape"], given["product"]
+    print("layer_weights", layer_weights(shape))
+    print("step_flops", step_flops(shape, **given["step_flops"]))
+    print("product_bytes", product_bytes(**product))
+    print("product_seconds", product_seconds(**product, **given["device"]))
+    print("layer_activations", layer_activations(shape, **given["layer_activations"]))
+    print("state_bytes", state_bytes(shape, **given["state_bytes"]))

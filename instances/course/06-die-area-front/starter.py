@@ -1,6 +1,9 @@
 """Assignment 6: what another square millimetre buys. Copy this file to solution.py and fill the holes."""
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 Point = list[float]
 """Two figures of which less is better."""
@@ -29,3 +32,12 @@ def splits(parts: list[list[list[int]]]) -> list[list[int]]:
 def designs(question: dict[str, Any], count: int) -> list[dict[str, float]]:
     """At most `count` designs, each {"plan": row, "chip": column, "step_time": seconds, "die_area": mm^2}."""
     raise NotImplementedError("designs is still a hole")
+
+
+if __name__ == "__main__":  # `python solution.py` prints what the functions say of instance.yaml
+    given = yaml.safe_load(Path(__file__).with_name("instance.yaml").read_text(encoding="utf-8"))
+    print("front", front(given["points"]))
+    print("hypervolume", hypervolume(given["points"], given["corner"]))
+    print("few", few(given["few"]["points"], given["corner"], given["few"]["count"]))
+    print("splits", splits(given["parts"]))
+    print("designs", designs(given["question"], given["count"]))

@@ -1,6 +1,9 @@
 """Assignment 7: symmetry, bounds, and a tree of boxes that proves. Copy this file to solution.py and fill the holes."""
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 
 def count(operators: int, kinds: list[int]) -> int:
@@ -21,3 +24,11 @@ def bound(works: list[int], low: list[int], high: list[int], area: int) -> float
 def branch(sizes: list[int], bounds: dict[str, float | None]) -> dict[str, Any]:
     """{"point": places of the best chip, "value": its time, "tree": None or [choice, place, lower, upper]}."""
     raise NotImplementedError("branch is still a hole")
+
+
+if __name__ == "__main__":  # `python solution.py` prints what the functions say of instance.yaml
+    given = yaml.safe_load(Path(__file__).with_name("instance.yaml").read_text(encoding="utf-8"))
+    print("count", count(**given["count"]))
+    print("representative", representative(**given["representative"]))
+    print("bound", bound(**given["bound"]))
+    print("branch", branch(**given["branch"]))

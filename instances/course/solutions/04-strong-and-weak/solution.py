@@ -48,8 +48,8 @@ def prices(costs: Costs, opening: list[int]) -> list[int]:
         moved = False
         for network, row in enumerate(costs):
             reached = [chip for chip, cost in enumerate(row) if cost <= found[network]]
-            further = [cost for cost in row if cost > found[network]]
-            step = min([room[chip] for chip in reached] + [min(further) - found[network]] * bool(further))
+            further = [cost - found[network] for cost in row if cost > found[network]]
+            step = min([room[chip] for chip in reached] + further)
             if step > 0:
                 found[network] += step
                 moved = True
