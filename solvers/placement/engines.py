@@ -31,7 +31,7 @@ from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
 from solvers.placement.single import PROOF, least_busiest, least_stage
 from solvers.placement.sweep import PROOF as PROOF_ALONG
-from solvers.placement.sweep import bounds
+from solvers.placement.sweep import along
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
@@ -240,9 +240,14 @@ def _started(
                 known = better
         if known is not None:
             value, sweeping = judge(question, known).value, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)
-            for bound in bounds(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, sweeping):
-                least, proof = bound, PROOF_ALONG
+            for found in along(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, sweeping):
+                least, proof = (found.bound, PROOF_ALONG) if found.bound > least else (least, proof)
+                for placement in found.placements:
+                    known = _better(question, known, placement)
+                value = judge(question, known).value if known is not None else value
                 watch(Progress("along the blocks", value, least))
+                if gap_between(value, least) <= limits.gap:
+                    break
     except KeyboardInterrupt:
         return known, least, proof, True
     return known, least, proof, False
