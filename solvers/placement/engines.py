@@ -258,18 +258,17 @@ def _started(
 def _bounds(
     question: PlacementQuestion, blocks: Blocks, limits: Limits, value: float, least: float, began: float
 ) -> Iterator[tuple[Along, str]]:
-    """Bounds along all blocks and by prices of blocks, with what proves them."""
+    """Bounds by prices of blocks, then along all blocks, with what proves them."""
     machine, limit = machine_of(question), value * (1.0 - limits.gap / 2.0)
+    seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
+    if seconds >= _SHORTEST_PRICING:
+        from solvers.placement.columns import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
+        from solvers.placement.columns import priced  # noqa: PLC0415
+
+        for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
+            yield Along(bound, ()), PROOF_BY_PRICES
     for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
         yield found, PROOF_ALONG
-    seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
-    if seconds < _SHORTEST_PRICING:
-        return
-    from solvers.placement.columns import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
-    from solvers.placement.columns import priced  # noqa: PLC0415
-
-    for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
-        yield Along(bound, ()), PROOF_BY_PRICES
 
 
 def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:

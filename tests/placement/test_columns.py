@@ -19,11 +19,13 @@ from formulation.placement.pricing import (
 from formulation.placement.rows import Figures, figures_of
 from formulation.placement.sweep import swept
 from instances.placement.question import Asked, read_placement
+from solvers.certify import Limits
 from solvers.placement import columns
-from solvers.placement.columns import priced
-from solvers.placement.engines import most
+from solvers.placement.columns import PROOF, priced
+from solvers.placement.engines import answered, most
 from tests.paths import reference
 from tests.placement.graphs import graph, question
+from tests.placement.test_answers import silent
 from tests.placement.test_portfolio import asked_at_random
 from tests.placement.test_stages import brute_force
 from tests.placement.test_sweep import asked_for
@@ -122,3 +124,24 @@ def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read_placement(reference("placement/throughput/layer/resnet50_inference.json"), Asked(contiguity="no"))
     assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)) < 33.38
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("operator/bert_l-3_inference", 21.9072),
+        ("operator/bert_l-6_training", 71.6386),
+        ("layer/bert24_inference", 17.7138),
+        ("layer/gnmt_inference", 31.6857),
+    ],
+)
+def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
+    """Within 1e-4 of the best placements known; integer models take up to minutes."""
+    asked = read_placement(reference(f"placement/throughput/{name}.json"), Asked(contiguity="no"))
+    assert max(priced(blocks_of(asked.graph, staged=False), machine_of(asked), limit, 0.0, FOREVER)) == limit
+
+
+def test_the_answer_says_what_proved_it() -> None:
+    asked = read_placement(reference("placement/throughput/layer/bert24_inference.json"), Asked(contiguity="no"))
+    found = answered(asked, "auto", Limits(60.0), silent)
+    assert (found.proved, found.proved_by) == (True, PROOF)

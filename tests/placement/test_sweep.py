@@ -12,15 +12,13 @@ from formulation.placement.rows import figures_of
 from formulation.placement.sweep import put, swept
 from instances.placement.graph import PlacementQuestion
 from instances.placement.question import Asked, read_placement
-from solvers.certify import Limits
 from solvers.placement import sweep
 from solvers.placement.anneal import annealed
-from solvers.placement.engines import answered, most
+from solvers.placement.engines import most
 from solvers.placement.judge import judge
-from solvers.placement.sweep import PROOF, along
+from solvers.placement.sweep import along
 from tests.paths import reference
 from tests.placement.graphs import graph, question, random_graph
-from tests.placement.test_answers import silent
 from tests.placement.test_portfolio import asked_at_random
 from tests.placement.test_stages import brute_force
 
@@ -159,13 +157,6 @@ def test_cores_out_of_all_proportion_do_no_harm(cpu: float) -> None:
     true, blocks = brute_force(asked), blocks_of(asked.graph, staged=False)
     assert max(bounds(blocks, machine_of(asked), 0.99 * true, 0.0, FOREVER)) == 0.99 * true
     assert all(bound <= true * (1.0 + 1e-12) for bound in bounds(blocks, machine_of(asked), 1.1 * true, 0.0, FOREVER))
-
-
-@pytest.mark.slow
-def test_the_answer_says_what_proved_it() -> None:
-    asked = read_placement(reference("placement/throughput/operator/bert_l-6_inference.json"), Asked(contiguity="no", cpus=0))
-    found = answered(asked, "auto", Limits(120.0), silent)
-    assert (found.proved, found.proved_by) == (True, PROOF)
 
 
 @pytest.mark.slow
