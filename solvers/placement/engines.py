@@ -37,7 +37,7 @@ from solvers.watching import Progress, Watch
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
-"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then bounds along all blocks."""
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
 _LONGEST_SWEEP = 300.0
 """Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
 _PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
@@ -230,7 +230,7 @@ def _started(
 ) -> tuple[Index | None, float, str, bool]:
     """A placement that is known, a bound of all with its proof, and whether Ctrl-C ended it.
 
-    The best stages, and what annealing makes of them; bounds from single blocks, and along all blocks.
+    The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks.
     """
     known, least, proof = None, 0.0, PROOF
     try:
