@@ -1,6 +1,6 @@
 """Engines for placements: each answers a question, and all are judged in one way."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
@@ -31,15 +31,17 @@ from solvers.placement.rivals import rivals_of
 from solvers.placement.search import staged_start
 from solvers.placement.single import PROOF, least_busiest, least_stage
 from solvers.placement.sweep import PROOF as PROOF_ALONG
-from solvers.placement.sweep import bounds
+from solvers.placement.sweep import Along, along
 from solvers.watching import Progress, Watch
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
-"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then bounds along all blocks."""
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
 _LONGEST_SWEEP = 300.0
 """Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
+_PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
+"""The share of the time limit that prices of blocks take, and the seconds below which it is not worth the while, and at the most."""
 _SHORTAGE = 10.0
 """Seconds for the least memory that would do."""
 _ROUNDED = 1.0 + 1e-9
@@ -228,7 +230,7 @@ def _started(
 ) -> tuple[Index | None, float, str, bool]:
     """A placement that is known, a bound of all with its proof, and whether Ctrl-C ended it.
 
-    The best stages, and what annealing makes of them; bounds from single blocks, and along all blocks.
+    The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks.
     """
     known, least, proof = None, 0.0, PROOF
     try:
@@ -239,13 +241,34 @@ def _started(
             for better in improved(question, known, limits.seed, began + _ANNEALING * limits.seconds, least):
                 known = better
         if known is not None:
-            value, sweeping = judge(question, known).value, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)
-            for bound in bounds(blocks, machine_of(question), value * (1.0 - limits.gap / 2.0), least, sweeping):
-                least, proof = bound, PROOF_ALONG
-                watch(Progress("along the blocks", value, least))
+            value = judge(question, known).value
+            for found, by in _bounds(question, blocks, limits, value, least, began):
+                least, proof = (found.bound, by) if found.bound > least else (least, proof)
+                for placement in found.placements:
+                    known = _better(question, known, placement)
+                value = judge(question, known).value if known is not None else value
+                watch(Progress("along the blocks" if by == PROOF_ALONG else "prices of blocks", value, least))
+                if gap_between(value, least) <= limits.gap:
+                    break
     except KeyboardInterrupt:
         return known, least, proof, True
     return known, least, proof, False
+
+
+def _bounds(
+    question: PlacementQuestion, blocks: Blocks, limits: Limits, value: float, least: float, began: float
+) -> Iterator[tuple[Along, str]]:
+    """Bounds by prices of blocks, then along all blocks, with what proves them."""
+    machine, limit = machine_of(question), value * (1.0 - limits.gap / 2.0)
+    seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
+    if seconds >= _SHORTEST_PRICING:
+        from solvers.placement.columns import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
+        from solvers.placement.columns import priced  # noqa: PLC0415
+
+        for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
+            yield Along(bound, ()), PROOF_BY_PRICES
+    for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
+        yield found, PROOF_ALONG
 
 
 def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:
