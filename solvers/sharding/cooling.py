@@ -55,6 +55,8 @@ def cool(ascent: Ascent, cooling: Cooling, share: Callable[[], float], going: Ca
     for _ in range(most):
         heat = cooling.heat * _COLDEST ** share()
         for _ in range(_ROUNDS):
+            if not going():
+                break
             for forward in (True, False):
                 ascent.gained += smoothed(ascent.network, ascent.state, cooling.weights, heat, forward)
             _step(ascent, cooling, heat)

@@ -146,7 +146,7 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
     turn = 0
     while quest.going():
         if not threads:
-            _climbed(quest, 10)
+            _climbed(quest, 1)
         _decoded(quest)
         done = quest.clock()
         if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:
