@@ -2,8 +2,8 @@
 
 Labels that are decoded node by node take memory that no best mixture takes, and lead the multipliers away. At some heat each node weighs
 its strategies instead, and what they take on average is the slope of the smoothed bound in the multipliers. Steps along it are scaled row
-by row (Adam; Kingma and Ba, 2015). The heat begins where a node's share of the gap is, and falls by the clock; now and then plain passes
-show the bound that this has come to.
+by row (Adam; Kingma and Ba, 2015). The heat begins at a part of what a node costs, and falls by the clock; now and then plain passes show
+the bound that this has come to.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ _COLDEST = 0.003
 """Of the first heat, what is left at the end."""
 _STRIDE = 1.0
 """How far each multiplier goes in a step, as a multiple of its share of the heat of all nodes; those at zero have none."""
-_WIDEST = 0.1
-"""Of the bound: the gap of a choice counts at most as this."""
+_HOTTEST = 0.1
+"""Of a node's share of the bound, the first heat. A share of the gap would be too little where few nodes make up most of the gap."""
 _KEPT, _REMEMBERED = 0.9, 0.99
 """Of the directions before, and of their squares."""
 _FINEST = 1e-3
@@ -41,12 +41,11 @@ class Cooling:
     steps: int = 0
 
 
-def cooling_of(ascent: Ascent, cost: int | None) -> Cooling:
-    """Ready to cool; `cost` is that of the best choice known."""
-    widest = _WIDEST * (abs(ascent.best) + 1.0)
-    gap = widest if cost is None else min(max(cost - ascent.best, 1.0), widest)
+def cooling_of(ascent: Ascent) -> Cooling:
+    """Ready to cool."""
+    heat = _HOTTEST * (abs(ascent.best) + 1.0) / max(len(ascent.core), 1)
     rows = len(ascent.multipliers)
-    return Cooling(gap / max(len(ascent.core), 1), np.zeros(len(ascent.core.costs)), np.zeros(rows), np.zeros(rows))
+    return Cooling(heat, np.zeros(len(ascent.core.costs)), np.zeros(rows), np.zeros(rows))
 
 
 @np.errstate(over="ignore", invalid="ignore")

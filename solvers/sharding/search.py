@@ -137,7 +137,7 @@ def _climbed(quest: _Quest, most: int) -> None:
         climb(quest.ascent, lambda _: quest.going() and quest.clock() < _FIRST, most)
         return
     if quest.cooling is None:
-        quest.cooling = cooling_of(quest.ascent, quest.cost)
+        quest.cooling = cooling_of(quest.ascent)
     cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - _FIRST) / (1.0 - _FIRST), 1.0), quest.going, most)
 
 

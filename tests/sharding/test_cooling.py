@@ -20,17 +20,17 @@ from tests.sharding.cores import CORES
 from tests.sharding.tiny import choices_of
 
 
-def _cooled(core: Core, rounds: int, cost: int | None = None) -> Ascent:
+def _cooled(core: Core, rounds: int) -> Ascent:
     ascent, turns = ascent_of(core), count(1)
     climb(ascent, lambda _: True, 1)
-    cool(ascent, cooling_of(ascent, cost), lambda: next(turns) / rounds, lambda: True, rounds)
+    cool(ascent, cooling_of(ascent), lambda: next(turns) / rounds, lambda: True, rounds)
     return ascent
 
 
 @pytest.mark.parametrize("core", CORES)
 def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
     best = min((cost for _, cost in choices_of(core)), default=None)
-    ascent = _cooled(core, 12, best)
+    ascent = _cooled(core, 12)
     dual, bound = proof_of(ascent, partial(bound_of, core))
     assert bound == bound_of(core, dual)
     assert best is None or bound <= best
@@ -45,7 +45,7 @@ def test_cooling_goes_on_where_single_steps_stand_still() -> None:
     climb(ascent, lambda _: True, 300)
     stepped = replace(ascent, state=State(*(figures.copy() for figures in ascent.state)))
     climb(stepped, lambda _: True, 25 * 19 // 3)
-    cool(ascent, cooling_of(ascent, best_known), lambda: next(turns) / 25, lambda: True, 25)
+    cool(ascent, cooling_of(ascent), lambda: next(turns) / 25, lambda: True, 25)
     assert best_known - ascent.best < 0.95 * (best_known - stepped.best)
 
 
