@@ -82,22 +82,28 @@ def ascent_of(core: Core) -> Ascent:
 def climb(ascent: Ascent, going: Callable[[float], bool], most: int = 1 << 30) -> None:
     """Rounds of passes and a step, until `going` of the bound says no."""
     for _ in range(most):
-        for turn in range(_PASSES):
-            ascent.gained += passed(ascent.network, ascent.state, turn % 2 == 0)
-        ascent.labels = ascent.state.labels.copy()
-        ascent.rounds += 1
-        bound = ascent.gained - float(ascent.multipliers.sum())
-        _look(ascent)
+        best = ascent.best
+        bound = settled(ascent)
         fell = bound < ascent.last - 1e-4 * abs(ascent.last)
-        rose = bound > ascent.best
-        ascent.stride = min(ascent.stride * (_FALL if fell else _GROW if rose else 1.0), _LARGEST)
+        ascent.stride = min(ascent.stride * (_FALL if fell else _GROW if bound > best else 1.0), _LARGEST)
         ascent.last = bound
-        if rose:
-            ascent.best, ascent.best_multipliers = bound, ascent.multipliers.copy()
-            ascent.best_messages = ascent.state.messages.copy()
         if not going(bound):
             return
         _step(ascent)
+
+
+def settled(ascent: Ascent) -> float:
+    """Some passes and the bound that they come to; the best one is kept with all that proves it, and labels are decoded."""
+    for turn in range(_PASSES):
+        ascent.gained += passed(ascent.network, ascent.state, turn % 2 == 0)
+    ascent.labels = ascent.state.labels.copy()
+    ascent.rounds += 1
+    bound = ascent.gained - float(ascent.multipliers.sum())
+    _look(ascent)
+    if bound > ascent.best:
+        ascent.best, ascent.best_multipliers = bound, ascent.multipliers.copy()
+        ascent.best_messages = ascent.state.messages.copy()
+    return bound
 
 
 def _look(ascent: Ascent) -> None:
@@ -124,13 +130,13 @@ def _step(ascent: Ascent) -> None:
     if length <= _STILL:
         return
     ahead = ascent.stride * _AHEAD * (abs(ascent.best) + 1.0)
-    changed = np.maximum(ascent.multipliers + ahead / length * direction, 0.0)
-    _reprice(ascent, changed - ascent.multipliers)
-    ascent.multipliers = changed
+    moved_to(ascent, np.maximum(ascent.multipliers + ahead / length * direction, 0.0))
 
 
-def _reprice(ascent: Ascent, change: Real) -> None:
-    ascent.state.potentials[:] += priced(ascent.core, ascent.timeline, change)
+def moved_to(ascent: Ascent, multipliers: Real) -> None:
+    """Other multipliers, with the costs of all strategies at them."""
+    ascent.state.potentials[:] += priced(ascent.core, ascent.timeline, multipliers - ascent.multipliers)
+    ascent.multipliers = multipliers
 
 
 def priced(core: Core, timeline: Timeline, multipliers: Real) -> Real:

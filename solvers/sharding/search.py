@@ -1,8 +1,8 @@
 """The search for a choice of strategies and for its bound, side by side: one thread climbs, the other walks.
 
-The climb gives multipliers and labels. From them a choice is fitted to memory, more than once, at rising speeds; the best one is walked on,
-with kicks (regions at multipliers that are drawn, fitted again) and with new fits as the multipliers become better. In the last part the
-cost may rise less and less.
+The climb gives multipliers and labels, by single steps at first and then by cooling. From them a choice is fitted to memory, more than
+once, at rising speeds; the best one is walked on, with kicks (regions at multipliers that are drawn, fitted again) and with new fits as the
+multipliers become better. In the last part the cost may rise less and less.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from formulation.sharding.messages import Real
 from formulation.sharding.timeline import in_use
 from instances.sharding.problem import Whole
 from solvers.sharding.ascent import Ascent, ascent_of, climb, proof_of
+from solvers.sharding.cooling import Cooling, cool, cooling_of
 from solvers.sharding.start import fitted
 from solvers.sharding.walk import BEST, SIZES, Walker, pulled, walked
 from solvers.sharding.walker import placed, priced_whole, walker_of
@@ -80,6 +81,8 @@ class _Quest:
     proved: float = -np.inf
     """The bound in floating point that was last proved, and when."""
     proved_at: float = 0.0
+    cooling: Cooling | None = None
+    """Of the climb, from `_FIRST` on."""
 
     def going(self) -> bool:
         proved = self.cost is not None and self.ascent.best > self.cost - 0.5
@@ -121,10 +124,21 @@ def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, 
 
 def _climb(quest: _Quest) -> None:
     try:
-        climb(quest.ascent, lambda _: quest.going())
+        while quest.going():
+            _climbed(quest, 1 << 30)
     except Exception as error:  # noqa: BLE001 - whoever walks raises it again
         quest.fault = error
         quest.over.set()
+
+
+def _climbed(quest: _Quest, most: int) -> None:
+    """Rounds of the climb, smoothed once the first part of the time is over."""
+    if quest.clock() < _FIRST or quest.ascent.rounds == 0:
+        climb(quest.ascent, lambda _: quest.going() and quest.clock() < _FIRST, most)
+        return
+    if quest.cooling is None:
+        quest.cooling = cooling_of(quest.ascent)
+    cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - _FIRST) / (1.0 - _FIRST), 1.0), quest.going, most)
 
 
 def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
@@ -132,7 +146,7 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
     turn = 0
     while quest.going():
         if not threads:
-            climb(quest.ascent, lambda _: quest.going(), 10)
+            _climbed(quest, 1)
         _decoded(quest)
         done = quest.clock()
         if done > quest.proved_at + _PROVED and quest.ascent.best > quest.proved:

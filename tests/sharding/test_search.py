@@ -88,7 +88,13 @@ def test_what_is_decoded_late_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         if clock() > 0.7:
             ascent.feasible = best[0]
 
-    for name, instead in (("ascent_of", lambda _: ascent), ("climb", climbed), ("walked", walked), ("fitted", lambda *_: None)):
+    for name, instead in (
+        ("ascent_of", lambda _: ascent),
+        ("climb", climbed),
+        ("cool", climbed),
+        ("walked", walked),
+        ("fitted", lambda *_: None),
+    ):
         monkeypatch.setattr(search, name, instead)
     found = search.searched(core, clock, 1, lambda *_: None, lambda dual: bound_of(core, dual), worst[0], threads=False)
     assert found.cost == best[1]
