@@ -16,6 +16,7 @@ from formulation.sharding.reducing import reduced
 from instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from solvers.certify import Limits
 from solvers.sharding.ascent import ascent_of, climb
+from solvers.sharding.cooling import cool, cooling_of
 from solvers.sharding.local import descended
 from solvers.sharding.run import Run
 from solvers.sharding.walk import pulled, walked
@@ -48,6 +49,8 @@ def warmed_search(watch: Watch) -> float:
     core = unreduced(_problem())
     ascent = ascent_of(core)
     climb(ascent, lambda _: False)
+    told()
+    cool(ascent, cooling_of(ascent), lambda: 0.0, lambda: True, 1)
     told()
     walker = walker_of(core, ascent.labels, ascent.multipliers, 0)
     pulled(walker, 1, _NODES, False)

@@ -34,6 +34,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     warmed_search(said.append)
     before = _compiled()
     assert sum(map(bool, before.values())) > 10
+    assert all(before[f"formulation.sharding.{name}"] for name in ("messages.passed", "smoothing.smoothed"))
     for seed in range(8):
         question = read_sharding(written(tmp_path, seed))
         for engine in ("auto", "milp", "local", "search"):
