@@ -1,4 +1,4 @@
-"""The one number type of the model, and how equal inputs are found so that nothing is computed twice."""
+"""The arrays of the project, and how equal inputs are found so that nothing is computed twice."""
 
 from typing import TypeAlias
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-Index: TypeAlias = NDArray[np.int64]
+Whole: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 Real: TypeAlias = float | Array
 """A float, or an array of them over many designs: every formula of the model takes both and gives the same digits."""
@@ -14,7 +14,7 @@ Real: TypeAlias = float | Array
 _DENSE = 1 << 22
 
 
-def distinct(*columns: Index) -> tuple[Index, Index]:
+def distinct(*columns: Whole) -> tuple[Whole, Whole]:
     """Rows at which each different combination of the columns first appears, and for every row its combination's number.
 
     Costs are then computed once a combination and gathered. Columns hold non-negative integers.
@@ -31,7 +31,7 @@ def distinct(*columns: Index) -> tuple[Index, Index]:
     return first, number
 
 
-def _codes(column: Index) -> tuple[Index, Index]:
+def _codes(column: Whole) -> tuple[Whole, Whole]:
     """The different values of a column, ascending, and each row's place among them; without sorting where values are small."""
     top = int(column.max(initial=0))
     if top >= _DENSE:

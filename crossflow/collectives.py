@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Index, Real
+from crossflow.arrays import Real, Whole
 from crossflow.hardware import Link
 
 
@@ -35,7 +35,7 @@ Members = tuple[Real, ...]
 """How many ranks a group has along each network level, innermost first; their product is the size of the group."""
 
 
-def members_on_levels(size: Index, stride: Index, level_sizes: tuple[int, ...]) -> tuple[Index, ...]:
+def members_on_levels(size: Whole, stride: Whole, level_sizes: tuple[int, ...]) -> tuple[Whole, ...]:
     """How a group of `size` ranks, `stride` devices apart, spreads over levels that hold `level_sizes` devices, innermost first.
 
     A level holds the largest part of the group that divides it evenly. A stride that does not divide the level puts every rank into its

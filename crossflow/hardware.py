@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Index, Real
+from crossflow.arrays import Real, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
 Kind = TypeVar("Kind", Hardware, Memory, Link)
 
 
-def take(hardware: Kind, index: int | Index) -> Kind:
+def take(hardware: Kind, index: int | Whole) -> Kind:
     """The devices at `index` out of an array of devices; fields that all devices share stay as they are."""
     changes: dict[str, object] = {}
     for field in fields(hardware):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.collectives import members_on_levels
 from crossflow.hardware import Cluster
 from crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
@@ -47,11 +47,11 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     )
 
 
-def _spread(degree: Index, stride: Index, sizes: tuple[int, ...]) -> Spread:
+def _spread(degree: Whole, stride: Whole, sizes: tuple[int, ...]) -> Spread:
     return tuple(part.astype(np.float64)[:, None] for part in members_on_levels(degree, stride, sizes))
 
 
-def _stride(position: Index, which: int, degrees: tuple[Index, ...]) -> Index:
+def _stride(position: Whole, which: int, degrees: tuple[Whole, ...]) -> Whole:
     """Distance between neighbours of one dimension: the product of the degrees laid inside it."""
     stride = np.ones_like(degrees[0])
     for other, degree in enumerate(degrees):

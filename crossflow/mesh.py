@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def link_loads(mesh: Mesh, sizes: Sequence[tuple[str, int]], chains: frozenset[s
     return LinkLoads(*_busiest(mesh, start, end), crossing)
 
 
-def placement(mesh: Mesh, sizes: Sequence[int]) -> Index:
+def placement(mesh: Mesh, sizes: Sequence[int]) -> Whole:
     """Group, column and row of every device, of shape (3, *sizes) and indexed by the device's rank in each dimension."""
     _check_sizes(mesh, sizes)
     region = _Block(mesh.side, mesh.side, mesh.groups)
@@ -111,7 +111,7 @@ def _block(sizes: Sequence[int], region: _Block) -> _Block:
     return block
 
 
-def _along_rows(index: Index, block: _Block, region: _Block) -> Index:
+def _along_rows(index: Whole, block: _Block, region: _Block) -> Whole:
     """Group, column and row of the first device of a block, counted through the region row by row, there and back."""
     columns = region.width // block.width
     group, rank = np.divmod(index, columns * (region.height // block.height))
@@ -119,20 +119,20 @@ def _along_rows(index: Index, block: _Block, region: _Block) -> Index:
     return np.stack([group * block.groups, column * block.width, row * block.height])
 
 
-def _along_columns(index: Index, region: _Block) -> Index:
+def _along_columns(index: Whole, region: _Block) -> Whole:
     """Group, column and row of a device, counted through the region column by column, up and down."""
     group, rank = np.divmod(index, region.width * region.height)
     column, row = _there_and_back(rank, region.height)
     return np.stack([group, column, row])
 
 
-def _there_and_back(rank: Index, length: int) -> tuple[Index, Index]:
+def _there_and_back(rank: Whole, length: int) -> tuple[Whole, Whole]:
     """The line and the place in it of a walk that turns round at the end of every line."""
     line, place = np.divmod(rank, length)
     return line, np.where(line % 2, length - 1 - place, place)
 
 
-def _flows(sites: Index, axis: int, is_chain: bool) -> tuple[Index, Index]:
+def _flows(sites: Whole, axis: int, is_chain: bool) -> tuple[Whole, Whole]:
     """Start and end sites, each of shape (3, flows), of each member of a dimension talking to the next."""
     size = sites.shape[axis]
     members = np.arange(size - 1 if is_chain or size <= 2 else size)
@@ -140,7 +140,7 @@ def _flows(sites: Index, axis: int, is_chain: bool) -> tuple[Index, Index]:
     return start.reshape(3, -1), end.reshape(3, -1)
 
 
-def _busiest(mesh: Mesh, start: Index, end: Index) -> tuple[int, int]:
+def _busiest(mesh: Mesh, start: Whole, end: Whole) -> tuple[int, int]:
     """Flows on the busiest link inside a group and on the busiest between groups."""
     backward = (end[0] < start[0]) | ((end[0] == start[0]) & (end[1] < start[1]))
     group, x, y = np.where(backward, end, start)
@@ -157,7 +157,7 @@ def _busiest(mesh: Mesh, start: Index, end: Index) -> tuple[int, int]:
     return int(max(along_x.max(), along_y.max())), int(across.max())
 
 
-def _cover(mesh: Mesh, group: Index, line: Index, low: Index, high: Index) -> Index:
+def _cover(mesh: Mesh, group: Whole, line: Whole, low: Whole, high: Whole) -> Whole:
     """How many of the spans low <= place < high cover each place of each line of each group."""
     change = np.zeros((mesh.groups, mesh.side, mesh.side + 1), dtype=np.int64)
     np.add.at(change, (group, line, low), 1)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossflow.arrays import Index, Mask
+from crossflow.arrays import Mask, Whole
 from crossflow.workload import Transformer
 
 Recompute = Literal["none", "selective", "full"]
@@ -99,19 +99,19 @@ class Plan:
 class Plans:
     """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP and PLACEMENTS."""
 
-    tensor: Index
-    context: Index
-    pipeline: Index
-    data: Index
-    expert: Index
-    microbatch: Index
-    interleave: Index
-    sequence_parallel: Index
-    recompute: Index
-    zero: Index
-    overlap: Index
-    offload: Index
-    placement: Index
+    tensor: Whole
+    context: Whole
+    pipeline: Whole
+    data: Whole
+    expert: Whole
+    microbatch: Whole
+    interleave: Whole
+    sequence_parallel: Whole
+    recompute: Whole
+    zero: Whole
+    overlap: Whole
+    offload: Whole
+    placement: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -137,7 +137,7 @@ def plan_at(plans: Plans, row: int) -> Plan:
     return Plan(**{**values, "sequence_parallel": bool(values["sequence_parallel"])})  # type: ignore[arg-type]
 
 
-def rows_of(plans: Plans, rows: Index | slice) -> Plans:
+def rows_of(plans: Plans, rows: Whole | slice) -> Plans:
     """Some of the plans."""
     return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Real
+from crossflow.arrays import Array, Real, Whole
 from crossflow.hardware import Hardware
 
 TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
@@ -90,7 +90,7 @@ def _in_numbers(hardware: Hardware) -> bool:
     return all(isinstance(figure, int | float | np.ndarray) for figure in figures)
 
 
-def _different(shapes: Array) -> tuple[Array, Index]:
+def _different(shapes: Array) -> tuple[Array, Whole]:
     """The different rows, and for each row the number of its own."""
     order = np.lexsort(shapes.T)
     new = np.ones(len(order), bool)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Real, distinct
+from crossflow.arrays import Array, Real, Whole, distinct
 from crossflow.bill import Bill, Items, Prices
 from crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossflow.hardware import Cluster, Hardware, devices_in
@@ -186,10 +186,10 @@ class _Tables:
     exchange: DataExchange
     transfer: Array
     transfer_energy: Array
-    layer_row: Index
-    edge_row: Index
-    exchange_row: Index
-    transfer_row: Index
+    layer_row: Whole
+    edge_row: Whole
+    exchange_row: Whole
+    transfer_row: Whole
 
     def parts(self, rows: slice, host: HostTraffic) -> Parts:
         edge = self.edge_row[rows]
@@ -232,7 +232,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     )
 
 
-def _neighbourhoods(plans: Plans, layout: Layout) -> Index:
+def _neighbourhoods(plans: Plans, layout: Layout) -> Whole:
     """For each plan the number of its combination of degrees inside a layer and of the spread of their groups."""
     spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert))
     return distinct(plans.tensor, plans.context, plans.expert, *spreads)[1]
@@ -241,7 +241,7 @@ def _neighbourhoods(plans: Plans, layout: Layout) -> Index:
 Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 
-def _gather(record: Record, rows: Index, names: tuple[str, ...]) -> Record:
+def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
     """Rows of the named fields of a table; fields without rows and fields not named are left out."""
     values = {}
     for field in fields(record):
@@ -276,9 +276,9 @@ def _single(value: Real) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
-def _column(values: Index) -> Array:
+def _column(values: Whole) -> Array:
     return values.astype(np.float64)[:, None]
 
 
-def _layout_at(layout: Layout, rows: Index) -> Layout:
+def _layout_at(layout: Layout, rows: Whole) -> Layout:
     return Layout(*(tuple(part[rows] for part in getattr(layout, field.name)) for field in fields(Layout)))

@@ -13,7 +13,7 @@ plan and a chip that the relaxation likes too much. What its rows lose there the
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.codesign_log import with_log_rows
 from formulation.codesign_parts import Point
 from formulation.codesign_reciprocal import with_lines, with_pieces
@@ -29,7 +29,7 @@ class Form:
     """How the question begins, and how some of its tangents become rows that touch at a chip."""
 
     begin: Callable[[Codesign, Instance, Grid], Codesign]
-    tighten: Callable[[Codesign, Index, Point], Codesign]
+    tighten: Callable[[Codesign, Whole, Point], Codesign]
 
 
 def _as_it_is(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
@@ -37,7 +37,7 @@ def _as_it_is(problem: Codesign, instance: Instance, space: Grid) -> Codesign:
     return problem
 
 
-def _without_tangents(problem: Codesign, which: Index, point: Point) -> Codesign:
+def _without_tangents(problem: Codesign, which: Whole, point: Point) -> Codesign:
     del which, point
     return problem
 

@@ -30,7 +30,7 @@ Since parts are tables here and not formulas of continuous rates, logarithms buy
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.codesign_parts import Chip, Point
 from formulation.codesign_rows import Codesign, Tangents
 from formulation.codesign_tangent import lifted_row, starts_of
@@ -42,7 +42,7 @@ _GUARD = 1.0e-12
 """The share of the largest figures by which sums and logarithms are lowered."""
 
 
-def with_log_rows(problem: Codesign, which: Index, point: Point) -> Codesign:
+def with_log_rows(problem: Codesign, which: Whole, point: Point) -> Codesign:
     """The question with these of its tangents as rows in logarithms that touch at a chip."""
     touched = np.array(
         [start + point[part.name] for part, start in zip(problem.chip.parts, starts_of(problem.chip), strict=True)], np.int64
@@ -55,7 +55,7 @@ def loss(ratio: Array) -> Array:
     return 1.0 - (1.0 + np.log(ratio)) / ratio
 
 
-def _log_row(problem: Codesign, row: int, touched: Index) -> Linear:
+def _log_row(problem: Codesign, row: int, touched: Whole) -> Linear:
     """The row of one tangent."""
     chip, tangents = problem.chip, problem.tangents
     table = tangents.slopes[row] + _spread(chip, _lifts(chip, tangents.slopes[[row]]))[0]

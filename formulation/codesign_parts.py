@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask, Real
+from crossflow.arrays import Array, Mask, Real, Whole
 from crossflow.envelope import envelope
 from crossflow.generator import Parts, Split
 from crossflow.hardware import Hardware, take
@@ -38,7 +38,7 @@ _MOST = 20_000
 _DIE = "die"
 MEMORIES = ("dram", "l2", "l1", "registers")
 
-Point = Mapping[str, int | Index]
+Point = Mapping[str, int | Whole]
 """The literal of each part, by its place."""
 Masks = Mapping[str, Mask]
 """Some of the literals of each part."""
@@ -53,7 +53,7 @@ class Part:
     name: str
     choices: tuple[int, ...]
     """Which choices of the question it has."""
-    places: Index
+    places: Whole
     """For each literal the places of those choices."""
     best: Hardware
     """For each literal the best chip that has it."""
@@ -85,14 +85,14 @@ class Chip:
     levels: tuple[str | None, ...]
     """Which part each network level belongs to; None for links that are given."""
 
-    def places(self, point: Point) -> Index:
+    def places(self, point: Point) -> Whole:
         """The chip of one literal of each part, as places of the choices."""
-        found: Index = self.root.low[0].copy()
+        found: Whole = self.root.low[0].copy()
         for part in self.parts:
             found[list(part.choices)] = part.places[point[part.name]]
         return found
 
-    def point(self, places: Index) -> Point:
+    def point(self, places: Whole) -> Point:
         """The literals of a chip that keeps the budgets."""
         rows = {part.name: (part.places == places[list(part.choices)]).all(axis=1) for part in self.parts}
         return {name: int(np.argmax(same)) for name, same in rows.items()}
@@ -124,12 +124,12 @@ def restricted(chip: Chip, kept: Masks) -> Chip:
     return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(kept[part.name])) for part in chip.parts), budgets=tuple(budgets))
 
 
-def columns_of(chip: Chip, kept: Masks) -> Index:
+def columns_of(chip: Chip, kept: Masks) -> Whole:
     """The columns of those literals in a table over all of the chip's, part after part."""
     return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(kept[part.name] for part in chip.parts)]))
 
 
-def _fewer(part: Part, rows: Index) -> Part:
+def _fewer(part: Part, rows: Whole) -> Part:
     literals = tuple(part.literals[row] for row in rows.tolist())
     return replace(part, places=part.places[rows], best=take(part.best, rows), literals=literals)
 
@@ -197,14 +197,14 @@ def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tupl
     return Part(name, choices, places[alive], take(found.hardware, alive), literals)
 
 
-def _with(root: Boxes, choices: tuple[int, ...], places: Index) -> Boxes:
+def _with(root: Boxes, choices: tuple[int, ...], places: Whole) -> Boxes:
     """The box with some choices fixed, once for each row of places."""
     low, high = (np.repeat(ends, len(places), axis=0) for ends in (root.low, root.high))
     low[:, list(choices)] = high[:, list(choices)] = places
     return Boxes(low, high)
 
 
-def _words(space: Grid, choices: tuple[int, ...], places: Index) -> str:
+def _words(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
     return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
 
 
@@ -244,5 +244,5 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 
 
-def _split(free: FreeHardware, space: Grid, places: Index) -> Split:
+def _split(free: FreeHardware, space: Grid, places: Whole) -> Split:
     return split_of(free, {name: space.options[choice][places[:, choice]] for choice, name in enumerate(space.names)})

@@ -19,7 +19,7 @@ from math import log, sinh
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.codesign_parts import Chip, Part, offered
 from formulation.codesign_rows import Codesign
 from formulation.model import Linear, Variable
@@ -40,7 +40,7 @@ class Reciprocal:
 
     rate: Variable
     time: Variable
-    rates: Index
+    rates: Whole
     """x of each literal."""
     times: Array
     """s of each literal, at the most: the true reciprocal in units."""
@@ -55,7 +55,7 @@ def with_pieces(problem: Codesign) -> Codesign:
     return problem
 
 
-def with_lines(problem: Codesign, which: Index) -> Codesign:
+def with_lines(problem: Codesign, which: Whole) -> Codesign:
     """The same with these of its tangents as lines in the reciprocals."""
     found = {part.name: reciprocal(problem.chip, part) for part in problem.chip.parts if _rates(problem.chip, part) is not None}
     return problem.also(*(_line(problem, found, int(row)) for row in which))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from crossflow.plan import Plans, plan_at
 from formulation.codesign_parts import Chip, Masks, Part, Point, chip_rows, offered
 from formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, Values, Variable
@@ -34,7 +34,7 @@ STEPS = 1 << 20
 class Tangents:
     """Lower bounds of the time of plans, one a row: constant + sum over the parts of the slope of the literal that is chosen."""
 
-    plans: Index
+    plans: Whole
     constants: Array
     slopes: Array
     """One column a literal, part after part."""
@@ -42,11 +42,11 @@ class Tangents:
     def __len__(self) -> int:
         return len(self.plans)
 
-    def rows(self, rows: Index) -> "Tangents":
+    def rows(self, rows: Whole) -> "Tangents":
         """Some of them."""
         return Tangents(self.plans[rows], self.constants[rows], self.slopes[rows])
 
-    def columns(self, columns: Index) -> "Tangents":
+    def columns(self, columns: Whole) -> "Tangents":
         """The same over some of the literals."""
         return Tangents(self.plans, self.constants, self.slopes[:, columns])
 

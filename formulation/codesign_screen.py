@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.codesign_parts import Chip, Masks
 from formulation.codesign_rows import Tangents
 
@@ -34,7 +34,7 @@ class Priced:
     """For each plan the best bound that some prices give, and the cheapest chip there (which may break the budgets)."""
 
     bounds: Array
-    places: dict[str, Index]
+    places: dict[str, Whole]
     literals: Masks
     """Those with which some plan may be below the time asked."""
 
@@ -92,14 +92,14 @@ class _At:
     prices: Array
     shares: Array
 
-    def rows(self, rows: Index) -> "_At":
+    def rows(self, rows: Whole) -> "_At":
         return _At(self.prices[rows], self.shares[rows])
 
-    def take(self, rows: Index, other: "_At") -> None:
+    def take(self, rows: Whole, other: "_At") -> None:
         self.prices[rows], self.shares[rows] = other.prices, other.shares
 
 
-def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: _At) -> tuple[Array, Index]:
+def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: _At) -> tuple[Array, Whole]:
     """The bound of each plan at its prices and shares, and the chip that gives it."""
     prices, shares = here.prices, here.shares
     paid = np.einsum("pj,pjk->pk", shares, slopes) + prices @ amounts
@@ -112,7 +112,7 @@ def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits:
     return least - _GUARD * size, chosen
 
 
-def _gradient(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, chosen: Index) -> tuple[Array, Array]:
+def _gradient(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, chosen: Whole) -> tuple[Array, Array]:
     """By how much the chips are over each budget, and what each tangent says of them less the mean."""
     columns = chosen + np.array([start for start, _ in _columns(chip)])
     said = constants + np.take_along_axis(slopes, columns[:, None, :], axis=2).sum(axis=2)

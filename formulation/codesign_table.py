@@ -20,7 +20,7 @@ from math import prod
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.hardware import take
 from crossflow.transformer import price
 from crossflow.workload import Transformer
@@ -82,7 +82,7 @@ def with_table(problem: Codesign, instance: Instance, space: Grid, names: Sequen
     )
 
 
-def _times(problem: Codesign, instance: Instance, space: Grid, parts: Sequence[Part], combined: Index) -> Array:
+def _times(problem: Codesign, instance: Instance, space: Grid, parts: Sequence[Part], combined: Whole) -> Array:
     """Every plan on the best chip of each combination; infinite where there is none or the plan does not fit it."""
     if not isinstance(instance.workload, Transformer):
         raise TypeError("only plans of transformers have tables")

@@ -21,7 +21,7 @@ from typing import cast
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, distinct
+from crossflow.arrays import Array, Whole, distinct
 from crossflow.hardware import Cluster, Hardware
 from crossflow.pipeline import Terms as PipelineTerms
 from crossflow.pipeline import step_time
@@ -38,18 +38,18 @@ _GUARD = 1.0e-9
 """The share of its largest figures by which a tangent is lowered: some million times the error of its sums."""
 
 
-def tangents_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
+def tangents_at(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, which: Whole, point: Point) -> Tangents:
     """The tangents of some of the plans at one chip."""
     constants, slopes = _tangents(model, cluster, chip, rows_of(plans, which), point)
     return Tangents(which, constants, slopes)
 
 
-def with_strong_rows(problem: Codesign, which: Index) -> Codesign:
+def with_strong_rows(problem: Codesign, which: Whole) -> Codesign:
     """The question with these of its tangents as rows that say something of every plan."""
     return problem.also(*(_strong_row(problem, int(row)) for row in which))
 
 
-def with_weak_rows(problem: Codesign, which: Index) -> Codesign:
+def with_weak_rows(problem: Codesign, which: Whole) -> Codesign:
     """The same with rows that say nothing of other plans: right as well, and the foil of the strong ones."""
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
@@ -97,16 +97,16 @@ def _most_of(chip: Chip, terms: Terms) -> int:
     return sum(max(cost.get(literal, 0) for literal in part.literals) for part in chip.parts)
 
 
-def starts_of(chip: Chip) -> Index:
+def starts_of(chip: Chip) -> Whole:
     """Where the literals of each part begin."""
     return np.cumsum([0, *map(len, chip.parts)])[:-1]
 
 
-def _least(slopes: Array, starts: Index) -> Array:
+def _least(slopes: Array, starts: Whole) -> Array:
     return np.minimum.reduceat(slopes, starts, axis=-1)
 
 
-def _most(slopes: Array, starts: Index) -> Array:
+def _most(slopes: Array, starts: Whole) -> Array:
     return np.maximum.reduceat(slopes, starts, axis=-1)
 
 

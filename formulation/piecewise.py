@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from math import ceil, exp, expm1, inf, isfinite, log, log1p, sinh, tanh
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from crossflow.arrays import Array
+
 Measured = Callable[[float], float]
 """Something about two neighbouring points, by the step between them."""
 

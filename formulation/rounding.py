@@ -13,8 +13,9 @@ from fractions import Fraction
 from math import floor, frexp, inf, isfinite, log2
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crossflow.arrays import Array, Whole
 from formulation.model import EXACT
 
 
@@ -26,14 +27,14 @@ def quantum_for(largest: float, steps: int) -> float:
     return quantum if largest <= steps * quantum else 2 * quantum
 
 
-def floored(reals: ArrayLike, quantum: float) -> NDArray[np.int64]:
+def floored(reals: ArrayLike, quantum: float) -> Whole:
     """Costs or usage in whole quanta, rounded down; `.tolist()` gives the Python integers that a model asks for."""
     values = np.asarray(reals, dtype=np.float64)
     whole = np.floor(_scaled(values, quantum))
     return (whole - (whole * quantum > values)).astype(np.int64)  # a tiny negative value may have been scaled to zero
 
 
-def ceiled(reals: ArrayLike, quantum: float) -> NDArray[np.int64]:
+def ceiled(reals: ArrayLike, quantum: float) -> Whole:
     """Capacities in whole quanta, rounded up."""
     return -floored(-np.asarray(reals, dtype=np.float64), quantum)
 
@@ -51,7 +52,7 @@ def rounding_loss(costs: int, quantum: float) -> float:
     return costs * quantum
 
 
-def _scaled(values: NDArray[np.float64], quantum: float) -> NDArray[np.float64]:
+def _scaled(values: Array, quantum: float) -> Array:
     _power_of_two(quantum)
     with np.errstate(over="ignore", under="ignore"):
         scaled = values / quantum

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 
 _NOTHING = np.zeros(1)
 
-Point = Mapping[str, int | Index]
+Point = Mapping[str, int | Whole]
 """The literal of each part, by its place: the chip at which bounds shall be close; or a column of them, one for each row of the bounds."""
 
 
@@ -97,7 +97,7 @@ class Joint(NDArrayOperatorsMixin):
 
     parts: tuple[str, str]
     table: Array
-    number: Index
+    number: Whole
     """For each literal of the second part which of the figures it has."""
     point: Point
 
@@ -146,7 +146,7 @@ def _joint(sizes: Separable, sharers: Separable) -> Joint:
     return Joint((first, second), size[..., :, None] / figures, number, sizes.point)
 
 
-def at(table: Array, place: int | Index) -> Array:
+def at(table: Array, place: int | Whole) -> Array:
     """The entries of the literal at one place, or of each row's own."""
     if not isinstance(place, np.ndarray):
         return np.asarray(table[..., place])
@@ -169,7 +169,7 @@ def bound_of(value: Any, point: Point) -> Separable:  # noqa: ANN401
     return value if isinstance(value, Separable) else Separable(np.asarray(value, np.float64), {}, point)
 
 
-def gathered(value: Any, rows: Index, point: Point) -> Any:  # noqa: ANN401 - numbers, bounds, and records of them
+def gathered(value: Any, rows: Whole, point: Point) -> Any:  # noqa: ANN401 - numbers, bounds, and records of them
     """Rows of a figure, or of all that are in a record; what has no rows, or one for all, is left as it is."""
     if isinstance(value, Separable | Joint):
         bound = bound_of(value, value.point)
@@ -180,7 +180,7 @@ def gathered(value: Any, rows: Index, point: Point) -> Any:  # noqa: ANN401 - nu
     return _rows(value, rows, 2) if isinstance(value, np.ndarray) else value
 
 
-def _rows(figures: Array, rows: Index, axes: int) -> Array:
+def _rows(figures: Array, rows: Whole, axes: int) -> Array:
     """Rows of an array that has as many axes as figures by plan have."""
     return figures[rows] if np.ndim(figures) == axes and len(figures) > 1 else figures
 

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from crossflow.envelope import envelope
 from crossflow.hardware import Hardware
 from instances.instance import FreeHardware, Instance
@@ -30,7 +30,7 @@ class Grid:
 
     names: tuple[str, ...]
     options: tuple[Array, ...]
-    order: tuple[Index, ...]
+    order: tuple[Whole, ...]
     """For each option its place in the question."""
 
     @property
@@ -46,8 +46,8 @@ class Grid:
 class Boxes:
     """Boxes as rows of places, one column a choice; both ends are inside."""
 
-    low: Index
-    high: Index
+    low: Whole
+    high: Whole
 
     def __len__(self) -> int:
         return len(self.low)
@@ -80,13 +80,13 @@ def whole(space: Grid) -> Boxes:
     return Boxes(np.zeros((1, len(space.sizes)), np.int64), np.array([[size - 1 for size in space.sizes]], np.int64).reshape(1, -1))
 
 
-def point_number(space: Grid, places: Index) -> int:
+def point_number(space: Grid, places: Whole) -> int:
     """The number of a hardware point, as `instances.space` counts them."""
     originals = [int(order[place]) for order, place in zip(space.order, places, strict=True)]
     return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
 
 
-def places_of(space: Grid, point: int) -> Index:
+def places_of(space: Grid, point: int) -> Whole:
     """The places of a hardware point."""
     originals = np.unravel_index(point, space.sizes) if space.sizes else ()
     return np.array([int(np.flatnonzero(order == place)[0]) for order, place in zip(space.order, originals, strict=True)], np.int64)
@@ -151,7 +151,7 @@ def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
     return Boxes(low, high)
 
 
-def _slices(boxes: Boxes) -> tuple[Index, Index, Index, Index]:
+def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:
     """Every open choice of every box in parts, at most `_PARTS` of about equal size: box, choice, first and last place of each part."""
     widths = np.where(boxes.high > boxes.low, boxes.high - boxes.low + 1, 0)
     rows, choices = np.nonzero(widths)
@@ -163,7 +163,7 @@ def _slices(boxes: Boxes) -> tuple[Index, Index, Index, Index]:
     return rows, choices, start + number * width // parts, start + (number + 1) * width // parts - 1
 
 
-def _values(space: Grid, places: Index) -> dict[str, Array]:
+def _values(space: Grid, places: Whole) -> dict[str, Array]:
     return {name: values[places[:, column]] for column, (name, values) in enumerate(zip(space.names, space.options, strict=True))}
 
 

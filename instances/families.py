@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from crossflow.plan import CONCESSIONS, Plan, Plans, code, rows_of
 from instances.instance import Instance
 from instances.space import AnyPlans, keeps_rules, plan_blocks
@@ -22,7 +22,7 @@ class Families:
 
     heads: AnyPlans
     """No member is faster, on any device; concessions apart, every setting is that of the members."""
-    counts: Index
+    counts: Whole
     """Members of each."""
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ def _without_concessions(instance: Instance) -> Instance:
     return replace(instance, plan_options=options)
 
 
-def _members(instance: Instance, plain: Plans) -> Index:
+def _members(instance: Instance, plain: Plans) -> Whole:
     """How many combinations of concessions keep the rules. No rule is about two of them, so the counts of each multiply."""
     counts = np.ones(len(plain), np.int64)
     for name in CONCESSIONS:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask, Real
+from crossflow.arrays import Array, Mask, Real, Whole
 from crossflow.cost import device_price
 from crossflow.device import device_from
 from crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
@@ -39,7 +39,7 @@ class Devices:
 
     hardware: Hardware
     """Arrays over the points that can be built."""
-    points: Index
+    points: Whole
     """Their numbers in the whole space."""
     unbuilt: int
     """Points of the block that lack cores, memory or links."""
@@ -95,7 +95,7 @@ def combinations(instance: Instance) -> int:
     return _combined(instance, _layouts(instance))
 
 
-def _combined(instance: Instance, layouts: Index) -> int:
+def _combined(instance: Instance, layouts: Whole) -> int:
     return len(layouts) * prod(len(values) for _, values in _other_options(instance))
 
 
@@ -157,7 +157,7 @@ def _hardware_options(instance: Instance) -> Options:
     return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
 
 
-def _layouts(instance: Instance) -> Index:
+def _layouts(instance: Instance) -> Whole:
     """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
     options, count = dict(instance.plan_options), instance.cluster.devices
     names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
@@ -175,7 +175,7 @@ def _other_options(instance: Instance) -> Options:
     return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
 
 
-def _sound_layouts(instance: Instance) -> Index:
+def _sound_layouts(instance: Instance) -> Whole:
     """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
     layouts = _layouts(instance)
     columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
@@ -190,14 +190,14 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     return holds
 
 
-def _combination_blocks(instance: Instance, layouts: Index) -> Iterator[Plans]:
+def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
     """All combinations of these layouts with all other settings."""
     total = _combined(instance, layouts)
     for start in range(0, total, _COMBINATIONS):
         yield _plans(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
 
 
-def _plans(instance: Instance, layouts: Index, numbers: Index) -> Plans:
+def _plans(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     """The combinations with these numbers, as columns."""
     others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
@@ -221,7 +221,7 @@ def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
         yield tuple(plan for plan in block if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
 
 
-def _generated(free: FreeHardware, points: Index) -> tuple[Hardware, Real]:
+def _generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
     """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
     split = split_of(free, _chosen(free.options, points))
     built = generate(free.technology, split)
@@ -255,7 +255,7 @@ def _sum(areas: Parts) -> Real:
     return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
 
 
-def _chosen(options: Options, points: Index) -> dict[str, Array]:
+def _chosen(options: Options, points: Whole) -> dict[str, Array]:
     places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
     return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
 

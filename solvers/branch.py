@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.boxes import Boxes, Grid, Kept, corners, parted, stacked, tightened, whole
 from instances.instance import Instance
 from instances.space import AnyPlans
@@ -100,7 +100,7 @@ class Search(Generic[Best, Waiting]):
 class Rows:
     """Plans by their rows, and their bounds, ascending."""
 
-    rows: Index
+    rows: Whole
     bounds: Array
 
     def __len__(self) -> int:

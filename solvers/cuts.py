@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.boxes import Boxes, Kept, parted, stacked
 
 _CUTS = 32
@@ -45,13 +45,13 @@ def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: fl
     return kept
 
 
-def _bounds_of(cuts: Sequence[tuple[Boxes, Index, Index]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
+def _bounds_of(cuts: Sequence[tuple[Boxes, Whole, Whole]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
     """The least bounds of all sides of all cuts, and where those of the next box begin."""
     sides = [sides_of(*cut) for cut in cuts]
     return least(stacked(sides)), np.cumsum([len(some) for some in sides])[:-1].tolist()
 
 
-def _cut(box: Boxes, choices: Index, places: Index, bounds: Array, value: float) -> tuple[Kept, bool]:
+def _cut(box: Boxes, choices: Whole, places: Whole, bounds: Array, value: float) -> tuple[Kept, bool]:
     """What to keep of one box, and whether that is because the rest can be forgotten."""
     lower, upper = bounds.reshape(2, -1)
     ends = _forgotten(box, choices, places, lower >= value, upper >= value)
@@ -69,14 +69,14 @@ def told(bounds: Array) -> Array:
     return np.where(np.isinf(bounds).any(axis=0), np.inf, np.multiply(*np.where(np.isinf(bounds), 0.0, gains)))
 
 
-def _cuts(box: Boxes) -> tuple[Index, Index]:
+def _cuts(box: Boxes) -> tuple[Whole, Whole]:
     """Where a box may be cut: choices, and places up to which the lower parts go."""
     places = [_places(box, choice) for choice in range(box.low.shape[1])]
     choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
     return choices, np.array([place for some in places for place in some], np.int64)
 
 
-def sides_of(box: Boxes, choices: Index, places: Index) -> Boxes:
+def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
     """The lower parts of all cuts, and then the upper ones."""
     count, every = len(choices), np.arange(len(choices))
     low, high = np.repeat(box.low, 2 * count, axis=0), np.repeat(box.high, 2 * count, axis=0)
@@ -84,7 +84,7 @@ def sides_of(box: Boxes, choices: Index, places: Index) -> Boxes:
     return Boxes(low, high)
 
 
-def _forgotten(box: Boxes, choices: Index, places: Index, lower: Mask, upper: Mask) -> Kept:
+def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Mask) -> Kept:
     """What is left of the choices when the largest parts that can be forgotten are cut off at both ends."""
     low, high = box.low[0], box.high[0]
     first, last = low.copy(), high.copy()

@@ -9,7 +9,7 @@ from itertools import count
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.boxes import Boxes, Grid, corners, tightened
 from instances.instance import Instance
 from instances.space import AnyPlans
@@ -30,7 +30,7 @@ def found_from(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, val
     return None if places is None else improved(instance, space, plans, places)
 
 
-def dive(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Index | None:
+def dive(instance: Instance, space: Grid, box: Boxes, plans: AnyPlans, value: float = float("inf")) -> Whole | None:
     """A chip that keeps the budgets: the better half of every box, from this one down to one point. None where no chip does, or where
     the bound of a box is not below a value."""
     level = count()

@@ -11,7 +11,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from crossflow.hardware import Hardware, take
 from instances.instance import Instance
 from instances.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
@@ -53,7 +53,7 @@ class _Tally:
     feasible: int = 0
     plans: int = 0
     unbuilt: int = 0
-    near: list[tuple[Array, Index]] = field(default_factory=list)
+    near: list[tuple[Array, Whole]] = field(default_factory=list)
     kept: dict[str, int] = field(default_factory=dict)
     share: dict[str, float] = field(default_factory=dict)
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
@@ -182,7 +182,7 @@ def _hosted(instance: Instance, plans: AnyPlans, count: int, tally: _Tally) -> M
     return held
 
 
-def _see(found: Array, plans: AnyPlans, rows: Index, points: Index, tally: _Tally) -> bool:
+def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tally) -> bool:
     """Take the block's values into the tally; of equal designs the first one counted is kept."""
     place = int(np.argmin(found))
     row, column = divmod(place, found.shape[1])
@@ -210,7 +210,7 @@ def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, 
     return kept
 
 
-def _merge(parts: list[tuple[Array, Index]]) -> tuple[Array, Index]:
+def _merge(parts: list[tuple[Array, Whole]]) -> tuple[Array, Whole]:
     """One list of different values and how often each occurs."""
     together, times = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     different, place = np.unique(together, return_inverse=True)

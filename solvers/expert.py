@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.hardware import Hardware
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
@@ -169,7 +169,7 @@ def _best_kernel_plan(instance: Instance, plans: tuple[KernelPlan, ...], device:
     return key, Candidate(point, plan)
 
 
-def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Index:
+def fitting(instance: Instance, plans: AnyPlans, device: Hardware) -> Whole:
     """The rows of the plans that fit the device's memory."""
     if not len(plans):
         return np.zeros(0, np.int64)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.evaluate import Budget
 from crossflow.hardware import Hardware
 from crossflow.workload import Transformer
@@ -54,14 +54,14 @@ def _without_limits(instance: Instance) -> Instance:
     return replace(instance, budget=Budget(), hardware=replace(instance.hardware, reserved_memory=-float("inf")))
 
 
-def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Index, high: Index, points: Index) -> Array:
+def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:
     """In which boxes the point is below the bound with some plan."""
     every = Boxes(np.concatenate([low, points]), np.concatenate([high, points]))
     bounds, values = np.split(values_of(instance, corners(instance, space, every), plans), 2, axis=1)
     return np.asarray((values < bounds).any(axis=0))
 
 
-def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Index, high: Index, point: Index) -> tuple[str, ...]:
+def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, point: Whole) -> tuple[str, ...]:
     """The choices that break the bound alone, the others being at the point; all that are open in the box if it takes several."""
     count = len(space.sizes)
     points, diagonal = np.repeat(point[None], count, axis=0), np.eye(count, dtype=bool)

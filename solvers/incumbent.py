@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import Plan
 from instances.boxes import Boxes, Grid, corners
@@ -24,23 +24,23 @@ class Incumbent:
     """A design by its hardware places and its plan; the value is infinite, and the plan None, where there is none."""
 
     value: float
-    places: Index
+    places: Whole
     plan: Plan | KernelPlan | None
 
 
-def at_row(value: float, places: Index, plans: AnyPlans, row: int) -> Incumbent:
+def at_row(value: float, places: Whole, plans: AnyPlans, row: int) -> Incumbent:
     """The design with the plan in one row."""
     return Incumbent(value, places, candidate(plans, row, 0).plan if value < float("inf") else None)
 
 
-def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Index, count: int) -> tuple[Index, Array]:
+def best_plans(instance: Instance, space: Grid, plans: AnyPlans, places: Whole, count: int) -> tuple[Whole, Array]:
     """The rows of the plans with the least values on one chip, and those values, ascending; infinite where a plan does not fit."""
     found = values_of(instance, corners(instance, space, Boxes(places[None], places[None])), plans)[:, 0]
     rows = np.argsort(found, kind="stable")[:count]
     return rows, found[rows]
 
 
-def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> Incumbent:
+def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole) -> Incumbent:
     """The design to which alternating steps lead from a chip; no step is taken that does not lower the value."""
     places = start
     rows, found = best_plans(instance, space, plans, places, _PLANS)
@@ -61,7 +61,7 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Index) -> 
     return best
 
 
-def chip_moves(space: Grid, places: Index) -> Index:
+def chip_moves(space: Grid, places: Whole) -> Whole:
     """The chips around one: one choice at another option, or one choice up with another one down."""
     ways = [_ways(size, int(place)) for size, place in zip(space.sizes, places, strict=True)]
     single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.plan import Plans, code
 from instances.instance import FreeHardware, Instance, Options
 from instances.space import AnyPlans
@@ -35,7 +35,7 @@ def leasts_of(instance: Instance) -> Leasts:
     return Leasts(hardware, plan, {name: np.full(len(options), np.inf) for name, options in open_ones})
 
 
-def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Index, reach: float) -> None:
+def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Whole, reach: float) -> None:
     """Take the values of plans (rows) on points (columns) in, as far as they are up to `reach`."""
     by_plan, by_point = found.min(axis=1), found.min(axis=0)
     rows, columns = np.flatnonzero(by_plan <= reach), np.flatnonzero(by_point <= reach)
@@ -62,11 +62,11 @@ def _occurring(name: str, options: tuple[Any, ...], values: Array, limit: float)
     return Occurring(name, len(options), [options[place] for place in kept], tuple(float(values[place]) for place in kept))
 
 
-def option_places(plans: AnyPlans, rows: Index, name: str, options: tuple[Any, ...]) -> Index:
+def option_places(plans: AnyPlans, rows: Whole, name: str, options: tuple[Any, ...]) -> Whole:
     """Where in the options of a choice some plans are."""
     if not isinstance(plans, Plans):
         return np.array([options.index(getattr(plans[int(row)], name)) for row in rows], np.int64)
     codes = np.array([code(name, option) for option in options], np.int64)
     order = np.argsort(codes, kind="stable")
-    places: Index = order[np.searchsorted(codes[order], getattr(plans, name)[rows])]
+    places: Whole = order[np.searchsorted(codes[order], getattr(plans, name)[rows])]
     return places

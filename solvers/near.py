@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.boxes import Boxes, Grid, corners, grid, places_of, tightened
 from instances.instance import Instance
 from instances.space import AnyPlans, plan_blocks
@@ -67,7 +67,7 @@ class _State:
     """Those that are within the limit on the best chip there could be."""
     alive: Mask
     """Which of them have no option that is out."""
-    places: dict[str, Index]
+    places: dict[str, Whole]
     """For every choice of a plan, the place of each plan's option."""
     occur: dict[str, Mask]
     never: dict[str, Mask]
@@ -174,7 +174,7 @@ def _without(state: _State, choice: int, first: int, last: int) -> bool:
     return True
 
 
-def _refuted(state: _State, box: Boxes, rows: Index) -> bool:
+def _refuted(state: _State, box: Boxes, rows: Whole) -> bool:
     """Whether no design within the limit is in the box with one of these plans; one that is found is noted."""
     if not len(rows):
         return True
@@ -193,7 +193,7 @@ def _refuted(state: _State, box: Boxes, rows: Index) -> bool:
     return _searched(state, node, rows, plans, bounds)
 
 
-def _searched(state: _State, node: Node, rows: Index, plans: AnyPlans, bounds: Array) -> bool:
+def _searched(state: _State, node: Node, rows: Whole, plans: AnyPlans, bounds: Array) -> bool:
     """The same by branch and bound."""
     start, began = Incumbent(state.above, node.box.low[0], None), monotonic()
     spend = Spend(began + (state.deadline - began) / _SHARE, target=state.limit)
@@ -205,7 +205,7 @@ def _searched(state: _State, node: Node, rows: Index, plans: AnyPlans, bounds: A
     return False
 
 
-def _see(state: _State, chips: Index, rows: Index) -> bool:
+def _see(state: _State, chips: Whole, rows: Whole) -> bool:
     """Note the options of all designs within the limit of these plans on one chip, and of a few of the plans on the chips around it;
     whether there is one on the chip itself."""
     table = _prices(state, chips, rows)[:, 0]
@@ -222,7 +222,7 @@ def _see(state: _State, chips: Index, rows: Index) -> bool:
     return True
 
 
-def _prices(state: _State, chips: Index, rows: Index) -> Array:
+def _prices(state: _State, chips: Whole, rows: Whole) -> Array:
     return values_of(state.instance, corners(state.instance, state.space, Boxes(chips, chips)), rows_of(state.plans, rows))
 
 

@@ -6,7 +6,7 @@ from operator import or_
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from crossflow.bill import Prices
 from crossflow.gemm import memory as gemm_memory
 from crossflow.gemm import price as price_gemm
@@ -40,7 +40,7 @@ def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPl
     raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")
 
 
-def rows_of(plans: AnyPlans, rows: Index) -> AnyPlans:
+def rows_of(plans: AnyPlans, rows: Whole) -> AnyPlans:
     """Some of the plans."""
     return plan_rows(plans, rows) if isinstance(plans, Plans) else tuple(plans[int(row)] for row in rows)
 

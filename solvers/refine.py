@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.plan import Plans, rows_of
 from crossflow.workload import Transformer
 from formulation.codesign_forms import Form
@@ -257,7 +257,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
 class _Screened:
     """What prices on the budgets leave: plans and literals, the plans' tangents, list by list, and their bounds."""
 
-    kept: Index
+    kept: Whole
     chip: Chip
     tangents: list[Tangents]
     bounds: Array
@@ -276,7 +276,7 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     return seen
 
 
-def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Index) -> tuple[_Screened, Masks]:
+def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Whole) -> tuple[_Screened, Masks]:
     """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
     kept = seen.kept[rows]
     point = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in seen.point.items()}
@@ -330,7 +330,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
 
 
-def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Index, point: Point) -> Tangents:
+def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Whole, point: Point) -> Tangents:
     """Tangents at one chip, unless the time is up."""
     workload, found = loop.instance.workload, []
     if not isinstance(workload, Transformer):

@@ -158,7 +158,7 @@ def test_a_solver_is_named_in_few_files_and_imported_when_it_is_asked(packages: 
 
 
 def test_the_compiler_is_named_in_one_file() -> None:
-    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/sharding/compiled.py"]
+    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/compiled.py"]
 
 
 def test_networkx_is_named_in_one_file_at_most() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.placement.networks import numbered_along
 from instances.placement.graph import Graph
 
@@ -30,7 +30,7 @@ class Blocks:
     transfer: Array
     """Of each net."""
     arcs: tuple[tuple[int, int], ...]
-    block_of: Index
+    block_of: Whole
     """For each row of the graph."""
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ def blocks_of(graph: Graph, staged: bool) -> Blocks:
     )
 
 
-def _sums(block_of: Index, column: Array, count: int) -> Array:
+def _sums(block_of: Whole, column: Array, count: int) -> Array:
     return np.bincount(block_of, column, count).astype(np.float64)
 
 
@@ -77,7 +77,7 @@ def _flow(graph: Graph) -> set[tuple[int, int]]:
     return arcs
 
 
-def _nets(graph: Graph, block_of: Index) -> dict[Pins, float]:
+def _nets(graph: Graph, block_of: Whole) -> dict[Pins, float]:
     """Pins and costs of the nets that join several blocks and cost anything."""
     pins: dict[int, set[int]] = defaultdict(set)
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crossflow.arrays import Index, Mask
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.placement.rows import Figures
 from formulation.placement.sweep import Step, Sweep
-from formulation.sharding.compiled import compiled
 
 BEYOND = 1 << 60
 """The load of a set that is not there."""
@@ -34,13 +34,13 @@ State = tuple[int, int]
 class Walk:
     """All ways from states to states."""
 
-    block: Index
+    block: Whole
     """Of each step."""
-    states: Index
+    states: Whole
     """How many there are up to each step."""
-    starts: Index
+    starts: Whole
     """Where the ways of each step begin."""
-    ways: Index
+    ways: Whole
     """State before, state after, 1 if the block is on the device, and what that costs."""
 
 
@@ -73,7 +73,7 @@ def _after(state: State, step: Step, inside: bool) -> tuple[State, int]:
     return ((here, elsewhere) if inside else (elsewhere, here)), paid
 
 
-def least_loads(walk: Walk, prices: Index, limit: int) -> tuple[Index, Choices]:
+def least_loads(walk: Walk, prices: Whole, limit: int) -> tuple[Whole, Choices]:
     """The least load of a set of each price, where it is within the limit, and how it came about."""
     total = int(prices.sum())
     chosen = np.zeros((int(walk.states[-1]), total + 1), np.int16)
@@ -81,7 +81,7 @@ def least_loads(walk: Walk, prices: Index, limit: int) -> tuple[Index, Choices]:
 
 
 @compiled
-def _least(prices: Index, block: Index, states: Index, starts: Index, ways: Index, limit: int, chosen: Choices) -> Index:
+def _least(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
     total, reached = chosen.shape[1] - 1, 0
     least = np.full((1, total + 1), BEYOND)
     least[0, 0] = 0
@@ -97,11 +97,11 @@ def _least(prices: Index, block: Index, states: Index, starts: Index, ways: Inde
                     after[to, at + moved] = load
                     chosen[states[step] + to, at + moved] = 2 * before + inside
         least, reached = after, reached + price
-    found: Index = least[0]
+    found: Whole = least[0]
     return found
 
 
-def set_of(walk: Walk, prices: Index, chosen: Choices, price: int) -> Mask:
+def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
     """The blocks of the set of this price with the least load."""
     inside, state = np.zeros(len(prices), bool), 0
     for step in range(len(walk.block) - 1, -1, -1):
@@ -112,7 +112,7 @@ def set_of(walk: Walk, prices: Index, chosen: Choices, price: int) -> Mask:
     return inside
 
 
-def least_work(prices: Index, work: Index, limit: int) -> tuple[Index, Mask]:
+def least_work(prices: Whole, work: Whole, limit: int) -> tuple[Whole, Mask]:
     """The same of a CPU, which pays for no net: the least work of each price, and which blocks were taken for it."""
     total = int(prices.sum())
     least, taken = np.full(total + 1, BEYOND), np.zeros((len(prices), total + 1), bool)
@@ -127,7 +127,7 @@ def least_work(prices: Index, work: Index, limit: int) -> tuple[Index, Mask]:
     return least, taken
 
 
-def taken_for(prices: Index, taken: Mask, price: int) -> Mask:
+def taken_for(prices: Whole, taken: Mask, price: int) -> Mask:
     """The blocks that a CPU takes for this price."""
     inside = np.zeros(len(prices), bool)
     for block in range(len(prices) - 1, -1, -1):
@@ -136,7 +136,7 @@ def taken_for(prices: Index, taken: Mask, price: int) -> Mask:
     return inside
 
 
-def least_busiest_of(loads: Index, work: Index, accelerators: int, cpus: int) -> int:
+def least_busiest_of(loads: Whole, work: Whole, accelerators: int, cpus: int) -> int:
     """No busiest device does less, if there are so many: the least over x of what one must do that holds a price of x or more.
 
     Where no accelerator holds more than x of all u, some CPU holds (u - k x) / l at the least.

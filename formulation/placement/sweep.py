@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import Blocks, Pins
 from formulation.placement.rows import Figures
 
@@ -93,7 +93,7 @@ def _sweep(nets: Sequence[Pins], nets_of: list[list[int]], order: list[int], fig
     return Sweep(tuple(steps), width)
 
 
-def put(held: Index, device: int, step: Step, accelerators: int) -> tuple[Index, Index]:
+def put(held: Whole, device: int, step: Step, accelerators: int) -> tuple[Whole, Whole]:
     """What each accelerator pays once the block is on the device, and which nets devices hold then. A row for each device."""
     paid, bits = np.zeros((accelerators, held.shape[1]), np.int64), 0
     for cost, bit in step.nets:

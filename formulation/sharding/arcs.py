@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core
-from instances.sharding.problem import Whole
 
 
 class Arcs(NamedTuple):

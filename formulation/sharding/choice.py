@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.model import ExactlyOne, Linear, Model, Values, Variable
 from formulation.sharding.core import Core
 from formulation.sharding.memory import fewer_times
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, Reduced, incident, with_strategies
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import Reduced, incident, with_strategies
+from instances.sharding.problem import FORBIDDEN
 
 
 def consistent(core: Core) -> Reduced:

@@ -11,11 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, Reduced, unchanged
+from formulation.sharding.editing import Reduced, unchanged
 from formulation.sharding.graph import Graph, rehung
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 _GROWTH = 1.3
 _FEW = 2

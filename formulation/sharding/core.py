@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.sharding.problem import FORBIDDEN, Problem, Whole, offsets_of
+from crossflow.arrays import Whole
+from instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,11 @@ them. One such setting is where the sum starts, so that each edge can only add t
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, Reduced, incident, with_strategies
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from formulation.sharding.editing import Reduced, incident, with_strategies
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 _MOST = 1 << 27
 """Entries that are looked at for one node; what is not looked at by then stays."""

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Array, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
 from formulation.sharding.editing import places
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 _ROOM = float(1 << 61)
 """Figures stay below this; that is counted in floating point, so that 64 bits leave room for its rounding."""
@@ -155,5 +156,5 @@ def _greatest(core: Core, dual: Dual) -> float:
     return max(node, edge, prices)
 
 
-def _apart(messages: Whole) -> np.typing.NDArray[np.float64]:
+def _apart(messages: Whole) -> Array:
     return np.asarray(np.abs(messages.astype(float)))

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
-Mask = npt.NDArray[np.bool_]
 Back = Callable[[Whole], Whole]
 
 

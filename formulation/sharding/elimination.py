@@ -13,10 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core
 from formulation.sharding.editing import NothingAllowedError, Reduced, unchanged
 from formulation.sharding.graph import Graph
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 
 _Step = tuple[int, tuple[int, ...], Whole]
 """A node, its neighbours, and its best answer to each choice of theirs."""

@@ -13,11 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual, bound_of, edge_leasts, message_offsets, node_values
 from formulation.sharding.editing import Reduced, places, unchanged, with_strategies
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 
 _ROOM = 1 << 60
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core
 from formulation.sharding.editing import places
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 class Graph:

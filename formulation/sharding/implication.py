@@ -8,8 +8,9 @@ Its relaxation may halve every x between two strategies and pay for no pair, whi
 
 import numpy as np
 
+from formulation.program import Program, Rows
 from formulation.sharding.core import Core
-from formulation.sharding.marginal import Program, Rows, unit_of
+from formulation.sharding.marginal import unit_of
 from instances.sharding.problem import FORBIDDEN, offsets_of
 
 

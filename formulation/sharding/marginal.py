@@ -12,17 +12,14 @@ Once x is whole, y is. Where no memory is asked for, the linear relaxation is th
 In floating point the rows of memory are made no tighter than they are: what they take is rounded down, the limit up.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
+from crossflow.arrays import Array, Whole
+from formulation.program import Program, Rows
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual, bound_of, message_offsets
-from formulation.sharding.editing import Mask, places
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
-
-Figures = npt.NDArray[np.float64]
+from formulation.sharding.editing import places
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 _LARGEST_COST = 1e5
 """Of a column; solvers' tolerances suit it."""
@@ -31,31 +28,6 @@ _SHARE = 100.0
 """The limit of a memory row."""
 _BROKEN = 1e-6
 _FINEST = 40
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Linear rows: the terms of row r stand from `starts[r]` to `starts[r + 1]`."""
-
-    lows: Figures
-    highs: Figures
-    starts: Whole
-    columns: Whole
-    factors: Figures
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Program:
-    """A model in arrays: columns of which the first are the strategies, and its rows."""
-
-    unit: float
-    """What a cost of 1 stands for."""
-    costs: Figures
-    highs: Figures
-    """All columns are from 0 on."""
-    whole: Mask
-    """Which columns are integers."""
-    rows: Rows
 
 
 def program_of(core: Core) -> Program:
@@ -92,7 +64,7 @@ def program_of(core: Core) -> Program:
     )
 
 
-def unit_of(costs: Figures) -> float:
+def unit_of(costs: Array) -> float:
     """What a cost of 1 should stand for, so that solvers' tolerances suit the largest."""
     return max(1.0, float(costs.max(initial=0.0)) / _LARGEST_COST)
 
@@ -151,7 +123,7 @@ def chosen_memory(core: Core, chosen: Whole) -> tuple[Whole, Whole]:
     return times[order], over[order]
 
 
-def fractional_memory(core: Core, shares: Figures) -> tuple[Whole, Figures]:
+def fractional_memory(core: Core, shares: Array) -> tuple[Whole, Array]:
     """The same for a relaxed choice, each strategy to its share; in floating point, as shares of the limit."""
     if core.limit is None or not len(core.member_nodes):
         return np.zeros(0, np.int64), np.zeros(0)
@@ -172,7 +144,7 @@ def _changes(core: Core) -> tuple[Whole, Whole]:
     return times, np.zeros(len(times) + 1, np.int64)
 
 
-def dual_of(core: Core, unit: float, row_duals: Figures, times: Whole, time_duals: Figures) -> Dual:
+def dual_of(core: Core, unit: float, row_duals: Array, times: Whole, time_duals: Array) -> Dual:
     """The dual that a solver's row duals amount to, in the finest scale that 64 bits hold; `bound_of` says what it proves."""
     first_offsets, second_offsets = message_offsets(core)
     marginals = row_duals[len(core) :] * unit

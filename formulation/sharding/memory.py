@@ -11,9 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from crossflow.arrays import Mask, Whole
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, NothingAllowedError, Reduced, places, unchanged, with_members
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from formulation.sharding.editing import NothingAllowedError, Reduced, places, unchanged, with_members
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 def fixed_apart(core: Core) -> Reduced:

@@ -12,14 +12,12 @@ Forbidden entries stand as infinity in matrices and never reach a message: each 
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from crossflow.arrays import Array, Whole
+from formulation.compiled import compiled
 from formulation.sharding.arcs import Arcs, arcs_of
-from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
-
-Real = npt.NDArray[np.float64]
+from instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 class Network(NamedTuple):
@@ -30,19 +28,19 @@ class Network(NamedTuple):
     middles: Whole
     """The first arc of each node that leads to a later one."""
     entry_offsets: Whole
-    entries: Real
+    entries: Array
     message_offsets: Whole
 
 
 class State(NamedTuple):
     """What passes change."""
 
-    messages: Real
+    messages: Array
     """For each arc one figure for each strategy of its node."""
-    potentials: Real
+    potentials: Array
     """What is left of each strategy's cost."""
     labels: Whole
-    room: Real
+    room: Array
 
 
 def network_of(core: Core) -> Network:
@@ -61,7 +59,7 @@ def network_of(core: Core) -> Network:
 
 
 @compiled
-def laid_out(offsets: Whole, entries: Whole, heights: Whole, widths: Whole, places: Whole, targets: Whole, out: Real) -> None:
+def laid_out(offsets: Whole, entries: Whole, heights: Whole, widths: Whole, places: Whole, targets: Whole, out: Array) -> None:
     """Each matrix for both of its nodes."""
     edges = len(heights)
     for edge in range(edges):
@@ -112,7 +110,7 @@ def passed(network: Network, state: State, forward: bool) -> float:
 
 
 @compiled
-def _take(network: Network, state: State, arc: int, own: Real) -> None:
+def _take(network: Network, state: State, arc: int, own: Array) -> None:
     """All that an edge can give to a node: the least of its matrix for each strategy of the node."""
     width = len(own)
     least = state.room[:width]
@@ -133,7 +131,7 @@ def _take(network: Network, state: State, arc: int, own: Real) -> None:
 
 
 @compiled
-def _decode(network: Network, state: State, node: int, before: tuple[int, int], own: Real) -> None:
+def _decode(network: Network, state: State, node: int, before: tuple[int, int], own: Array) -> None:
     width = len(own)
     total = state.room[:width]
     total[:] = own

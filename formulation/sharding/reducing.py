@@ -7,6 +7,7 @@ from time import monotonic
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.consistency import consistent
 from formulation.sharding.contraction import contracted
 from formulation.sharding.core import Core
@@ -16,7 +17,6 @@ from formulation.sharding.elimination import eliminated
 from formulation.sharding.memory import fewer_times, fixed_apart
 from formulation.sharding.separation import separated
 from instances.sharding.extent import NOTHING, Extent, Taken
-from instances.sharding.problem import Whole
 
 _MOST_ROUNDS = 20
 _Step = Callable[[Core], Reduced]

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
 from formulation.sharding.dual import message_offsets
-from formulation.sharding.editing import Mask, Reduced, places, raised, unchanged, with_edges
-from instances.sharding.problem import FORBIDDEN, Whole
+from formulation.sharding.editing import Reduced, places, raised, unchanged, with_edges
+from instances.sharding.problem import FORBIDDEN
 
 
 def separated(core: Core) -> Reduced:

@@ -8,15 +8,16 @@ never above the least, so what an edge gives stays below what it has, and what a
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
-from formulation.sharding.messages import Network, Real, State
+from crossflow.arrays import Array
+from formulation.compiled import compiled
+from formulation.sharding.messages import Network, State
 
 _FAINT = -25.0
 """Exponents below it add nothing that counts."""
 
 
 @compiled
-def smoothed(network: Network, state: State, weights: Real, heat: float, forward: bool) -> float:
+def smoothed(network: Network, state: State, weights: Array, heat: float, forward: bool) -> float:
     """One pass as `passed` makes it, but for labels; what it gained. `weights` become each node's preferences, which sum up to 1."""
     nodes = len(network.offsets) - 1
     gained = 0.0
@@ -45,7 +46,7 @@ def smoothed(network: Network, state: State, weights: Real, heat: float, forward
 
 
 @compiled
-def _weigh(own: Real, rate: float, weights: Real) -> None:
+def _weigh(own: Array, rate: float, weights: Array) -> None:
     total = 0.0
     for strategy in range(len(own)):
         weights[strategy] = np.exp(-own[strategy] * rate)
@@ -55,7 +56,7 @@ def _weigh(own: Real, rate: float, weights: Real) -> None:
 
 
 @compiled
-def _take(network: Network, state: State, arc: int, own: Real, heat: float) -> None:
+def _take(network: Network, state: State, arc: int, own: Array, heat: float) -> None:
     """The smoothed least of the edge's matrix for each strategy of the node."""
     width = len(own)
     least, sums = state.room[:width], np.zeros(width)

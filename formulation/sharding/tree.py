@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual, bound_of
 from formulation.sharding.editing import NothingAllowedError, with_strategies
 from formulation.sharding.fixing import fixed
 from formulation.sharding.reducing import ContradictionError, reduced
-from instances.sharding.problem import Whole
 
 DEEPEST = 200
 """Branches within each other that a proof may have."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.json_graphs import GREATEST, FaultList, figure, rows_of
 from instances.placement.graph import Graph, cycle_of
 from instances.units import quoted
@@ -77,7 +77,7 @@ class _Columns:
     cpu: Array
     size: Array
     backward: Mask
-    colour: Index
+    colour: Whole
 
 
 def _columns(nodes: list[Any], faults: FaultList) -> _Columns:

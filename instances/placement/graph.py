@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 
 Problem = Literal["throughput", "latency"]
 Contiguity = Literal["stages", "convex", "no"]
@@ -29,10 +29,10 @@ class Graph:
     transfer: Array
     """Milliseconds to move the output of the node between an accelerator and the host's memory."""
     backward: Mask
-    colour: Index
+    colour: Whole
     """Nodes of equal number run on one device."""
-    source: Index
-    target: Index
+    source: Whole
+    target: Whole
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from instances.document import Fault, InstanceError
 from instances.json_graphs import read_json
 from instances.placement.graph import PlacementQuestion
@@ -21,7 +21,7 @@ from instances.units import quoted
 _UNPLACED = -1
 
 
-def read_split(path: Path, question: PlacementQuestion) -> Index:
+def read_split(path: Path, question: PlacementQuestion) -> Whole:
     """The device of every node; an InstanceError with every fault."""
     _, document = read_json(path)
     faults: list[Fault] = []
@@ -81,7 +81,7 @@ def _listed(document: dict[str, Any], key: str, first: int, count: int, faults: 
             yield f"{key}[{place}].nodes", str(node), first + place
 
 
-def _follow(question: PlacementQuestion, device_of: Index) -> None:
+def _follow(question: PlacementQuestion, device_of: Whole) -> None:
     """Put nodes without a device where their colour is."""
     colour = question.graph.colour
     where = {int(one): int(device) for one, device in zip(colour, device_of, strict=True) if device != _UNPLACED}

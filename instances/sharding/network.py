@@ -14,6 +14,7 @@ from math import ceil
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from crossflow.hardware import Hardware
 from crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
 from crossflow.sharded import (
@@ -31,7 +32,7 @@ from crossflow.sharded import (
     weights_lay,
 )
 from crossflow.workload import Transformer
-from instances.sharding.problem import GREATEST_SUM, Problem, Whole, greatest_sum, offsets_of
+from instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
 
 BELONGINGS = ("weights", "gradients", "optimizer")
 """What the nodes of an operator with weights are called, after its name."""

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Whole = npt.NDArray[np.int64]
+from crossflow.arrays import Whole
 
 FORBIDDEN = 1 << 61
 """The cost of what may not be chosen. Two of them still add up within 64 bits; sums are cut back to it."""

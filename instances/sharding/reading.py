@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from instances.document import Fault, InstanceError
 from instances.json_graphs import FaultList
 from instances.sharding.lines import Lines
-from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, Whole, greatest_sum, offsets_of
+from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, greatest_sum, offsets_of
 from instances.sharding.stream import Text, TextError, items, members
 from instances.units import quoted
 

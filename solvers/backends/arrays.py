@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from formulation.sharding.editing import Mask
-from formulation.sharding.marginal import Figures, Program, Rows
+from crossflow.arrays import Array, Mask, Whole
+from formulation.program import Program, Rows
 from solvers.backends.answer import SolverError
 from solvers.backends.milp import GIVEN_AWAY
 
@@ -31,8 +31,8 @@ class Relaxed:
 
     ending: Ending
     value: float
-    columns: Figures
-    duals: Figures
+    columns: Array
+    duals: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Solved:
 
     ending: Ending
     bound: float
-    columns: Figures | None
+    columns: Array | None
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Look:
     """A look at a solve while it runs: `stop` is asked again and again whether to end it, and finds here what the solver told last."""
 
     stop: Callable[[], bool]
-    columns: Figures | None = None
+    columns: Array | None = None
     """A better solution."""
     stopping: bool = False
 
@@ -176,5 +176,5 @@ def _attended(work: Callable[[], Foreign], look: Look) -> None:
             raise SolverError(f"highs failed: {type(error).__name__}: {error}") from error
 
 
-def _short(figures: np.typing.NDArray[np.int64]) -> np.typing.NDArray[np.int32]:
+def _short(figures: Whole) -> np.typing.NDArray[np.int32]:
     return figures.astype(np.int32)

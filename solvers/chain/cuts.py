@@ -28,7 +28,7 @@ from math import isqrt
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.pipeline.chain import ChainQuestion, Recompute, Width
 
 Tick = Callable[[], None]
@@ -125,7 +125,7 @@ def traced(pairs: Pairs, memory: float, table: Array, stages: int, start: int) -
     return (*parts, count - start)
 
 
-def replicas_of(question: ChainQuestion, divisible: bool) -> Index:
+def replicas_of(question: ChainQuestion, divisible: bool) -> Whole:
     """Numbers of replicas that can be best under `flush`: of those with as many rounds the least, which sums the fewest gradients."""
     file = question.file
     most = min(file.devices, file.microbatches)
@@ -137,7 +137,7 @@ def replicas_of(question: ChainQuestion, divisible: bool) -> Index:
     return np.asarray(least[least <= most])
 
 
-def two_version_replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Index:
+def two_version_replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Whole:
     """Numbers of replicas among which the microbatches of a batch can be divided."""
     file = question.file
     every = _divisors(file.microbatches // setting.microbatch)

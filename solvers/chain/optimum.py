@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.pipeline.chain import ChainQuestion
 from solvers.chain.cuts import Pairs, Setting, Tick, pairs_of, replicas_of, settings_of, slowest, traced, two_version_replicas
 from solvers.chain.plan import ChainPlan, even
@@ -59,14 +59,14 @@ def _kinds(question: ChainQuestion) -> tuple[bool, ...]:
     return (True,) if question.file.divisible else (False, True)
 
 
-def _replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Index:
+def _replicas(question: ChainQuestion, setting: Setting, divisible: bool) -> Whole:
     """Numbers of replicas to choose from, ascending."""
     if question.file.schedule == "flush":
         return replicas_of(question, divisible)
     return two_version_replicas(question, setting, divisible)
 
 
-def _equal(question: ChainQuestion, setting: Setting, pairs: Pairs, cuts: Index, data: Index, best: Best) -> Best:
+def _equal(question: ChainQuestion, setting: Setting, pairs: Pairs, cuts: Whole, data: Whole, best: Best) -> Best:
     """The better of a plan and the best number of replicas for given cuts."""
     file, stages = question.file, len(cuts) - 1
     data = data[: np.searchsorted(data, file.devices // (setting.width * stages), "right")]
@@ -97,7 +97,7 @@ def _flush(question: ChainQuestion, setting: Setting, bests: list[Best], known: 
     ]
 
 
-def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, table: Array, every: Index, best: Best) -> Best:
+def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, table: Array, every: Whole, best: Best) -> Best:
     """The better of a plan and the best of a table, first stages and replicas chosen together."""
     found = (best.value, 0, 0, 0)
     for stages in range(1, len(table)):
@@ -114,17 +114,17 @@ def _with_replicas(question: ChainQuestion, setting: Setting, pairs: Pairs, tabl
     return Best(value, _plan(setting, replicas, (end, *behind)))
 
 
-def _rounds(question: ChainQuestion, data: Index, stages: int) -> Index:
+def _rounds(question: ChainQuestion, data: Whole, stages: int) -> Whole:
     """Microbatches of the longest share, and those that fill the pipeline."""
     return np.asarray(-(-question.file.microbatches // data) + stages - 1)
 
 
-def _sums(question: ChainQuestion, rings: float, data: Index) -> Array:
+def _sums(question: ChainQuestion, rings: float, data: Whole) -> Array:
     """Seconds to sum the gradients of a byte of parameters."""
     return np.asarray(rings * (data - 1) / data / question.file.bandwidth)
 
 
-def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tuple[Index, Array]:
+def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tuple[Whole, Array]:
     """Ends that the first of so many stages can have, and the slowest stage with each."""
     if stages == 1:
         return np.array([len(pairs.last)]), table[1, :1]

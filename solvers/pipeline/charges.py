@@ -22,7 +22,7 @@ from math import ceil
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.pipeline.question import Level, PipelineQuestion
 from solvers.pipeline.ideals import Ideals
 
@@ -43,7 +43,7 @@ class Charges:
     top: bool
     """Whether no level is above."""
 
-    def load(self, row: int, ends: Index, work: Array, replicas: int, first: bool, last: bool) -> Array:
+    def load(self, row: int, ends: Whole, work: Array, replicas: int, first: bool, last: bool) -> Array:
         """Seconds of stages from one cut to others, where `work` is what the level below says of them."""
         parameters = self.ideals.parameters[ends] - self.ideals.parameters[row]
         ring = (replicas - 1) / replicas * parameters / self.level.bandwidth
@@ -52,7 +52,7 @@ class Charges:
             return self._with_transfers(load, row, ends, replicas, came=not first, goes=not first)
         return self._with_transfers(work + 2.0 * ring, row, ends, replicas, came=not first, goes=not last)
 
-    def _with_transfers(self, load: Array, row: int, ends: Index, replicas: int, came: bool, goes: bool) -> Array:
+    def _with_transfers(self, load: Array, row: int, ends: Whole, replicas: int, came: bool, goes: bool) -> Array:
         """At least the transfers at both ends; nothing crosses at the very end."""
         if self.compression is None:
             return load
@@ -60,7 +60,7 @@ class Charges:
         load = np.maximum(load, 2.0 * self.ideals.crossing[row] / rate) if came else load
         return np.maximum(load, 2.0 * self.ideals.crossing[ends] / rate) if goes else load
 
-    def fits(self, row: int, ends: Index, replicas: int, stages: int, members: int) -> Mask:
+    def fits(self, row: int, ends: Whole, replicas: int, stages: int, members: int) -> Mask:
         """Whether stages fit the memory: ends, times stages from here to the end, times devices from `replicas` to `members`."""
         parameters = (self.ideals.parameters[ends] - self.ideals.parameters[row])[:, None, None]
         activation = (self.ideals.activation[ends] - self.ideals.activation[row])[:, None, None]

@@ -10,7 +10,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.pipeline.profile import Profile
 from solvers.objective import RefusedError
 
@@ -37,7 +37,7 @@ class Ideals:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def after(self, row: int) -> Index:
+    def after(self, row: int) -> Whole:
         """The ideals that hold this one and more."""
         inside = ((self.words[row] & ~self.words[row + 1 :]) == 0).all(axis=1)
         return np.asarray(np.flatnonzero(inside) + row + 1)

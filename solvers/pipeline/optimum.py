@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.pipeline.question import PipelineQuestion
 from solvers.objective import RefusedError
 from solvers.pipeline.charges import Charges, charges_of
@@ -36,7 +36,7 @@ class Tables:
     """What is known of the ranges of one level."""
 
     charges: Charges
-    ends: Index
+    ends: Whole
     left: Array
     """By first cut, end, stages and members: the slowest stage where something comes before."""
     whole: Array
@@ -89,7 +89,7 @@ def _stage_counts(search: Search, members: int) -> int:
     return 1 if question.compatible or question.memory == float("inf") else min(members, len(search.ideals) - 1)
 
 
-def _joined(search: Search, tables: Tables, level: int, share: int, row: int, after: Index, first: bool) -> Array:
+def _joined(search: Search, tables: Tables, level: int, share: int, row: int, after: Whole, first: bool) -> Array:
     """The slowest stage from a cut to every end, by stages and members."""
     charges = tables.charges
     closing, columns = _ends(charges, after)
@@ -108,12 +108,12 @@ def _joined(search: Search, tables: Tables, level: int, share: int, row: int, af
     return best
 
 
-def _ends(charges: Charges, after: Index) -> tuple[Index, Index]:
+def _ends(charges: Charges, after: Whole) -> tuple[Whole, Whole]:
     """Which of the cuts behind one are ends, and their columns in the tables: all, or at the highest level the last."""
     return (np.array([len(after) - 1]), np.array([0])) if charges.top else (np.arange(len(after)), after)
 
 
-def _started(search: Search, tables: Tables, level: int, share: int, row: int, after: Index) -> Array:
+def _started(search: Search, tables: Tables, level: int, share: int, row: int, after: Whole) -> Array:
     """The least from a cut to every end with all members of a level below the highest, or, where some may idle, on any number."""
     charges, members = tables.charges, tables.charges.level.members
     left = tables.left[np.ix_(after, after)][:, :, 0]
@@ -144,14 +144,14 @@ def _continued(left: Array, on: Array, fits: Mask | None, replicas: int) -> Arra
     return np.asarray(np.maximum(after, costs).min(axis=0))
 
 
-def _fitting(search: Search, charges: Charges, row: int, after: Index, replicas: int, stages: int) -> Mask | None:
+def _fitting(search: Search, charges: Charges, row: int, after: Whole, replicas: int, stages: int) -> Mask | None:
     """What fits the memory; None where there is no limit."""
     if search.question.memory == float("inf"):
         return None
     return charges.fits(row, after, replicas, stages, charges.level.members)
 
 
-def _work(search: Search, level: int, share: int, row: int, after: Index, replicas: int) -> Array:
+def _work(search: Search, level: int, share: int, row: int, after: Whole, replicas: int) -> Array:
     """What the level below says of stages; at the lowest their own time. Own charges split the minibatch there, compatible ones later."""
     question = search.question
     if not level:

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from instances.piper.graph import Configuration, PiperQuestion
 from solvers.piper.judge import Stage
 from solvers.piper.network import ordered
@@ -97,7 +97,7 @@ def _fit(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration
     return max(sizes) <= question.memory
 
 
-def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Index) -> Array:
+def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Whole) -> Array:
     """The busiest stage for each number of replicas."""
     place = {row: number for number, stage in enumerate(rows) for row in stage}
     work, parameters = np.zeros(len(rows)), np.zeros(len(rows))

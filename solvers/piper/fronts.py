@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 
 MOST_POINTS = 1_500
 _PAIRWISE = 768
@@ -27,10 +27,10 @@ class Front:
 
     work: Array
     parameters: Array
-    memory: Index
-    stashed: Index
-    origin: Index
-    joined: Index
+    memory: Whole
+    stashed: Whole
+    origin: Whole
+    joined: Whole
     bundled: bool = False
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ def joined(front: Front, options: Front, memory: int, bundling: Bundling) -> Fro
     return _bundled(found, bundling.relaxed, most) if len(found) > most else found
 
 
-def _undominated(work: Array, parameters: Array, memory: Index, stashed: Index, kept: Index) -> Index:
+def _undominated(work: Array, parameters: Array, memory: Whole, stashed: Whole, kept: Whole) -> Whole:
     """Rows, among those kept, that no other one beats: first among equal parameters and memory, then, of not too many, among all."""
     order = kept[np.lexsort((stashed[kept], work[kept], memory[kept], parameters[kept]))]
     if len(order) < 2:
@@ -104,7 +104,7 @@ def _bundled(front: Front, relaxed: bool, most: int) -> Front:
     return replace(taken_from(front, taken), bundled=True)
 
 
-def taken_from(front: Front, rows: Index) -> Front:
+def taken_from(front: Front, rows: Whole) -> Front:
     """These points alone."""
     return Front(
         front.work[rows],

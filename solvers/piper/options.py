@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from instances.piper.graph import PiperQuestion
 from solvers.piper.fronts import Bundling, Front, joined, nothing
 from solvers.piper.network import Network
@@ -17,9 +17,9 @@ class Options:
 
     question: PiperQuestion
     network: Network
-    starts: Index
+    starts: Whole
     """Of edges, by the place of the layer in the network."""
-    ends: Index
+    ends: Whole
     tensors: tuple[int, ...]
     plain: Mapping[int, tuple[Front | None, ...]]
     """By tensor degree what each layer can be; None where it does not offer that degree."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from solvers.piper.judge import Stage
 from solvers.piper.tables import Tables
 
@@ -39,12 +39,12 @@ class Span:
 class _Moves:
     """Stages that may be of use within a limit, by the cut at their end, the last cut first."""
 
-    lower: Index
-    upper: Index
-    data: Index
-    cost: Index
-    reach: Index
-    before: Index
+    lower: Whole
+    upper: Whole
+    data: Whole
+    cost: Whole
+    reach: Whole
+    before: Whole
     """The fewest devices from the front to each cut."""
 
 
@@ -72,7 +72,7 @@ def within(tables: Tables, limit: float, clock: Callable[[], None]) -> tuple[Spa
     return None if least[0].min() >= _NONE else _traced(tables, moves, least)
 
 
-def _drop_beaten(row: Index, most: float) -> None:
+def _drop_beaten(row: Whole, most: float) -> None:
     """Keep what needs fewer devices than anything with fewer replicas, and no more than there are."""
     better = np.minimum.accumulate(row)[:-1]
     row[1:][row[1:] >= better] = _NONE
@@ -99,7 +99,7 @@ def _moves(tables: Tables, limit: float) -> _Moves | None:
     return _Moves(tables.lower[stage], tables.upper[stage], tables.degrees[degree], cost[stage, degree], reach[stage, degree], before)
 
 
-def _fewest(tables: Tables, cheapest: Index) -> tuple[Index, Index]:
+def _fewest(tables: Tables, cheapest: Whole) -> tuple[Whole, Whole]:
     """The fewest devices from the front to each cut, and from each cut to the end, with one microbatch under way everywhere."""
     count = len(tables.cuts)
     before, after = np.full(count, _NONE), np.full(count, _NONE)
@@ -116,7 +116,7 @@ def _fewest(tables: Tables, cheapest: Index) -> tuple[Index, Index]:
     return before, after
 
 
-def _traced(tables: Tables, moves: _Moves, least: Index) -> tuple[Span, ...]:
+def _traced(tables: Tables, moves: _Moves, least: Whole) -> tuple[Span, ...]:
     """The stages behind the fewest devices, from the front on."""
     cut, spans = 0, list[Span]()
     replicas = int(least[0].argmin())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from solvers.piper.fronts import Bundling, Front, joined, nothing, taken_from
 from solvers.piper.options import Options, dear, front_of, moved
 
@@ -19,18 +19,18 @@ class Tables:
     """Stages as rows, points of a stage next to each other, stages of one pair of cuts too."""
 
     cuts: tuple[int, ...]
-    lower: Index
+    lower: Whole
     """The cut before each stage, by its number."""
-    upper: Index
-    tensor: Index
-    start: Index
+    upper: Whole
+    tensor: Whole
+    start: Whole
     """The first point of each stage."""
     work: Array
     """Of each point, with what is moved."""
     exchanged: Array
     """Seconds that a replica more takes to exchange parameters."""
-    under_way: Index
-    degrees: Index
+    under_way: Whole
+    degrees: Whole
     devices: int
     replicas: int
     """At the most, of all stages together."""
@@ -41,7 +41,7 @@ class Tables:
         """The time of each point."""
         return np.asarray((self.work + (degree - 1) * self.exchanged) / degree)
 
-    def reach(self, limit: float) -> Index:
+    def reach(self, limit: float) -> Whole:
         """For each stage and degree, how many microbatches may be under way within the limit; 0 where none."""
         found = np.empty((len(self.start), len(self.degrees)), np.int64)
         for column, degree in enumerate(self.degrees.tolist()):

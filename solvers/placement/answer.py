@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from instances.placement.graph import PlacementQuestion
 from solvers.certify import Limits, VerificationError, gap_between
 from solvers.graph_answers import answer_status, is_proved, versions
@@ -29,7 +29,7 @@ Trace = tuple[tuple[float, float | None, float | None], ...]
 class Found:
     """What an engine found, before anybody believes it."""
 
-    device_of: Index | None
+    device_of: Whole | None
     bound: float | None = None
     """No placement is below this; infinite where there is none."""
     proof: str = ""
@@ -37,7 +37,7 @@ class Found:
     reasons: tuple[str, ...] = ()
     """Why there is no placement."""
     trace: Trace = ()
-    piece_of: Index | None = None
+    piece_of: Whole | None = None
     """Of every row, from 0, where accelerators run pieces (latency)."""
 
 
@@ -127,7 +127,7 @@ def certified(
     )
 
 
-def verdict_on(question: PlacementQuestion, device_of: Index, piece_of: Index | None) -> Verdict:
+def verdict_on(question: PlacementQuestion, device_of: Whole, piece_of: Whole | None) -> Verdict:
     """The word of the judge of what is asked."""
     if question.problem == "throughput":
         return judge(question, device_of)
@@ -140,13 +140,13 @@ def described(question: PlacementQuestion) -> dict[str, Any]:
     return {"name": question.name, "objective": question.problem, "unit": "ms", **shape, **question.document}
 
 
-def words_of(question: PlacementQuestion, device_of: Index) -> dict[str, str]:
+def words_of(question: PlacementQuestion, device_of: Whole) -> dict[str, str]:
     """The name of the device of each node, by its id."""
     names = question.devices
     return {str(name): names[place] for name, place in zip(question.graph.ids, device_of.tolist(), strict=True)}
 
 
-def numbers_of(question: PlacementQuestion, device_of: Index, piece_of: Index | None) -> dict[str, int] | None:
+def numbers_of(question: PlacementQuestion, device_of: Whole, piece_of: Whole | None) -> dict[str, int] | None:
     """The piece of each node on an accelerator, by its id; None where each accelerator runs one piece."""
     if piece_of is None or question.pieces == 1:
         return None
@@ -154,7 +154,7 @@ def numbers_of(question: PlacementQuestion, device_of: Index, piece_of: Index | 
     return {str(question.graph.ids[row]): int(piece_of[row]) + 1 for row in rows}
 
 
-def pieces_in(question: PlacementQuestion, device_of: Index, pieces: object) -> Index | None:
+def pieces_in(question: PlacementQuestion, device_of: Whole, pieces: object) -> Whole | None:
     """The same back; a ValueError in words where it does not number the pieces of all nodes on accelerators, and of them alone."""
     if question.problem == "throughput" or question.pieces == 1:
         if pieces is not None:
@@ -171,7 +171,7 @@ def pieces_in(question: PlacementQuestion, device_of: Index, pieces: object) -> 
     return piece_of
 
 
-def devices_in(question: PlacementQuestion, placement: object) -> Index:
+def devices_in(question: PlacementQuestion, placement: object) -> Whole:
     """The same back; a ValueError in words where it does not place every node on a device of the question."""
     if not isinstance(placement, dict):
         raise ValueError("a placement names a device for each node")

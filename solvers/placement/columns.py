@@ -15,15 +15,15 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array, Index, Mask
+from crossflow.arrays import Array, Mask, Whole
 from formulation.placement.assignment import Machine
 from formulation.placement.blocks import Blocks
 from formulation.placement.pricing import Walk, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
 from formulation.placement.reductions import contracted
 from formulation.placement.rows import figures_of
 from formulation.placement.sweep import swept
+from formulation.program import Program, Rows
 from formulation.rounding import floored, real
-from formulation.sharding.marginal import Program, Rows
 from solvers.backends.arrays import Look, Session
 
 PROOF = "prices of the blocks, and the sets that a device can hold"
@@ -49,7 +49,7 @@ class Master:
 
     sets: Mask
     of_cpu: Mask
-    age: Index
+    age: Whole
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class Course:
     """Where the prices stand."""
 
     walk: Walk
-    cpu: Index
+    cpu: Whole
     machine: Machine
     limit: int
     total: int

@@ -7,7 +7,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.assignment import machine_of
 from formulation.placement.blocks import Blocks, blocks_of
 from instances.placement.graph import PlacementQuestion
@@ -20,24 +20,24 @@ from solvers.placement.rivals import RULES, judged
 
 _RESTARTS, _MOVES, _MOVES_A_BLOCK = 10, 200_000, 2_000
 
-Search = Callable[[PlacementQuestion, int, float], Index | None]
+Search = Callable[[PlacementQuestion, int, float], Whole | None]
 
 
-def list_by_work(question: PlacementQuestion, seed: int, deadline: float) -> Index | None:
+def list_by_work(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
     """The most work first, to the device with least."""
     del seed, deadline
     blocks = blocks_of(question.graph, staged=False)
     return _on_nodes(blocks, by_work(blocks, machine_of(question)))
 
 
-def list_by_rank(question: PlacementQuestion, seed: int, deadline: float) -> Index | None:
+def list_by_rank(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
     """The longest way to the end first, to the device that is done first with one sample."""
     del seed, deadline
     blocks = blocks_of(question.graph, staged=True)
     return _on_nodes(blocks, by_rank(blocks, machine_of(question)))
 
 
-def minimum_cut(question: PlacementQuestion, seed: int, deadline: float) -> Index | None:
+def minimum_cut(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
     """Equal shares of the work on the accelerators, with the cheapest nets between them."""
     del deadline
     blocks = blocks_of(question.graph, staged=False)
@@ -46,7 +46,7 @@ def minimum_cut(question: PlacementQuestion, seed: int, deadline: float) -> Inde
     return _on_nodes(blocks, equal_shares(blocks, question.accelerators, seed))
 
 
-def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Index | None:
+def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
     """From ten random placements downhill, one block at a time."""
     blocks, machine = blocks_of(question.graph, staged=False), machine_of(question)
     random = Random(seed)
@@ -59,7 +59,7 @@ def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Ind
     return _best(question, blocks, found)
 
 
-def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Index | None:
+def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Whole | None:
     """From one random placement by moves that may be uphill."""
     blocks, machine = blocks_of(question.graph, staged=False), machine_of(question)
     start = _at_random(question, blocks, Random(seed))
@@ -78,7 +78,7 @@ SEARCHES: dict[str, Search] = {
 SEEDED = ("minimum cut", "local search", "annealing")
 
 
-def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Index]) -> Iterator[RivalPlacement]:
+def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[RivalPlacement]:
     """Every rule, every search with its seeds (the middle one by value is shown), and the splits that are given."""
     blocks = blocks_of(question.graph, staged=True)
     for name, rule in RULES.items():
@@ -117,11 +117,11 @@ def _at_random(question: PlacementQuestion, blocks: Blocks, random: Random) -> l
     return device
 
 
-def _best(question: PlacementQuestion, blocks: Blocks, found: list[list[int]]) -> Index | None:
+def _best(question: PlacementQuestion, blocks: Blocks, found: list[list[int]]) -> Whole | None:
     """The least busy one."""
     placed = [np.array(device, np.int64)[blocks.block_of] for device in found]
     return min(placed, key=lambda device_of: judge(question, device_of).value, default=None)
 
 
-def _on_nodes(blocks: Blocks, device: list[int] | None) -> Index | None:
+def _on_nodes(blocks: Blocks, device: list[int] | None) -> Whole | None:
     return None if device is None else np.array(device, np.int64)[blocks.block_of]

@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.assignment import Machine
 from formulation.placement.blocks import Blocks
 from formulation.placement.rows import Figures
@@ -33,8 +33,8 @@ _FINE = 10
 class Table:
     """Of one step: all signatures in rising order, and the least energy h to come from each."""
 
-    signature: Index
-    to_come: tuple[Index, ...]
+    signature: Whole
+    to_come: tuple[Whole, ...]
     """For each multiplier."""
 
 
@@ -100,7 +100,7 @@ def _with_tables(course: Course, deadline: float) -> Course | None:
 def _tables(course: Course, deadline: float) -> tuple[Table, ...] | None:
     """All states without loads, forward, and the least energies to come, backward; None where they are too many."""
     held = np.zeros((course.devices, 1), np.int64)
-    signatures, ways = [signature_of(held, course)], list[list[tuple[Index, Index, tuple[Index, ...]]]]()
+    signatures, ways = [signature_of(held, course)], list[list[tuple[Whole, Whole, tuple[Whole, ...]]]]()
     for step in course.sweep.steps:
         found = [(device, *put(held, device, step, course.accelerators)) for device in devices(course, step)]
         signs = [signature_of(_renamed(after, course), course) for _, _, after in found]
@@ -123,7 +123,7 @@ def _tables(course: Course, deadline: float) -> tuple[Table, ...] | None:
     return tuple(tables[::-1])
 
 
-def _energy(course: Course, step: Step, device: int, paid: Index, multiplier: int) -> Index:
+def _energy(course: Course, step: Step, device: int, paid: Whole, multiplier: int) -> Whole:
     own = 0 if device < course.accelerators else multiplier * course.figures.cpu[step.block] - SCALE * work_of(course, step.block)
     return np.asarray(SCALE * paid.sum(axis=0) + own)
 
@@ -145,12 +145,12 @@ def devices(course: Course, step: Step) -> list[int]:
     return list(devices_for(step.block, course.figures, course.accelerators, course.cpus, course.limit))
 
 
-def _renamed(held: Index, course: Course) -> Index:
+def _renamed(held: Whole, course: Course) -> Whole:
     """Accelerators in the order of the nets they hold."""
     return _in_order(held, course.accelerators)
 
 
-def renamed_with(held: Index, load: Index, course: Course) -> tuple[Index, Index]:
+def renamed_with(held: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
     """The same, and of those that hold equal nets in the order of their loads."""
     held, load, own = held.copy(), load.copy(), slice(course.accelerators)
     both = _in_order((held[own] << LOAD) | load[own], course.accelerators)
@@ -158,7 +158,7 @@ def renamed_with(held: Index, load: Index, course: Course) -> tuple[Index, Index
     return held, load
 
 
-def _in_order(rows: Index, count: int) -> Index:
+def _in_order(rows: Whole, count: int) -> Whole:
     """Each column's first figures in rising order, by comparing neighbours: they are few, and columns are many."""
     rows = rows.copy()
     for start in (turn % 2 for turn in range(count)):
@@ -167,7 +167,7 @@ def _in_order(rows: Index, count: int) -> Index:
     return rows
 
 
-def signature_of(held: Index, course: Course) -> Index:
+def signature_of(held: Whole, course: Course) -> Whole:
     """One number for the nets that all devices hold."""
     found = np.zeros(held.shape[1], np.int64)
     for row in held:

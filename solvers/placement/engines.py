@@ -7,7 +7,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.model import violations
 from formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from formulation.placement.blocks import Blocks, blocks_of
@@ -92,7 +92,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     return _found(question, blocks, model, answer, known, first)
 
 
-def _by_ideals(question: PlacementQuestion, best: Best, known: Index | None, gap: float, first: Trace) -> Found | None:
+def _by_ideals(question: PlacementQuestion, best: Best, known: Whole | None, gap: float, first: Trace) -> Found | None:
     """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
     if known is None and best.device_of is None:
         return Found(None, inf, best.proof, reasons=_shortage(question), trace=first) if best.bound == inf else None
@@ -108,7 +108,7 @@ def _found(
     blocks: Blocks,
     model: Stages,
     answer: Answer,
-    known: Index | None,
+    known: Whole | None,
     first: tuple[tuple[float, float | None, float | None], ...],
 ) -> Found:
     quantum = model.figures.quantum
@@ -138,7 +138,7 @@ def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
     return (f"{words}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
 
 
-def _refuse_lie(known: Index | None, solver: str) -> None:
+def _refuse_lie(known: Whole | None, solver: str) -> None:
     """A SolverError where a solver sees no placement and there is one."""
     if known is not None:
         raise SolverError(f"{solver} broke its word: it calls a model infeasible of which a placement is known")
@@ -150,7 +150,7 @@ def most(blocks: Blocks) -> float:
     return float(np.maximum(finite, blocks.cpu_time).sum() + blocks.transfer.sum()) * (1.0 + 1e-9) + 1e-9
 
 
-def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Index:
+def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Whole:
     """The device of every node, from the stage of every block and the kind of every stage."""
     accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
     device = [next(cpus) if kind else next(accelerators) for kind in kinds]
@@ -227,7 +227,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
 
 def _started(
     question: PlacementQuestion, blocks: Blocks, limits: Limits, watch: Watch, began: float
-) -> tuple[Index | None, float, str, bool]:
+) -> tuple[Whole | None, float, str, bool]:
     """A placement that is known, a bound of all with its proof, and whether Ctrl-C ended it.
 
     The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks.
@@ -271,7 +271,7 @@ def _bounds(
         yield found, PROOF_ALONG
 
 
-def _better(question: PlacementQuestion, known: Index | None, found: Index | None) -> Index | None:
+def _better(question: PlacementQuestion, known: Whole | None, found: Whole | None) -> Whole | None:
     """What was found, if the judge accepts it and sees none better in what is known: rounded sizes may let a little too much in."""
     if found is None:
         return known
@@ -279,7 +279,7 @@ def _better(question: PlacementQuestion, known: Index | None, found: Index | Non
     return found if verdict.accepted and (known is None or verdict.value <= judge(question, known).value) else known
 
 
-def _staged_devices(question: PlacementQuestion, deadline: float) -> Index | None:
+def _staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:
     """The best stages along some orders: they are convex, and a placement without contiguity too."""
     blocks = blocks_of(question.graph, staged=True)
     start = staged_start(question, blocks, deadline)

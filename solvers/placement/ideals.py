@@ -23,7 +23,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Mask, Whole
 from instances.placement.graph import PlacementQuestion
 from solvers.ideals import every_ideal
 from solvers.placement.judge import forward_arcs
@@ -44,7 +44,7 @@ class Best:
 
     bound: float
     """No stages are below this, of all that are within the limit; infinite where there are none."""
-    device_of: Index | None
+    device_of: Whole | None
     """Of every row; None where no stages are within the limit."""
     ideals: int
 
@@ -65,14 +65,14 @@ class Ideals:
     """Nodes that no accelerator runs."""
     pins: NDArray[np.float32]
     """Of every net."""
-    inside: NDArray[np.bool_]
+    inside: Mask
     """Which units each has."""
     transfer: Array
-    cut: NDArray[np.bool_]
+    cut: Mask
     """Which nets have a pin in each and a pin outside."""
     crossing: Array
     """What these cost."""
-    unit_of: Index
+    unit_of: Whole
     """Of every row of the graph."""
     quantum: float
     capacity: float
@@ -103,7 +103,7 @@ def best_by_ideals(question: PlacementQuestion, limit: float = inf, deadline: fl
     return Best(min(value * ideals.quantum, limit), device_of, len(ideals))
 
 
-def _stages_to(ideals: Ideals, end: int, most: float, least: Array) -> tuple[Index, tuple[Array, Array]]:
+def _stages_to(ideals: Ideals, end: int, most: float, least: Array) -> tuple[Whole, tuple[Array, Array]]:
     """Ideals from which a stage leads to this one, and what it does on an accelerator and on a CPU; infinite where it cannot be there."""
     before = slice(0, end)
     runs = (ideals.stranded[before] == ideals.stranded[end]) & (ideals.size[end] - ideals.size[before] <= ideals.capacity)
@@ -118,7 +118,7 @@ def _stages_to(ideals: Ideals, end: int, most: float, least: Array) -> tuple[Ind
     return rows, (accelerator, on_cpu)
 
 
-def _on_accelerator(ideals: Ideals, rows: Index, end: int) -> Array:
+def _on_accelerator(ideals: Ideals, rows: Whole, end: int) -> Array:
     cut = np.flatnonzero(ideals.cut[end])
     pins, costs = ideals.pins[np.ix_(rows, cut)], ideals.transfer[cut]
     moved = ideals.crossing[rows] + (pins < ideals.pins[end, cut]) @ costs - (pins > 0.0) @ costs
@@ -134,7 +134,7 @@ def _least(before: Array, accelerator: Array, on_cpu: Array) -> Array:
     return best
 
 
-def _traced(ideals: Ideals, least: Array, most: float, first_cpu: int) -> Index:
+def _traced(ideals: Ideals, least: Array, most: float, first_cpu: int) -> Whole:
     """The devices of stages with the least value, looked for again from the last."""
     device = np.zeros(ideals.inside.shape[1], np.int64)
     end, left, cores = len(ideals) - 1, least.shape[1] - 1, least.shape[2] - 1
@@ -163,7 +163,7 @@ def _ideals(question: PlacementQuestion) -> Ideals | None:
     return _filled(question, *found, scale, digits)
 
 
-def _counted(question: PlacementQuestion) -> tuple[list[int], Index, dict[tuple[int, ...], list[int]]] | None:
+def _counted(question: PlacementQuestion) -> tuple[list[int], Whole, dict[tuple[int, ...], list[int]]] | None:
     """The ideals as masks, the unit of every row, and the nets."""
     graph = question.graph
     colours = int(graph.colour.max()) + 1
@@ -180,7 +180,7 @@ def _counted(question: PlacementQuestion) -> tuple[list[int], Index, dict[tuple[
 
 
 def _filled(
-    question: PlacementQuestion, masks: list[int], unit_of: Index, nets: dict[tuple[int, ...], list[int]], scale: int, digits: int
+    question: PlacementQuestion, masks: list[int], unit_of: Whole, nets: dict[tuple[int, ...], list[int]], scale: int, digits: int
 ) -> Ideals:
     graph, count = question.graph, int(unit_of.max()) + 1
     work, cpu, transfer = (_down(column, scale) for column in (graph.accelerator_time, graph.cpu_time, graph.transfer))
@@ -213,7 +213,7 @@ def _filled(
     )
 
 
-def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Index) -> tuple[Index, list[int]]:
+def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Whole) -> tuple[Whole, list[int]]:
     """Colours that data join in a circle made one: the unit of each row, and what each unit needs before it."""
     needed = [1 << place for place in range(colours)]
     for one, other in arcs:
@@ -231,7 +231,7 @@ def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Index) -> tup
     return np.array([unit[one] for one in colour.tolist()], np.int64), before
 
 
-def _nets(question: PlacementQuestion, unit_of: Index) -> dict[tuple[int, ...], list[int]]:
+def _nets(question: PlacementQuestion, unit_of: Whole) -> dict[tuple[int, ...], list[int]]:
     """Units that the output of a row joins, and the rows whose outputs join the same."""
     pins: dict[int, set[int]] = {}
     for start, end in zip(question.graph.source.tolist(), question.graph.target.tolist(), strict=True):
@@ -254,13 +254,13 @@ def _down(column: Array, scale: int) -> Array:
     return np.asarray(np.floor(np.ldexp(np.where(np.isfinite(column), column, 0.0), scale)))
 
 
-def _members(masks: Sequence[int], count: int) -> NDArray[np.bool_]:
+def _members(masks: Sequence[int], count: int) -> Mask:
     wide = -(-count // 8)
     packed = np.frombuffer(b"".join(mask.to_bytes(wide, "little") for mask in masks), np.uint8).reshape(len(masks), wide)
     return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(bool)
 
 
-def _words(inside: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _words(inside: Mask) -> NDArray[np.uint64]:
     padded = np.zeros((len(inside), -(-inside.shape[1] // 64) * 64), bool)
     padded[:, : inside.shape[1]] = inside
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.placement.blocks import Blocks
 
 
@@ -27,7 +27,7 @@ class Staged:
     """Of each stage."""
 
 
-def best_stages(blocks: Blocks, order: Index, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
+def best_stages(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
     """The least busiest time of stages along an order; infinite where no stages keep the limits."""
     on_accelerator, on_cpu = interval_costs(blocks, order, memory, overlapped)
     count = len(blocks)
@@ -48,7 +48,7 @@ def best_stages(blocks: Blocks, order: Index, accelerators: int, cpus: int, memo
     return _traced(least, origin, order, accelerators, cpus)
 
 
-def interval_costs(blocks: Blocks, order: Index, memory: float, overlapped: bool) -> tuple[Array, Array]:
+def interval_costs(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> tuple[Array, Array]:
     """Milliseconds of the blocks from place i up to j on an accelerator and on a CPU; infinite for j < i and where they do not fit."""
     count = len(blocks)
     place = np.empty(count, np.int64)
@@ -68,7 +68,7 @@ def _between(column: Array) -> Array:
     return np.where(count[None, :] > count[:, None], np.inf, np.maximum(sums[None, :] - sums[:, None], 0.0))
 
 
-def _crossing(blocks: Blocks, place: Index) -> Array:
+def _crossing(blocks: Blocks, place: Whole) -> Array:
     """Transfer time of every interval: all nets, less those that avoid it and those inside it."""
     count = len(place)
     inside, avoid = np.zeros((count + 2, count + 2)), np.zeros((count + 2, count + 2))
@@ -83,7 +83,7 @@ def _crossing(blocks: Blocks, place: Index) -> Array:
     return np.asarray(np.maximum(crossing[: count + 1, : count + 1], 0.0))
 
 
-def _traced(least: Array, origin: Index, order: Index, accelerators: int, cpus: int) -> Staged:
+def _traced(least: Array, origin: Whole, order: Whole, accelerators: int, cpus: int) -> Staged:
     count = len(order)
     a, c = np.unravel_index(int(least[:, :, count].argmin()), (accelerators + 1, cpus + 1))
     value, end = float(least[a, c, count]), count

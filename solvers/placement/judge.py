@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from instances.placement.graph import Graph, PlacementQuestion, cycle_of
 
 LISTED = 4
@@ -60,7 +60,7 @@ class Verdict:
         return not self.violations
 
 
-def judge(question: PlacementQuestion, device_of: Index) -> Verdict:
+def judge(question: PlacementQuestion, device_of: Whole) -> Verdict:
     """Loads, value and broken rules of a placement: for each row of the graph the number of its device."""
     graph = question.graph
     if len(device_of) != len(graph) or any(not 0 <= device < len(question.devices) for device in device_of.tolist()):
@@ -70,7 +70,7 @@ def judge(question: PlacementQuestion, device_of: Index) -> Verdict:
     return Verdict(max(load.total for load in loads), loads, broken)
 
 
-def loads_of(question: PlacementQuestion, device_of: Index) -> tuple[Load, ...]:
+def loads_of(question: PlacementQuestion, device_of: Whole) -> tuple[Load, ...]:
     """What every device does."""
     graph, places = question.graph, device_of.tolist()
     crossing = _crossing(graph, places)
@@ -99,7 +99,7 @@ def _load(question: PlacementQuestion, name: str, device: int, places: list[int]
     return Load(name, fsum(compute), fsum(moved), together, size, len(rows))
 
 
-def unsupported(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+def unsupported(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     """Nodes on accelerators that cannot run them."""
     times = question.graph.accelerator_time
     rows = [row for row, place in enumerate(device_of.tolist()) if place < question.accelerators and times[row] == float("inf")]
@@ -111,7 +111,7 @@ def beyond_memory(question: PlacementQuestion, loads: Sequence[Load]) -> tuple[s
     return tuple(f"{load.device}: {load.memory:,.0f} bytes of {question.memory:,.0f}" for load in loads if load.memory > question.memory)
 
 
-def apart(graph: Graph, device_of: Index) -> tuple[str, ...]:
+def apart(graph: Graph, device_of: Whole) -> tuple[str, ...]:
     """Nodes of one colour that run on several devices."""
     where: dict[int, set[int]] = defaultdict(set)
     for colour, place in zip(graph.colour.tolist(), device_of.tolist(), strict=True):
@@ -121,13 +121,13 @@ def apart(graph: Graph, device_of: Index) -> tuple[str, ...]:
     return (f"{named(graph, rows)} belong on one device ({len(apart)} such groups are torn apart)",) if apart else ()
 
 
-def _order(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+def _order(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     if question.contiguity == "stages":
         return _not_stages(question, device_of)
     return _not_convex(question, device_of) if question.contiguity == "convex" else ()
 
 
-def _not_stages(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+def _not_stages(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     """Devices cannot be put in an order in which all data flow forward."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
     arcs = {(where[one], where[other]) for one, other in forward_arcs(question.graph)}
@@ -135,7 +135,7 @@ def _not_stages(question: PlacementQuestion, device_of: Index) -> tuple[str, ...
     return (f"data flow in a circle: {' -> '.join(question.devices[device] for device in (*cycle, cycle[0]))}",) if cycle else ()
 
 
-def _not_convex(question: PlacementQuestion, device_of: Index) -> tuple[str, ...]:
+def _not_convex(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     """Devices that data leave and come back to."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
     after: dict[int, set[int]] = defaultdict(set)

@@ -10,7 +10,7 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.rows import Figures
 from formulation.placement.sweep import Sweep, put
 
@@ -18,7 +18,7 @@ _LOAD = 32
 """More binary digits than a load has."""
 
 
-def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Sequence[int]) -> Index:
+def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Sequence[int]) -> Whole:
     """The device of each block, of so many accelerators and CPUs, from the name that its device had when it was placed."""
     accelerators, cpus = machine
     called = np.arange(accelerators + (cpus > 0))
@@ -35,7 +35,7 @@ def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Se
     return _shared(device, accelerators, cpus, figures.cpu)
 
 
-def _shared(device: Index, accelerators: int, cpus: int, work: Sequence[int]) -> Index:
+def _shared(device: Whole, accelerators: int, cpus: int, work: Sequence[int]) -> Whole:
     """The blocks of the one device that stands for all CPUs, the longest first, each on the CPU that has least to do."""
     idle = [(0, accelerators + number) for number in range(cpus)]
     heapify(idle)

@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.assignment import machine_of
 from formulation.placement.blocks import Blocks, blocks_of
 from formulation.placement.reductions import contracted
@@ -27,7 +27,7 @@ _DOUBLED = 4
 _HEATS = (0.01, 0.03, 0.1)
 
 
-def improved(question: PlacementQuestion, known: Index, seed: int, deadline: float, least: float = 0.0) -> Iterator[Index]:
+def improved(question: PlacementQuestion, known: Whole, seed: int, deadline: float, least: float = 0.0) -> Iterator[Whole]:
     """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell."""
     value, since, number = judge(question, known).value, 0, 0
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
@@ -44,7 +44,7 @@ def improved(question: PlacementQuestion, known: Index, seed: int, deadline: flo
             yield known
 
 
-def _start(question: PlacementQuestion, blocks: Blocks, known: Index, seed: int) -> list[int]:
+def _start(question: PlacementQuestion, blocks: Blocks, known: Whole, seed: int) -> list[int]:
     """Equal shares of the work where they keep the memory, and else the placement that is known."""
     if question.accelerators and np.isfinite(blocks.accelerator_time).all():
         shares = equal_shares(blocks, question.accelerators, seed)
@@ -53,7 +53,7 @@ def _start(question: PlacementQuestion, blocks: Blocks, known: Index, seed: int)
     return _on_blocks(blocks, known)
 
 
-def _on_blocks(blocks: Blocks, device_of: Index) -> list[int]:
+def _on_blocks(blocks: Blocks, device_of: Whole) -> list[int]:
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = device_of
     return [int(place) for place in device]

@@ -5,23 +5,23 @@ from math import isfinite
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import Blocks, blocks_of
 from instances.placement.graph import PlacementQuestion
 from solvers.placement.answer import RivalPlacement
 from solvers.placement.intervals import best_stages
 from solvers.placement.judge import judge
 
-Rule = Callable[[PlacementQuestion, Blocks], Index | None]
+Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
 
 
-def one_device(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+def one_device(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
     """Everything on the first accelerator."""
     del blocks
     return np.zeros(len(question.graph), np.int64) if question.accelerators else None
 
 
-def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
     """Along the order of the graph as many blocks to a stage as make its work an equal share."""
     if not question.accelerators or not np.isfinite(blocks.accelerator_time).all():
         return None
@@ -31,7 +31,7 @@ def equal_stages(question: PlacementQuestion, blocks: Blocks) -> Index | None:
     return np.asarray(np.maximum.accumulate(stage)[blocks.block_of])
 
 
-def one_order(question: PlacementQuestion, blocks: Blocks) -> Index | None:
+def one_order(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
     """The best stages along the topological order that the graph comes in."""
     overlapped = question.communication == "overlapped"
     found = best_stages(blocks, np.arange(len(blocks)), question.accelerators, question.cpus, question.memory, overlapped)
@@ -51,7 +51,7 @@ def rivals_of(question: PlacementQuestion) -> tuple[RivalPlacement, ...]:
     return tuple(judged(question, name, rule(question, blocks), 0.0) for name, rule in RULES.items())
 
 
-def judged(question: PlacementQuestion, name: str, device_of: Index | None, seconds: float) -> RivalPlacement:
+def judged(question: PlacementQuestion, name: str, device_of: Whole | None, seconds: float) -> RivalPlacement:
     """What the judge says of a rule's placement."""
     if device_of is None:
         return RivalPlacement(name, None, "finds no placement", seconds)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crossflow.arrays import Index, Mask
+from crossflow.arrays import Mask, Whole
 from formulation.placement.sweep import Step, put
 from solvers.placement.course import LOAD, SCALE, Course, Table, devices, least_limits, renamed_with, signature_of, work_of
 
@@ -35,8 +35,8 @@ _ENDS = 32
 class States:
     """Columns: what each device holds and does, where the state came from, and a state of the round before that does no more."""
 
-    held: Index
-    load: Index
+    held: Whole
+    load: Whole
     whence: Column
     """The column of the state before, times the devices, plus the device of the block."""
     guide: Column
@@ -44,7 +44,7 @@ class States:
     def __len__(self) -> int:
         return len(self.whence)
 
-    def at(self, columns: Index) -> "States":
+    def at(self, columns: Whole) -> "States":
         return States(self.held[:, columns], self.load[:, columns], self.whence[columns], self.guide[columns])
 
 
@@ -53,7 +53,7 @@ class Round:
     """A bound in quanta, the columns in the end with the least busy devices first, and for each step where its states came from and go."""
 
     bound: int
-    ends: Index
+    ends: Whole
     ways: tuple[Column, ...] = ()
     goes: tuple[Column, ...] = ()
     """A row for each state before the step and a column for each device: the state after it, or -1 if that leads to no end."""
@@ -127,7 +127,7 @@ def _placed(course: Course, step: Step, device: int, states: States, table: Tabl
     return found.at(np.flatnonzero(within))
 
 
-def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Index]:
+def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Whole]:
     """States of one cell and guide made one, without those that one near it beats, and the state that each has become or is beaten by.
 
     Accelerators take turns in being the last that is looked at.
@@ -153,14 +153,14 @@ def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Inde
     return states, place_of
 
 
-def _last(better: Index) -> Index:
+def _last(better: Whole) -> Whole:
     """Whom nobody beats, of those who are beaten by one before them, who may be beaten too."""
     while (beyond := better[better]).tobytes() != better.tobytes():
         better = beyond
     return better
 
 
-def _sorted(course: Course, states: States, digits: int, turn: int, guided: bool = False) -> tuple[Index, Index, Index]:
+def _sorted(course: Course, states: States, digits: int, turn: int, guided: bool = False) -> tuple[Whole, Whole, Whole]:
     """The order of states by the nets they hold and then by their cells, and both in this order."""
     signature, shift, load = signature_of(states.held, course), LOAD - 1 - digits, states.load
     cell = np.zeros(len(signature), np.int64)

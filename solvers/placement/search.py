@@ -5,7 +5,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import Blocks
 from instances.placement.graph import PlacementQuestion
 from solvers.placement.intervals import Staged, best_stages
@@ -27,7 +27,7 @@ def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = 
     return found
 
 
-def orders(blocks: Blocks, count: int) -> Iterator[Index]:
+def orders(blocks: Blocks, count: int) -> Iterator[Whole]:
     """Orders of the blocks along the arcs: as they are numbered, depth first and breadth first, then with random choices."""
     before = np.zeros(len(blocks), np.int64)
     after: list[list[int]] = [[] for _ in range(len(blocks))]
@@ -39,7 +39,7 @@ def orders(blocks: Blocks, count: int) -> Iterator[Index]:
         yield _order(before.tolist(), after, np.random.default_rng(seed), depth=seed % 3)
 
 
-def _order(before: list[int], after: list[list[int]], random: np.random.Generator, depth: int) -> Index:
+def _order(before: list[int], after: list[list[int]], random: np.random.Generator, depth: int) -> Whole:
     """The newest block that is free next (0), the oldest (1), or any (2); blocks that become free together in a random order."""
     free, order = [block for block, count in enumerate(before) if not count], []
     random.shuffle(free)

@@ -25,7 +25,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.assignment import Machine
 from formulation.placement.blocks import Blocks
 from formulation.placement.reductions import contracted
@@ -49,7 +49,7 @@ class Along:
     """A better bound in milliseconds, and the placements that the program came by, by rows of the graph."""
 
     bound: float
-    placements: tuple[Index, ...]
+    placements: tuple[Whole, ...]
 
 
 def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[Along]:
@@ -75,7 +75,7 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
         began, found, digits = monotonic(), next_round(course, found, digits, deadline), digits + 1
 
 
-def _placements(course: Course, found: Round, machine: Machine) -> Index:
+def _placements(course: Course, found: Round, machine: Machine) -> Whole:
     """The device of each block, a row for each end."""
     placements = np.zeros((len(found.ends), len(course.figures.accelerator)), np.int64)
     for row, end in zip(placements, found.ends.tolist(), strict=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from solvers.searchers.moves import changed_chips, changed_plans, nearest
 from solvers.searchers.space_of_designs import Look, Question, drawn_chips, drawn_rows, look, started
 
@@ -35,7 +35,7 @@ def genetic(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips, rows, values = chips[kept], rows[kept], values[kept]
 
 
-def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Index, Index]:
+def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Whole, Whole]:
     """The design to start from, changed copies of it, and as many random ones."""
     places, row = best.best
     half = question.width // 2
@@ -45,7 +45,7 @@ def _first(question: Question, random: np.random.Generator, best: Look) -> tuple
     return np.concatenate([chips, strangers]), np.concatenate([rows, drawn_rows(question, random, len(strangers))])
 
 
-def _children(question: Question, random: np.random.Generator, parents: tuple[Index, Index, Array]) -> tuple[Index, Index]:
+def _children(question: Question, random: np.random.Generator, parents: tuple[Whole, Whole, Array]) -> tuple[Whole, Whole]:
     chips, rows, values = parents
     mothers, fathers = (_chosen(random, values, question.width) for _ in range(2))
     from_mother = random.random((question.width, chips.shape[1])) < 0.5
@@ -60,13 +60,13 @@ def _children(question: Question, random: np.random.Generator, parents: tuple[In
     return children, plans
 
 
-def _chosen(random: np.random.Generator, values: Array, count: int) -> Index:
+def _chosen(random: np.random.Generator, values: Array, count: int) -> Whole:
     """The best of a few drawn at random, so many times."""
     drawn = random.integers(len(values), size=(_RIVALS, count))
     return np.asarray(drawn[np.argmin(values[drawn], axis=0), np.arange(count)])
 
 
-def _fittest(chips: Index, rows: Index, values: Array, count: int) -> Index:
+def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
     """The best designs, each only once."""
     first = np.sort(np.unique(np.column_stack([rows, chips]), axis=0, return_index=True)[1])
     return first[np.argsort(values[first], kind="stable")[:count]]

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from solvers.searchers.shares import rounded, shares_of
 from solvers.searchers.space_of_designs import Look, Question, alive, drawn_chips, look, started
 
@@ -48,7 +48,7 @@ def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips = chips[:0]
 
 
-def _descent(question: Question, chips: Index, pool: Index) -> Iterator[Look]:
+def _descent(question: Question, chips: Whole, pool: Whole) -> Iterator[Look]:
     """So many steps from each of the chips."""
     points, momentum = shares_of(question, chips), np.zeros(chips.shape)
     rows = pool[:1]
@@ -67,7 +67,7 @@ def _descent(question: Question, chips: Index, pool: Index) -> Iterator[Look]:
         chips = rounded(question, points)
 
 
-def _slope(question: Question, chips: Index, rows: Index) -> tuple[Look, Array]:
+def _slope(question: Question, chips: Whole, rows: Whole) -> tuple[Look, Array]:
     """Differences of the logarithm of the value over those of each choice, on whichever sides there is a chip."""
     count, choices = chips.shape
     sides = np.repeat(chips[:, None, None], choices, axis=1).repeat(2, axis=2)

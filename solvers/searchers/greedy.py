@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from solvers.searchers.moves import plans_around
 from solvers.searchers.space_of_designs import Look, Question, look, started
 
@@ -32,7 +32,7 @@ def greedy(question: Question, random: np.random.Generator) -> Iterator[Look]:
         improved = best.value < value
 
 
-def _others(question: Question, places: Index, choice: int) -> Iterator[Index]:
+def _others(question: Question, places: Whole, choice: int) -> Iterator[Whole]:
     """The chip with every option of one choice, in blocks."""
     low, high = int(question.box.low[0, choice]), int(question.box.high[0, choice])
     for start in range(low, high + 1, _OPTIONS):

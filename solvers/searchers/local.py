@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from solvers.incumbent import chip_moves
 from solvers.searchers.moves import changed_chips, changed_plans, plans_around
 from solvers.searchers.space_of_designs import Look, Question, look, started
@@ -33,7 +33,7 @@ def local(question: Question, random: np.random.Generator) -> Iterator[Look]:
         places, row = chips[0], int(rows[0])
 
 
-def _descent(question: Question, random: np.random.Generator, places: Index, row: int) -> Iterator[Look]:
+def _descent(question: Question, random: np.random.Generator, places: Whole, row: int) -> Iterator[Look]:
     """The best plan around, then the first better chip for the best few plans, until there is neither."""
     value = np.inf
     while True:
@@ -53,7 +53,7 @@ def _descent(question: Question, random: np.random.Generator, places: Index, row
                 return
 
 
-def _blocks(random: np.random.Generator, chips: Index) -> Iterator[Index]:
+def _blocks(random: np.random.Generator, chips: Whole) -> Iterator[Whole]:
     """The chips in random order, some at a time."""
     order = random.permutation(len(chips))
     return (chips[order[start : start + _CHIPS]] for start in range(0, len(order), _CHIPS))

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from solvers.searchers.space_of_designs import Question, alive
 
 _TRIES = 4
 """Chips that are tried for each changed one, since most of those around a good chip break a budget."""
 
 
-def changed_chips(question: Question, random: np.random.Generator, places: Index) -> Index:
+def changed_chips(question: Question, random: np.random.Generator, places: Whole) -> Whole:
     """Each chip with one choice moved, or one up and another one down, to a chip that keeps the budgets; itself if none is found.
 
     A choice moves by 1, 2, 4, 8, ... options, each equally likely.
@@ -32,7 +32,7 @@ def changed_chips(question: Question, random: np.random.Generator, places: Index
     return found
 
 
-def changed_plans(question: Question, random: np.random.Generator, rows: Index) -> Index:
+def changed_plans(question: Question, random: np.random.Generator, rows: Whole) -> Whole:
     """Each plan with one setting changed; where that is no plan, the nearest one that is.
 
     The layout is one setting. Any other setting is taken over from a random plan of the same layout.
@@ -47,7 +47,7 @@ def changed_plans(question: Question, random: np.random.Generator, rows: Index) 
     return nearest(question, layouts, wanted)
 
 
-def nearest(question: Question, layouts: Index, wanted: Index) -> Index:
+def nearest(question: Question, layouts: Whole, wanted: Whole) -> Whole:
     """For each layout the plan of it with the fewest settings other than wanted."""
     first, last = _ends(question, layouts)
     found = first.copy()
@@ -56,7 +56,7 @@ def nearest(question: Question, layouts: Index, wanted: Index) -> Index:
     return found
 
 
-def plans_around(question: Question, row: int) -> Index:
+def plans_around(question: Question, row: int) -> Whole:
     """The plan, those of its layout with one other setting, and the nearest one of every other layout."""
     apart = (question.settings != question.settings[row]).sum(axis=1)
     count = len(apart)
@@ -65,13 +65,13 @@ def plans_around(question: Question, row: int) -> Index:
     return np.union1d(own, closest)
 
 
-def _steps(random: np.random.Generator, sizes: Index) -> Index:
+def _steps(random: np.random.Generator, sizes: Whole) -> Whole:
     """1, 2, 4, 8, ... less than the number of options."""
     powers = np.ceil(np.log2(np.maximum(sizes, 2))).astype(np.int64)
     return 1 << random.integers(powers)
 
 
-def _ends(question: Question, layouts: Index) -> tuple[Index, Index]:
+def _ends(question: Question, layouts: Whole) -> tuple[Whole, Whole]:
     """First row of each layout, and the row after its last."""
     ends = np.append(question.firsts[1:], len(question.layouts))
     return question.firsts[layouts], ends[layouts]

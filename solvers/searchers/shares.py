@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from solvers.searchers.space_of_designs import Question
 
 
-def shares_of(question: Question, chips: Index) -> Array:
+def shares_of(question: Question, chips: Whole) -> Array:
     """Each choice of each chip between 0 for its least and 1 for its greatest option."""
     columns = [(options[place] - options[0]) / ((options[-1] - options[0]) or 1.0) for options, place in _by_choice(question, chips)]
     return np.column_stack([np.zeros((len(chips), 0)), *columns])
 
 
-def _by_choice(question: Question, chips: Index) -> Iterator[tuple[Array, Index]]:
+def _by_choice(question: Question, chips: Whole) -> Iterator[tuple[Array, Whole]]:
     return zip(question.space.options, chips.T, strict=True)
 
 
-def rounded(question: Question, points: Array) -> Index:
+def rounded(question: Question, points: Array) -> Whole:
     """The chips with the options nearest to the shares."""
     found = np.zeros(points.shape, np.int64)
     for choice, options in enumerate(question.space.options):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.kernel_plan import SPLITS, KernelPlan
 from crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from instances.boxes import Boxes, Grid, corners, grid, places_of, tightened, whole
@@ -35,11 +35,11 @@ class Question:
     """Ends of the hardware choices beyond which no chip keeps the budgets."""
     plans: AnyPlans
     """Those that fit the best chip there could be."""
-    layouts: Index
+    layouts: Whole
     """The layout of each plan, ascending."""
-    firsts: Index
+    firsts: Whole
     """The first plan of each layout."""
-    settings: Index
+    settings: Whole
     """The other settings of each plan that are not the same for all, one column each."""
     expert: Candidate | None
 
@@ -55,9 +55,9 @@ class Question:
 class Look:
     """Prices of plans (rows) on chips (columns), infinite where one does not fit the other."""
 
-    places: Index
+    places: Whole
     """Of the chips, one row each."""
-    rows: Index
+    rows: Whole
     """Of the plans in the table."""
     values: Array
     priced: int
@@ -69,7 +69,7 @@ class Look:
         return float(self.values.min(initial=np.inf))
 
     @property
-    def best(self) -> tuple[Index, int]:
+    def best(self) -> tuple[Whole, int]:
         """The chip and the plan with the least value."""
         row, column = np.unravel_index(int(np.argmin(self.values)), self.values.shape)
         return self.places[column], int(self.rows[row])
@@ -99,7 +99,7 @@ def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Q
     return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, expert)
 
 
-def look(question: Question, places: Index, rows: Index) -> Look:
+def look(question: Question, places: Whole, rows: Whole) -> Look:
     """Price every plan on every chip, each different one once."""
     chips, chip_of = _different(places)
     plans, plan_of = np.unique(rows, return_inverse=True)
@@ -108,20 +108,20 @@ def look(question: Question, places: Index, rows: Index) -> Look:
     return Look(places, rows, values[plan_of.reshape(-1)[:, None], chip_of[None]], values.size or _DRAWS)
 
 
-def alive(question: Question, places: Index) -> Index:
+def alive(question: Question, places: Whole) -> Whole:
     """Which of the chips keep the budgets."""
     if not len(places):
         return np.zeros(0, np.int64)
     return np.flatnonzero(corners(question.instance, question.space, Boxes(places, places)).alive)
 
 
-def drawn_chips(question: Question, random: np.random.Generator, count: int) -> Index:
+def drawn_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
     """At most so many chips that keep the budgets, each equally likely; perhaps none where they are rare."""
     drawn = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
     return drawn[alive(question, drawn)[:count]]
 
 
-def drawn_rows(question: Question, random: np.random.Generator, count: int) -> Index:
+def drawn_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
     """So many plans, each equally likely."""
     return random.integers(len(question.plans), size=count)
 
@@ -156,7 +156,7 @@ def _with_plan(plans: AnyPlans, plan: Plan | KernelPlan) -> AnyPlans:
     return joined([plans, table([plan]) if isinstance(plan, Plan) else (plan,)])
 
 
-def _columns(plans: AnyPlans) -> tuple[Index, Index]:
+def _columns(plans: AnyPlans) -> tuple[Whole, Whole]:
     """The layout of each plan, and its other settings that are not the same for all plans."""
     tabular = isinstance(plans, Plans)
     names = _LAYOUT[tabular]
@@ -173,7 +173,7 @@ def _columns(plans: AnyPlans) -> tuple[Index, Index]:
     return layouts, np.column_stack([np.zeros((len(plans), 0), np.int64), *others])
 
 
-def _different(places: Index) -> tuple[Index, Index]:
+def _different(places: Whole) -> tuple[Whole, Whole]:
     """The different rows, and for each row which of them it is."""
     if not places.shape[1] or not len(places):
         return places[:1], np.zeros(len(places), np.int64)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.hardware import take
 from instances.boxes import Corners, Grid
 from instances.instance import Instance
@@ -34,8 +34,8 @@ _MOST = 1 << 22
 class _Ask:
     """Plans of one workload to be priced on some parts of a box."""
 
-    rows: Index
-    columns: Index
+    rows: Whole
+    columns: Whole
     """The parts, by their numbers among those of all boxes."""
     bounds: Array
     """Plans are rows and parts are columns; what is asked for."""
@@ -73,7 +73,7 @@ def bounded(
     ]
 
 
-def _ask(asked: Joint, place: int, waiting: Rows, columns: Index, least: Array, value: float) -> _Ask:
+def _ask(asked: Joint, place: int, waiting: Rows, columns: Whole, least: Array, value: float) -> _Ask:
     """The plans that may be in a design below a value on any of some parts."""
     minima = least[:, columns].min(axis=1, initial=np.inf).tolist()
     rows = waiting.rows[: np.count_nonzero(in_place(asked, minima, place, waiting.bounds) < value)]

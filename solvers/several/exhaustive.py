@@ -11,7 +11,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.hardware import take
 from instances.boxes import Corners, within
 from instances.instance import Instance
@@ -86,7 +86,7 @@ def _blocks(instance: Instance, kept: list[AnyPlans] | None) -> Iterable[AnyPlan
     return plan_blocks(instance) if kept is None else kept
 
 
-def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Index]:
+def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Whole]:
     """The chips of these points that can be built, whether they keep the budgets, and their numbers."""
     block = devices(instance, start, stop)
     hardware = as_arrays(block.hardware, len(block.points))

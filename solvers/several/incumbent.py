@@ -10,7 +10,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.kernel_plan import KernelPlan
 from crossflow.plan import Plan
 from instances.boxes import Boxes, Grid, tightened
@@ -32,7 +32,7 @@ class Incumbent:
     """A design by its hardware places and the plan of each workload; the value is infinite, and there are no plans, where there is none."""
 
     value: float
-    places: Index
+    places: Whole
     plans: tuple[Plan | KernelPlan, ...]
 
 
@@ -50,7 +50,7 @@ def found_from(asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans],
 
 def _dive(
     asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float
-) -> tuple[Index, list[AnyPlans]] | None:
+) -> tuple[Whole, list[AnyPlans]] | None:
     """A chip that keeps the budgets, with plans that are good near it: the better half of every box, down to one point. None where no
     chip does."""
     pools, bounds = _pools(asked, space, box, plans)
@@ -86,7 +86,7 @@ def least_of(asked: Joint, space: Grid, plans: Sequence[AnyPlans]) -> Callable[[
     return lambda boxes: combined(asked, [table.min(axis=0) for table in _tables(asked, space, boxes, plans)])
 
 
-def improved(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Index, deadline: float) -> Incumbent:
+def improved(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole, deadline: float) -> Incumbent:
     """The design to which steps from chip to chip lead, each with the best plans there; no step that does not lower the value."""
     best, few = _on_chip(asked, space, pools, places)
     for _ in range(_ROUNDS):
@@ -100,7 +100,7 @@ def improved(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Index
     return best
 
 
-def _on_chip(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Index) -> tuple[Incumbent, list[AnyPlans]]:
+def _on_chip(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole) -> tuple[Incumbent, list[AnyPlans]]:
     """The best plans on one chip, and for each workload the few best ones."""
     found = [best_plans(part, space, pool, places, _PLANS) for part, pool in zip(asked.parts, pools, strict=True)]
     value = float(combined(asked, [values[0] for _, values in found]))

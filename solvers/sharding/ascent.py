@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
 from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import Dual, message_offsets
-from formulation.sharding.messages import Network, Real, State, network_of, passed, state_of
+from formulation.sharding.messages import Network, State, network_of, passed, state_of
 from formulation.sharding.timeline import Timeline, in_use, timeline_of
-from instances.sharding.problem import Whole
 from solvers.backends.answer import SolverError
 
 _PASSES = 3
@@ -41,12 +41,12 @@ class Ascent:
     timeline: Timeline
     network: Network
     state: State
-    multipliers: Real
+    multipliers: Array
     """Of each row, in cost for the whole limit."""
-    best_multipliers: Real
+    best_multipliers: Array
     """Where the bound was highest."""
-    best_messages: Real
-    direction: Real
+    best_messages: Array
+    direction: Array
     labels: Whole
     """As they were decoded last."""
     gained: float = 0.0
@@ -133,13 +133,13 @@ def _step(ascent: Ascent) -> None:
     moved_to(ascent, np.maximum(ascent.multipliers + ahead / length * direction, 0.0))
 
 
-def moved_to(ascent: Ascent, multipliers: Real) -> None:
+def moved_to(ascent: Ascent, multipliers: Array) -> None:
     """Other multipliers, with the costs of all strategies at them."""
     ascent.state.potentials[:] += priced(ascent.core, ascent.timeline, multipliers - ascent.multipliers)
     ascent.multipliers = multipliers
 
 
-def priced(core: Core, timeline: Timeline, multipliers: Real) -> Real:
+def priced(core: Core, timeline: Timeline, multipliers: Array) -> Array:
     """What the memory of each strategy costs at these multipliers."""
     if core.limit is None:
         return np.zeros(len(core.costs))

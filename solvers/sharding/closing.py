@@ -9,10 +9,10 @@ from time import monotonic
 
 import numpy as np
 
+from crossflow.arrays import Array
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual
 from formulation.sharding.editing import places
-from formulation.sharding.marginal import Figures
 from formulation.sharding.tree import DEEPEST, Branch, Step, after, branched
 from solvers.backends.answer import SolverError
 from solvers.sharding.relaxing import modelled, relaxation
@@ -74,7 +74,7 @@ class _Closing:
                 return
             core = smaller
 
-    def _relaxed(self, core: Core) -> tuple[Dual, Figures]:
+    def _relaxed(self, core: Core) -> tuple[Dual, Array]:
         if self.nodes > _MOST_NODES or self._late():
             raise _GivenUpError
         best: list[Dual] = []
@@ -93,7 +93,7 @@ class _Closing:
         return monotonic() > self.deadline
 
 
-def _branch(core: Core, shares: Figures) -> Branch:
+def _branch(core: Core, shares: Array) -> Branch:
     """At the mixed node whose mixture spreads the memory of its largest member most, with its largest share on the one side.
 
     Memory is where mixtures gain most: half of a node here and half there just fill the limit. Of nodes without memory, the most mixed one.

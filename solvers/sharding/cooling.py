@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulation.sharding.messages import Real
+from crossflow.arrays import Array
 from formulation.sharding.smoothing import smoothed
 from solvers.sharding.ascent import Ascent, moved_to, settled
 
@@ -34,10 +34,10 @@ class Cooling:
     """The heat at first, and what steps remember."""
 
     heat: float
-    weights: Real
+    weights: Array
     """Of each strategy."""
-    direction: Real
-    square: Real
+    direction: Array
+    square: Array
     steps: int = 0
 
 
@@ -78,7 +78,7 @@ def _step(ascent: Ascent, cooling: Cooling, heat: float) -> None:
     moved_to(ascent, np.maximum(ascent.multipliers + stride * direction / length, 0.0))
 
 
-def _mean_use(ascent: Ascent, weights: Real) -> Real:
+def _mean_use(ascent: Ascent, weights: Array) -> Array:
     """Memory in each row, as the weights have it on average."""
     core, timeline = ascent.core, ascent.timeline
     lengths = np.diff(core.usage_offsets)

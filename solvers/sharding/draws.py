@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from formulation.sharding.compiled import compiled
+from formulation.compiled import compiled
 
 Seed = npt.NDArray[np.uint64]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
-from instances.sharding.problem import Whole
+from crossflow.arrays import Whole
+from formulation.compiled import compiled
 from solvers.sharding.draws import Seed, drawn
 
 _WORK = 1 << 22

@@ -4,11 +4,11 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from crossflow.arrays import Mask, Whole
 from formulation.sharding.core import Core
 from formulation.sharding.timeline import Timeline, timeline_of
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 from solvers.objective import RefusedError
 from solvers.sharding.answer import BY_EVERY
 from solvers.sharding.run import Run
@@ -65,7 +65,7 @@ def _costs(core: Core, chosen: Whole) -> Whole:
     """Of each choice, a row, without the constant; FORBIDDEN where anything in it is."""
     nodes = core.costs[core.offsets[:-1] + chosen]
     pairs = core.entries[core.entry_offsets[:-1] + chosen[:, core.firsts] * core.counts[core.seconds] + chosen[:, core.seconds]]
-    forbidden: npt.NDArray[np.bool_] = np.any(nodes >= FORBIDDEN, axis=1) | np.any(pairs >= FORBIDDEN, axis=1)
+    forbidden: Mask = np.any(nodes >= FORBIDDEN, axis=1) | np.any(pairs >= FORBIDDEN, axis=1)
     allowed = (np.where(figures < FORBIDDEN, figures, 0).sum(axis=1) for figures in (nodes, pairs))
     return np.where(forbidden, FORBIDDEN, sum(allowed, np.zeros(len(chosen), np.int64)))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from instances.sharding.problem import FORBIDDEN, Problem
 
 
@@ -42,7 +43,7 @@ def judge(problem: Problem, strategies: Sequence[int]) -> Verdict:
     return Verdict(int(costs[costs < FORBIDDEN].sum() + pairs[pairs < FORBIDDEN].sum()), peak, time, tuple(violations))
 
 
-def peak_of(problem: Problem, usages: np.typing.NDArray[np.int64]) -> tuple[int, int]:
+def peak_of(problem: Problem, usages: Whole) -> tuple[int, int]:
     """The most memory in use and when; usage changes at starts and ends only."""
     alive = problem.starts < problem.ends
     times = np.concatenate([problem.starts[alive], problem.ends[alive]])

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossflow.arrays import Whole
+from formulation.compiled import compiled
 from formulation.sharding.arcs import Arcs, arcs_of
-from formulation.sharding.compiled import compiled
 from formulation.sharding.core import Core
 from formulation.sharding.timeline import Timeline, in_use, timeline_of
-from instances.sharding.problem import Whole
 
 BLOCK = 64
 """Rows of the timeline whose least slack is kept together."""

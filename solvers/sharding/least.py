@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from instances.sharding.problem import FORBIDDEN, Problem, Whole
+from crossflow.arrays import Whole
+from instances.sharding.problem import FORBIDDEN, Problem
 from solvers.sharding.judge import peak_of
 
 _NAMED = 8

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
+from crossflow.arrays import Mask, Whole
+from formulation.compiled import compiled
 from formulation.sharding.core import Core
-from formulation.sharding.editing import Mask, incident
+from formulation.sharding.editing import incident
 from formulation.sharding.memory import fewer_times
-from instances.sharding.problem import FORBIDDEN, Whole, offsets_of
+from instances.sharding.problem import FORBIDDEN, offsets_of
 from solvers.sharding.run import Run
 
 _DISTURBED = 0.02

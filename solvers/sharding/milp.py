@@ -10,13 +10,14 @@ from math import ceil
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
 from formulation.sharding.core import Core
 from formulation.sharding.editing import Back, NothingAllowedError, Reduced, unchanged
 from formulation.sharding.fixing import fixed
 from formulation.sharding.implication import weak_program_of
-from formulation.sharding.marginal import Figures, chosen_memory, cover_row
+from formulation.sharding.marginal import chosen_memory, cover_row
 from formulation.sharding.reducing import ContradictionError, reduced
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 from solvers.backends.arrays import Look
 from solvers.sharding.local import descended
 from solvers.sharding.relaxing import Modelled, modelled, relaxation
@@ -109,7 +110,7 @@ def _tell(model: Modelled, run: Run, bound: float, exact: bool) -> None:
     run.bound_told(told if run.cost is None else min(told, run.cost), model.session.name)
 
 
-def _chosen(core: Core, columns: Figures) -> Whole:
+def _chosen(core: Core, columns: Array) -> Whole:
     """The strategy of each node that has the largest share."""
     shares = columns[: len(core.costs)]
     ranked = np.lexsort((-shares, np.repeat(np.arange(len(core)), core.counts)))

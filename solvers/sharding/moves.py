@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
-from instances.sharding.problem import Whole
+from crossflow.arrays import Whole
+from formulation.compiled import compiled
 from solvers.sharding.draws import Seed, drawn
 from solvers.sharding.elimination import EDGES, NODES, NONE, Region, joined
 from solvers.sharding.layout import Layout, Standing, least_slack

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
+from formulation.program import Program
 from formulation.sharding.core import Core
 from formulation.sharding.dual import Dual
-from formulation.sharding.marginal import Figures, Program, dual_of, fractional_memory, memory_rows, program_of
-from instances.sharding.problem import Whole
+from formulation.sharding.marginal import dual_of, fractional_memory, memory_rows, program_of
 from solvers.backends.arrays import Look, Session
 from solvers.certify import Limits
 
@@ -51,7 +52,7 @@ def modelled(core: Core, limits: Limits, programmed: Callable[[Core], Program] =
 
 def relaxation(
     model: Modelled, seconds: float, stop: Callable[[], bool], suffices: Callable[[Dual], bool]
-) -> Figures | Literal["infeasible", "stopped"]:
+) -> Array | Literal["infeasible", "stopped"]:
     """The shares of strategies, once the rows keep the limit or a dual on the way suffices."""
     while True:
         found = model.session.relaxed(seconds, Look(stop))

@@ -6,11 +6,12 @@ Engines offer choices and bounds. A choice is kept only where its cost and its m
 from dataclasses import dataclass, field
 from time import monotonic
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import Dual, bound_of
 from formulation.sharding.marginal import chosen_memory
 from formulation.sharding.tree import Step
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 from solvers.certify import Limits
 from solvers.sharding.answer import BY_DUAL, BY_TREE
 from solvers.watching import Progress, Watch

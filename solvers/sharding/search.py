@@ -11,11 +11,10 @@ from threading import Event, Thread
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
 from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import Dual
-from formulation.sharding.messages import Real
 from formulation.sharding.timeline import in_use
-from instances.sharding.problem import Whole
 from solvers.sharding.ascent import Ascent, ascent_of, climb, proof_of
 from solvers.sharding.cooling import Cooling, cool, cooling_of
 from solvers.sharding.start import fitted
@@ -188,7 +187,7 @@ def _wait(quest: _Quest, share: float, threads: bool) -> None:
             climb(quest.ascent, lambda _: quest.clock() < share)
 
 
-def _fit(quest: _Quest, labels: Whole, multipliers: Real, rise: float) -> Whole | None:
+def _fit(quest: _Quest, labels: Whole, multipliers: Array, rise: float) -> Whole | None:
     walker = placed(quest.core, quest.walker, labels, multipliers)
     patience = 0.0 if quest.fitted else 1.0 if quest.labels is None else _PATIENCE
     until = max(quest.clock() + _TURN, patience)
@@ -199,7 +198,7 @@ def _fit(quest: _Quest, labels: Whole, multipliers: Real, rise: float) -> Whole 
     return found
 
 
-def _kicked(quest: _Quest, labels: Whole, multipliers: Real) -> Whole | None:
+def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
     """Some regions at their best whatever the memory, at multipliers near these, and fitted again."""
     noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
     size = int(quest.random.choice(SIZES[2:]))

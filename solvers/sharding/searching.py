@@ -5,7 +5,7 @@ from time import monotonic
 
 import numpy as np
 
-from instances.sharding.problem import Whole
+from crossflow.arrays import Whole
 from solvers.sharding.local import greedy
 from solvers.sharding.run import EnoughError, Run
 from solvers.sharding.search import searched

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
 from formulation.sharding.core import Core, cost_of
-from formulation.sharding.messages import Real
 from formulation.sharding.timeline import in_use
-from instances.sharding.problem import Whole
 from solvers.sharding.layout import standing_of
 from solvers.sharding.walk import SIZES, Walker, pulled
 from solvers.sharding.walker import priced_whole
@@ -21,7 +20,7 @@ _MOVES = 4
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def fitted(core: Core, walker: Walker, multipliers: Real, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
+def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], bool], rise: float = RISE) -> Whole | None:
     """Labels that may be chosen, or None where time ended before; the walker says from where, and what it has room for."""
     multipliers, labels = multipliers.copy(), walker.standing.labels.copy()
     rounds = 0

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulation.sharding.compiled import compiled
-from formulation.sharding.messages import Real
-from instances.sharding.problem import Whole
+from crossflow.arrays import Array, Whole
+from formulation.compiled import compiled
 from solvers.sharding.draws import Seed, drawn
 from solvers.sharding.elimination import NODES, WORK, Region, best_choice
 from solvers.sharding.layout import Layout, Standing, moved
@@ -37,7 +36,7 @@ class Walker(NamedTuple):
     best: Whole
     counts: Whole
     """The cost of the best choice; moves tried, those that stand, those that found a new best."""
-    gains: Real
+    gains: Array
     """What each size gained lately, and the work that it took."""
     seed: Seed
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from crossflow.arrays import Array, Whole
 from formulation.sharding.core import Core
-from formulation.sharding.messages import Real
-from instances.sharding.problem import Whole
 from solvers.sharding.ascent import priced
 from solvers.sharding.draws import seed_of
 from solvers.sharding.elimination import region_of
@@ -13,13 +12,13 @@ from solvers.sharding.moves import events_of
 from solvers.sharding.walk import BEST, SIZES, Walker
 
 
-def priced_whole(core: Core, layout: Layout, multipliers: Real) -> Whole:
+def priced_whole(core: Core, layout: Layout, multipliers: Array) -> Whole:
     """What the memory of each strategy costs, in whole numbers below the wall."""
     prices = np.rint(np.minimum(priced(core, layout.timeline, multipliers), layout.wall >> 4))
     return np.asarray(prices.astype(np.int64))
 
 
-def walker_of(core: Core, labels: Whole, multipliers: Real, number: int) -> Walker:
+def walker_of(core: Core, labels: Whole, multipliers: Array, number: int) -> Walker:
     """A walker that stands at these labels; `number` seeds its draws."""
     layout = layout_of(core)
     most = int(min(SIZES[-1], len(core)))
@@ -32,7 +31,7 @@ def walker_of(core: Core, labels: Whole, multipliers: Real, number: int) -> Walk
     )
 
 
-def placed(core: Core, walker: Walker, labels: Whole, multipliers: Real) -> Walker:
+def placed(core: Core, walker: Walker, labels: Whole, multipliers: Array) -> Walker:
     """The walker at other labels, which are its best, and other multipliers."""
     standing = standing_of(core, walker.layout, labels)
     counts = np.zeros_like(walker.counts)

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from crossflow.hardware import Cluster
 from crossflow.layout import Spread, lay_out
 from crossflow.plan import DIMENSIONS, PLACEMENTS, Plan, table
@@ -17,7 +17,7 @@ PLAN = Plan(tensor=2, context=2, data=4, pipeline=3, expert=2)
 CLUSTERS = (Cluster(DEVICES, (8, 48)), Cluster(DEVICES, (4, 12, 48)), Cluster(DEVICES, (16, 48)), Cluster(DEVICES, (2, 6, 24, 48)))
 
 
-def coordinates(placement: str) -> dict[str, Index]:
+def coordinates(placement: str) -> dict[str, Whole]:
     """Each device's place along each dimension; devices are numbered along the first dimension of the placement first."""
     rest, found = np.arange(DEVICES), {}
     for dimension in placement.split("-"):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.plan import Plans
 from crossflow.workload import Transformer
 from formulation.codesign_log import loss, with_log_rows
@@ -46,7 +46,7 @@ class Case:
     plans: Plans
     needs: Array
     roots: Array
-    places: Index
+    places: Whole
     every: Corners
     values: Array
 
@@ -69,7 +69,7 @@ def case() -> Case:
     return cased(WIDE)
 
 
-def tangents(case: Case, place: Index) -> Tangents:
+def tangents(case: Case, place: Whole) -> Tangents:
     assert isinstance(case.instance.workload, Transformer)
     which = np.arange(len(case.plans))
     return tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, case.chip.point(place))

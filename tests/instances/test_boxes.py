@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from crossflow.hardware import Efficiency
 from instances.boxes import Boxes, Grid, corners, grid, places_of, point_number, tightened, whole
 from instances.instance import FreeHardware, Instance
@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 BOXES, INSIDE, PLANS = 40, 12, 12
 
 
-def random_boxes(space: Grid, random: np.random.Generator) -> tuple[Boxes, Index]:
+def random_boxes(space: Grid, random: np.random.Generator) -> tuple[Boxes, Whole]:
     """Boxes, some of one point and some of all, and points inside (boxes, points, choices), their two ends among them."""
     sizes = np.array(space.sizes, np.int64)
     ends = np.sort(random.integers(0, sizes, (2, BOXES, len(sizes))), axis=0)
@@ -40,7 +40,7 @@ def some_plans(instance: Instance, random: np.random.Generator) -> Any:  # noqa:
     return rows_of(plans, np.sort(random.permutation(len(plans))[:PLANS]))
 
 
-def as_points(points: Index) -> Boxes:
+def as_points(points: Whole) -> Boxes:
     rows = points.reshape(-1, points.shape[-1])
     return Boxes(rows, rows)
 

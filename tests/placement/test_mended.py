@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import blocks_of
 from instances.placement.graph import Contiguity
 from instances.placement.question import Asked, read_placement
@@ -60,7 +60,7 @@ def test_times_with_decimals_are_answered_as_brute_force_answers(seed: int) -> N
 def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = question(random_graph(5, 20), 3, contiguity="no")
 
-    def stopped(question: object, known: Index, *others: object) -> Iterator[Index]:
+    def stopped(question: object, known: Whole, *others: object) -> Iterator[Whole]:
         yield known
         raise KeyboardInterrupt
 

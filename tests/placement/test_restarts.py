@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import blocks_of
 from instances.placement.question import Asked, read_placement
 from solvers.placement import restarts
@@ -17,7 +17,7 @@ from tests.paths import reference
 from tests.placement.graphs import question, random_graph
 
 
-def last(found: Iterator[Index], known: Index) -> Index:
+def last(found: Iterator[Whole], known: Whole) -> Whole:
     """The best of them."""
     return deque([known, *found], maxlen=1)[0]
 

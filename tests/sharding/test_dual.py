@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core, unreduced
 from formulation.sharding.dual import Dual, bound_of, message_offsets, no_dual
-from instances.sharding.problem import FORBIDDEN, Whole
+from instances.sharding.problem import FORBIDDEN
 from tests.sharding.tiny import choices_of, least, tiny
 
 

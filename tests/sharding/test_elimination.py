@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import unreduced
-from instances.sharding.problem import Whole
 from solvers.sharding.draws import seed_of
 from solvers.sharding.elimination import NODES, best_choice, region_of
 from solvers.sharding.layout import Layout, layout_of, standing_of

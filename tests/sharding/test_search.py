@@ -5,10 +5,10 @@ from itertools import count
 import numpy as np
 import pytest
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core, cost_of
 from formulation.sharding.dual import bound_of
 from formulation.sharding.timeline import in_use
-from instances.sharding.problem import Whole
 from solvers.sharding import search
 from solvers.sharding.ascent import ascent_of
 from solvers.sharding.layout import layout_of, least_slack, moved, standing_of

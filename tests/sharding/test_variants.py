@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from instances.sharding.problem import FORBIDDEN, Problem, Whole
+from crossflow.arrays import Whole
+from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.sharding.answer import ShardingResult

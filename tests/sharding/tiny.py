@@ -4,8 +4,9 @@ from itertools import product
 
 import numpy as np
 
+from crossflow.arrays import Whole
 from formulation.sharding.core import Core, cost_of
-from instances.sharding.problem import FORBIDDEN, Problem, Whole
+from instances.sharding.problem import FORBIDDEN, Problem
 from solvers.sharding.judge import judge
 
 

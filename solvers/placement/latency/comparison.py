@@ -17,7 +17,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from instances.placement.graph import PlacementQuestion
 from solvers.placement.answer import RivalPlacement
 from solvers.placement.comparison import middle
@@ -117,7 +117,7 @@ RULES: dict[str, Rule] = {
 SEEDED = ("annealing",)
 
 
-def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Index]) -> Iterator[RivalPlacement]:
+def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[RivalPlacement]:
     """Every rule (of a search with seeds the run in the middle by value) and the splits that are given, each device as one piece."""
     flow = flow_of(question)
     for name, rule in RULES.items():
@@ -134,7 +134,7 @@ def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed:
     return _judged(question, name, *placed(flow, slot_of), monotonic() - began)
 
 
-def _judged(question: PlacementQuestion, name: str, device_of: Index, piece_of: Index, seconds: float) -> RivalPlacement:
+def _judged(question: PlacementQuestion, name: str, device_of: Whole, piece_of: Whole, seconds: float) -> RivalPlacement:
     """What the judge says, with the first rule that is broken."""
     verdict = judge_latency(question, device_of, piece_of)
     value = verdict.value if np.isfinite(verdict.value) else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import Blocks, blocks_of
 from instances.placement.graph import PlacementQuestion
 
@@ -106,12 +106,12 @@ def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
     return max(ends), ends
 
 
-def placed(flow: Flow, slot_of: list[int]) -> tuple[Index, Index]:
+def placed(flow: Flow, slot_of: list[int]) -> tuple[Whole, Whole]:
     """The device and the piece of every row, from the slot of every block."""
     return rows_placed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])
 
 
-def rows_placed(flow: Flow, slots: list[int]) -> tuple[Index, Index]:
+def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
     """The same from the slot of every row."""
     slot = np.array(slots, np.int64)
     device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)

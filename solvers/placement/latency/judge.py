@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import fsum
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from instances.placement.graph import Graph, PlacementQuestion, cycle_of
 from solvers.placement.judge import Load, Run, Verdict, apart, beyond_memory, named, unsupported
 
@@ -27,7 +27,7 @@ _Place = tuple[int, int]
 """The device and the piece of a node."""
 
 
-def judge_latency(question: PlacementQuestion, device_of: Index, piece_of: Index) -> Verdict:
+def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole) -> Verdict:
     """When one sample is through, what every piece does and when, and broken rules.
 
     For each row of the graph the number of its device (the last is the CPU) and, on an accelerator, the number of its piece from 0.

@@ -15,7 +15,7 @@ from random import Random
 
 import numpy as np
 
-from crossflow.arrays import Index
+from crossflow.arrays import Whole
 from formulation.placement.blocks import Blocks
 from solvers.placement.latency.flow import CPU, Flow, replayed, timed
 from solvers.placement.latency.serial import Serial, best_pieces
@@ -34,7 +34,7 @@ _HOT, _COLD = 0.02, 1e-4
 Late = Callable[[], bool]
 
 
-def along(flow: Flow, order: Index) -> tuple[float, list[int]]:
+def along(flow: Flow, order: Whole) -> tuple[float, list[int]]:
     """The best of pieces along an order that the accelerators can run, by its replay."""
     found = (float("inf"), [CPU] * len(flow.blocks))
     if len(order) > LARGEST:
@@ -89,7 +89,7 @@ def near_orders(flow: Flow, slot_of: list[int], rounds: int, seed: int, late: La
     return best
 
 
-def as_done(flow: Flow, slot_of: list[int]) -> Index:
+def as_done(flow: Flow, slot_of: list[int]) -> Whole:
     """An order of the blocks in which they may run, every piece in one go."""
     ends = timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[1]
     own = [flow.slots + block if slot == CPU else slot for block, slot in enumerate(slot_of)]
@@ -98,7 +98,7 @@ def as_done(flow: Flow, slot_of: list[int]) -> Index:
     return in_line(flow.blocks, np.array([float(whole[key]) for key in keys]))
 
 
-def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Index:
+def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Whole:
     """The order along the data in which the block with the least key of those that are free comes next."""
     waiting, after = [0] * len(blocks), [list[int]() for _ in range(len(blocks))]
     for one, other in blocks.arcs:

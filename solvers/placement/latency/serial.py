@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Index
+from crossflow.arrays import Array, Whole
 from formulation.placement.blocks import Blocks
 from solvers.placement.intervals import interval_costs
 
@@ -29,7 +29,7 @@ class Serial:
     """Of each block, numbered in the order in which they run; -1 on CPUs."""
 
 
-def best_pieces(blocks: Blocks, order: Index, pieces: int, memory: float) -> Serial:
+def best_pieces(blocks: Blocks, order: Whole, pieces: int, memory: float) -> Serial:
     """The least time along an order in at most so many pieces, one after another."""
     count = len(blocks)
     on_accelerator, _ = interval_costs(blocks, order, memory, overlapped=False)
@@ -50,7 +50,7 @@ def best_pieces(blocks: Blocks, order: Index, pieces: int, memory: float) -> Ser
     return _traced(after, rest, origin, order)
 
 
-def chains(blocks: Blocks, order: Index) -> Array:
+def chains(blocks: Blocks, order: Whole) -> Array:
     """The longest chain of CPU times in every interval; infinite for j < i."""
     count = len(blocks)
     place = np.empty(count, np.int64)
@@ -73,7 +73,7 @@ def chains(blocks: Blocks, order: Index) -> Array:
     return longest
 
 
-def _traced(after: Array, rest: Array, origin: Index, order: Index) -> Serial:
+def _traced(after: Array, rest: Array, origin: Whole, order: Whole) -> Serial:
     end = len(order)
     piece = [-1] * end
     value = min(float(after[:, end].min()), float(rest[:, end].min()))
