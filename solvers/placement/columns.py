@@ -24,6 +24,7 @@ from formulation.placement.rows import figures_of
 from formulation.placement.sweep import swept
 from formulation.program import Program, Rows
 from formulation.rounding import floored, real
+from solvers.backends.answer import SolverError
 from solvers.backends.arrays import Look, Session
 
 PROOF = "prices of the blocks, and the sets that a device can hold"
@@ -151,7 +152,10 @@ def _proposed(course: Course, deadline: float) -> Array | None:
     costs = np.concatenate([np.full(len(low), -1.0), [float(machine.accelerators), float(machine.cpus)]])
     highs = np.concatenate([high - low, [np.inf, np.inf]])
     program = Program(1.0, costs, highs, np.zeros(len(costs), bool), rows)
-    relaxed = Session(program, 1, 0).relaxed(max(deadline - monotonic(), 0.0), Look(lambda: False))
+    try:
+        relaxed = Session(program, 1, 0).relaxed(max(deadline - monotonic(), 0.0), Look(lambda: False))
+    except SolverError:  # bounds so far hold, and others follow
+        return None
     if relaxed.ending != "solved":
         return None
     prices = low + np.clip(relaxed.columns[: len(low)], 0.0, high - low)

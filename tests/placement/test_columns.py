@@ -19,6 +19,7 @@ from formulation.placement.pricing import (
 from formulation.placement.rows import Figures, figures_of
 from formulation.placement.sweep import swept
 from instances.placement.question import Asked, read_placement
+from solvers.backends.answer import SolverError
 from solvers.certify import Limits
 from solvers.placement import columns
 from solvers.placement.columns import PROOF, priced
@@ -124,6 +125,15 @@ def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read_placement(reference("placement/throughput/layer/resnet50_inference.json"), Asked(contiguity="no"))
     assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)) < 33.38
+
+
+def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise SolverError("highs failed")
+
+    monkeypatch.setattr(columns, "Session", failing)
+    asked = question(graph([3.0] * 4, [(0, 1), (1, 2), (2, 3), (0, 3)], [1.0] * 4), 2, contiguity="no")
+    assert len(list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 9.0, 0.0, FOREVER))) == 1
 
 
 @pytest.mark.parametrize(
