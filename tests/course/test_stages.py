@@ -61,9 +61,9 @@ def on(*stages: int) -> dict[str, int]:
 
 
 def test_models_are_solved_and_their_stages_priced_anew() -> None:
-    assert judged_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7).share == 1.0
-    faked = judged_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7)
+    assert judged_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ()).share == 1.0
+    faked = judged_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ())
     assert (faked.share, faked.why) == (0.5, "the objective says 1, but the busiest stage takes 7 us (half the points)")
-    assert judged_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7).why.startswith("the stages of the best solution go back")
-    assert judged_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7).why.startswith("layer 3 is on 0 stages")
-    assert judged_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7).why.startswith("layer 0 is on 2 stages")
+    assert judged_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7, ()).why.startswith("the stages of the best solution go back")
+    assert judged_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7, ()).why.startswith("layer 3 is on 0 stages")
+    assert judged_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7, ()).why.startswith("layer 0 is on 2 stages")
