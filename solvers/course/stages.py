@@ -8,7 +8,7 @@ from random import Random
 
 from solvers.course.handed_model import solved
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, number, shown, whole_numbers
 from solvers.course.plans_held import HALF, Plan, saying
 from solvers.course.running import Call
 
@@ -172,11 +172,20 @@ def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
     return Case(_words(given), Call("model", given), partial(judged_model, chain=(times, messages), stages=stages, best=best, plans=plans))
 
 
+def judged_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
+    """All points from the longest layer and an equal share of all, rounded up, to the best cut where messages take no time, which is the
+    largest that holds for all messages; nothing above it."""
+    if (given := number(handed)) is None:
+        return Verdict(0.0, f"{shown(handed)} is returned where a figure is meant")
+    enough, most = max(*times, -(-sum(times) // stages)), min(least(times, [0] * len(times), stages))
+    if given > most:
+        return Verdict(0.0, f"{shown(handed)} us is no bound: without messages a busiest stage of {most} us can be had")
+    return by_gap(max(0.0, 1.0 - given / enough), _BOUND_NEAR, f"{shown(handed)} us is a bound, but {enough} us is one without any search")
+
+
 def _bound_case(given: tuple[list[int], int]) -> Case:
-    """The longest layer, or an equal share of all, rounded up since times are whole."""
     times, stages = given
-    right = max(*times, -(-sum(times) // stages))
-    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(figure, right=right, nothing_at=_BOUND_NEAR))
+    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(judged_bound, times=times, stages=stages))
 
 
 def _fewest_case(given: tuple[list[int], list[int], int]) -> Case:
