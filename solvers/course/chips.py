@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.course.handed_model import relaxation, solved
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, apart, by_gap, figure, shown, whole_numbers
 from solvers.course.plans_held import NOTHING, Plan, saying
 from solvers.course.running import Call
 
@@ -122,14 +122,16 @@ def _judged(handed: object, chips: Chips, relaxing: Callable[[float, Chips], Ver
 def _as_weak(value: float, chips: Chips) -> Verdict:
     if abs(value - chips.weak) <= _RELAXED * chips.weak:
         return FULL
-    return Verdict(0.0, f"its relaxation is {value:.6g}, that of one row for each chip is {chips.weak:.6g}")
+    given, weak = apart(value, chips.weak)
+    return Verdict(0.0, f"its relaxation is {given}, that of one row for each chip is {weak}")
 
 
 def _on_the_way(value: float, chips: Chips) -> Verdict:
     missing = (chips.strong - value) / (chips.strong - chips.weak)
     if value >= chips.strong * (1.0 - _RELAXED):
         return FULL
-    return by_gap(missing, 1.0, f"its relaxation is {value:.6g}, between {chips.weak:.6g} (weak) and {chips.strong:.6g} (strong)")
+    given, weak, strong = apart(value, chips.weak, chips.strong)
+    return by_gap(missing, 1.0, f"its relaxation is {given}, between {weak} (weak) and {strong} (strong)")
 
 
 def _cost(values: dict[str, int], chips: Chips) -> int:
