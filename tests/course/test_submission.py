@@ -33,6 +33,8 @@ def test_a_zip_of_files_or_of_their_folder(tmp_path: Path) -> None:
     assert names(packed(tmp_path / "a.zip", files)) == ["more/help.py", "solution.py"]
     around = {f"mine/{name}": data for name, data in files.items()} | {"__MACOSX/mine/._solution.py": b""}
     assert names(packed(tmp_path / "b.zip", around)) == ["more/help.py", "solution.py"]
+    deep = {f"x/y/z/{name}": data for name, data in files.items()}
+    assert names(packed(tmp_path / "c.zip", deep)) == ["more/help.py", "solution.py"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_a_zip_of_files_or_of_their_folder(tmp_path: Path) -> None:
             ["a/solution.py", "b/solution.py"],
             "there is no solution.py at the top, but there is a/solution.py, b/solution.py (hand in the folder that solution.py lies in,",
         ),
-        (["x/y/z/solution.py"], "there is no solution.py at the top, but there is y/z/solution.py (hand in the folder"),
+        (["x/y/solution.py", "notes.txt"], "there is no solution.py at the top, but there is x/y/solution.py (hand in the folder"),
         (
             ["Solution.py", "b.py", "c.py", "d.py"],
             "there is no solution.py (there is Solution.py, b.py, c.py and 1 more; copy starter.py to",
