@@ -1,6 +1,6 @@
 """Assignment 4: which chips to build for which networks, in a weak and in a strong form; both are solved and relaxed by the grader."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -9,7 +9,8 @@ import numpy as np
 
 from solvers.course.handed_model import relaxation, solved
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, apart, by_gap, figure, shown, whole_numbers
+from solvers.course.plans_held import NOTHING, Plan, saying
 from solvers.course.running import Call
 
 Costs = list[list[int]]
@@ -18,6 +19,8 @@ Costs = list[list[int]]
 _RELAXED = 1e-6
 """Relative: how far apart two relaxations in floating point may be and still be the same. The handout says so."""
 _NEAR, _BOUND_NEAR = 0.1, 0.001
+_CHOICES = 4
+"""Drawn to try a model with."""
 _PRICES_FULL, _PRICES_NOTHING = 0.05, 0.2
 
 
@@ -30,13 +33,16 @@ class Chips:
     best: int
     weak: float
     strong: float
+    plans: tuple[Plan, ...]
+    """That a model of it is tried with."""
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Few chips, so that all subsets of them can be tried, and many networks."""
     random, handed = Random(f"{seed}/04"), public("04-strong-and-weak")
-    given = _asked(handed["costs"], handed["opening"])
-    asked = [given, *(_chips(random, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
+    drawn = Random(f"{seed}/04/plans")
+    given = asked_with(handed["costs"], handed["opening"], drawn)
+    asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
     return (
         Task("a model with one row for each chip: weak_model", 20, tuple(_case("weak_model", chips, judged_weak) for chips in asked)),
         Task("a model with a strong relaxation: strong_model", 35, tuple(_case("strong_model", chips, judged_strong) for chips in asked)),
@@ -109,20 +115,23 @@ def _judged(handed: object, chips: Chips, relaxing: Callable[[float, Chips], Ver
         first = FULL
     else:
         first = by_gap(cost / chips.best - 1.0, _NEAR, f"what is built and run costs {cost}, {chips.best} can be had")
-    return Verdict((first.share + second.share) / 2.0 if first.share else 0.0, "; ".join(why for why in (first.why, second.why) if why))
+    both = Verdict((first.share + second.share) / 2.0 if first.share else 0.0, "; ".join(why for why in (first.why, second.why) if why))
+    return saying(both, handed, chips.plans, NOTHING)
 
 
 def _as_weak(value: float, chips: Chips) -> Verdict:
     if abs(value - chips.weak) <= _RELAXED * chips.weak:
         return FULL
-    return Verdict(0.0, f"its relaxation is {value:.6g}, that of one row for each chip is {chips.weak:.6g}")
+    given, weak = apart(value, chips.weak)
+    return Verdict(0.0, f"its relaxation is {given}, that of one row for each chip is {weak}")
 
 
 def _on_the_way(value: float, chips: Chips) -> Verdict:
     missing = (chips.strong - value) / (chips.strong - chips.weak)
     if value >= chips.strong * (1.0 - _RELAXED):
         return FULL
-    return by_gap(missing, 1.0, f"its relaxation is {value:.6g}, between {chips.weak:.6g} (weak) and {chips.strong:.6g} (strong)")
+    given, weak, strong = apart(value, chips.weak, chips.strong)
+    return by_gap(missing, 1.0, f"its relaxation is {given}, between {weak} (weak) and {strong} (strong)")
 
 
 def _cost(values: dict[str, int], chips: Chips) -> int:
@@ -139,16 +148,48 @@ def _cost(values: dict[str, int], chips: Chips) -> int:
     return cost
 
 
-def _chips(random: Random, networks: int, chips: int) -> Chips:
+def _chips(random: Random, drawn: Random, networks: int, chips: int) -> Chips:
     """Costs so that some chips are worth building and none is for everything."""
     work = [random.randrange(100, 1000) for _ in range(networks)]
     costs = [[round(one * random.uniform(1.0, 3.0)) for _ in range(chips)] for one in work]
     opening = [round(sum(work) * random.uniform(0.1, 0.3)) for _ in range(chips)]
-    return _asked(costs, opening)
+    return asked_with(costs, opening, drawn)
 
 
-def _asked(costs: Costs, opening: list[int]) -> Chips:
-    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), relaxation(strong_model(costs, opening)))
+def asked_with(costs: Costs, opening: list[int], drawn: Random) -> Chips:
+    """A question, and plans of it that are drawn."""
+    strong = relaxation(strong_model(costs, opening))
+    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), strong, drawn_plans(drawn, costs, opening))
+
+
+def drawn_plans(random: Random, costs: Costs, opening: list[int]) -> tuple[Plan, ...]:
+    """Chips that are built, each for some network that it suits best; and, for each chip, a network on it though it is not built."""
+    chips = range(len(opening))
+    drawn = [random.sample(chips, random.randint(1, len(chips))) for _ in range(_CHOICES)]
+    plans = [_plan(costs, opening, _suited(costs, built)) for built in drawn]
+    lost = _suited(costs, drawn[0])
+    left_out = random.randrange(len(costs))
+    nowhere = {**_plan(costs, opening, lost).named, f"network {left_out} on {lost[left_out]}": 0}
+    plans.append(Plan(nowhere, None, f"network {left_out} on no chip"))
+    for chip in chips if len(chips) > 1 else ():
+        on, moved = _suited(costs, [other for other in chips if other != chip]), random.randrange(len(costs))
+        named = {**_plan(costs, opening, on).named, f"network {moved} on {on[moved]}": 0, f"network {moved} on {chip}": 1}
+        plans.append(Plan(named, None, f"network {moved} on chip {chip}, which is not built"))
+    return tuple(plans)
+
+
+def _suited(costs: Costs, built: Sequence[int]) -> list[int]:
+    """The chip of each network that costs least of those that are built."""
+    return [min(built, key=lambda chip: (row[chip], chip)) for row in costs]
+
+
+def _plan(costs: Costs, opening: list[int], on: list[int]) -> Plan:
+    """Each network on its chip, and no chip built in vain."""
+    built = sorted(set(on))
+    price = sum(row[chip] for row, chip in zip(costs, on, strict=True)) + sum(opening[chip] for chip in built)
+    named = {f"build {chip}": int(chip in built) for chip in range(len(opening))}
+    named |= {f"network {network} on {chip}": int(chip == given) for network, given in enumerate(on) for chip in range(len(opening))}
+    return Plan(named, price, f"to build the chips {shown(built)}, each network on the one of them that suits it best")
 
 
 def _case(function: str, chips: Chips, judge: Callable[[object, Chips], Verdict]) -> Case:

@@ -9,7 +9,7 @@ import numpy as np
 
 from formulation.piecewise import RECIPROCAL, chord_pieces, tangent_pieces
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, figure, number, numbers, shown
+from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, figure, number, numbers, shown
 from solvers.course.running import Call
 
 Ends = tuple[float, float, float]
@@ -76,10 +76,10 @@ def judged_weights(handed: object, points: list[float], area: float) -> Verdict:
     if weights is None or len(weights) != len(points) or min(weights) < 0.0:
         return Verdict(0.0, f"{len(points)} weights, none below 0, are meant, not {shown(handed)}")
     if not _same(sum(weights), 1.0):
-        return Verdict(0.0, f"the weights add up to {sum(weights):.6g}, not to 1")
+        return Verdict(0.0, f"the weights add up to {apart(sum(weights), 1.0)[0]}, not to 1")
     reached = float(np.dot(weights, points))
     if abs(reached - area) > SAME * area:
-        return Verdict(0.0, f"the weighted points add up to {reached:.6g} where the area is {area:.6g}")
+        return Verdict(0.0, f"the weighted points add up to {' where the area is '.join(apart(reached, area))}")
     places = [place for place, weight in enumerate(weights) if weight > 0.0]
     if places[-1] - places[0] > 1:
         return Verdict(0.0, f"points {places[0]} and {places[-1]} have weights, which are no neighbours: that is above the chords")

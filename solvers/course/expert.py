@@ -6,12 +6,14 @@ Nothing in the answer is believed: it must answer this very question, its design
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from instances.document import InstanceError
+from instances.document import InstanceError, Node, read_text
 from instances.instance import Instance
 from instances.reading import read_question
 from solvers.boxes import search
 from solvers.branch import Spend
+from solvers.certify import gap_between
 from solvers.check import check_answer
 from solvers.course.marks import FULL, Assignment, Mark, Task, Verdict, by_gap
 from solvers.course.questions import unwatched
@@ -24,6 +26,9 @@ from solvers.verify import verify
 ANSWER = "answer.json"
 _PARTS = (("a design that keeps every limit", 20), ("better than the expert", 40), ("a certificate", 40))
 _GAP_NOTHING, _SOLVERS_WORD = 0.1, 0.5
+_LONGEST = 1 << 16
+"""Signs of a question."""
+_ANOTHER = "this answers another question than the one handed out (put question.yaml back and solve it as it stands, without --set)"
 
 
 def tasks(_seed: str) -> tuple[Task, ...]:
@@ -68,7 +73,7 @@ def judged(folder: Path, seed: str) -> tuple[Mark, ...]:
         return nothing(why)
     return tuple(
         Mark(name, round(points * verdict.share, 2), points, (verdict.why,) if verdict.why else ())
-        for (name, points), verdict in zip(_PARTS, (FULL, _beside(value, seed), _certified(result, instance)), strict=True)
+        for (name, points), verdict in zip(_PARTS, (FULL, _beside(value, seed), _certified(result, instance, value)), strict=True)
     )
 
 
@@ -78,11 +83,29 @@ def nothing(why: str) -> tuple[Mark, ...]:
 
 
 def _asked(result: Result, seed: str) -> Instance:
-    """The question of the seed under the name that the answer gives it; a ValueError where it answers another one."""
-    asked = result.instance
-    if asked.get("text") != question(seed) or asked.get("settings"):
-        raise ValueError("this answers another question than the one that was handed out (solve it as it stands, without --set)")
-    return read_question({"text": question(seed), "source": asked.get("source"), "settings": []})
+    """The question of the seed in the words of the answer; a ValueError where it answers another one.
+
+    Comments, empty lines and blanks may differ: what is compared is what the text says, without its places.
+    """
+    text, source, settings = (result.instance.get(name) for name in ("text", "source", "settings"))
+    if settings or not isinstance(text, str) or len(text) > _LONGEST:
+        raise ValueError(_ANOTHER)
+    try:
+        said = _plain(read_text(text, "answer"))
+    except InstanceError as error:
+        raise ValueError(f"{_ANOTHER}: {error.faults[0].message}") from error
+    right = _plain(read_text(question(seed), "question"))
+    if said != right:
+        keys = [key for key in sorted(said.keys() | right.keys()) if said.get(key) != right.get(key)] if isinstance(said, dict) else []
+        raise ValueError(f"{_ANOTHER}: its text was changed{' at ' if keys else ''}{', '.join(keys)}")
+    return read_question({"text": text, "source": source, "settings": []})
+
+
+def _plain(node: Node) -> Any:  # noqa: ANN401 - a tree of YAML
+    """What a text says: each value as it is written, by its keys."""
+    if isinstance(node.value, dict):
+        return {key: _plain(entry.node) for key, entry in node.value.items()}
+    return [_plain(part) for part in node.value] if isinstance(node.value, tuple) else node.value
 
 
 def _value(result: Result, instance: Instance) -> float:
@@ -115,11 +138,20 @@ def _beside(value: float, seed: str) -> Verdict:
     return FULL if value <= best else by_gap(missing, 1.0, why)
 
 
-def _certified(result: Result, instance: Instance) -> Verdict:
+def _edited(result: Result, value: float) -> str:
+    """What is certain to have been changed in the answer, as a beginning of what follows from that."""
+    if result.value != value:
+        return f"its value was edited, the design takes {value!r} s and the answer says {result.value!r}, so that "
+    if result.gap is not None and result.bound is not None and result.gap != gap_between(value, result.bound):
+        return "its bound or its gap was edited, since they do not belong together: "
+    return ""
+
+
+def _certified(result: Result, instance: Instance, value: float) -> Verdict:
     """All points for a bound that was proved anew and meets the value."""
     report = check_answer(result, instance, unwatched)
     if not report.accepted:
-        return Verdict(0.0, f"the check refuses it: {report.refused[0]}")
+        return Verdict(0.0, f"the check refuses it: {_edited(result, value)}{report.refused[0]}")
     if result.gap is None:
         return Verdict(0.0, f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
     near = by_gap(result.gap, _GAP_NOTHING, f"a gap of {result.gap:.2%} is left")

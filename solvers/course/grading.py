@@ -8,7 +8,7 @@ from solvers.course.running import Returned, run
 from solvers.course.submission import SubmissionError, opened
 
 _SENTENCES = 3
-"""Of a task; further cases are counted."""
+"""Of a task, and names of a list; further ones are counted."""
 UNCONFINED = "no walls stood around the submission: it could read and write what its grader can"
 
 
@@ -18,12 +18,26 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
     try:
         with opened(submission) as folder:
             if not (folder / assignment.handed).is_file():
-                remedy = "see README" if assignment.judge else f"copy starter.py to {assignment.handed} and fill its holes"
-                raise SubmissionError(f"there is no {assignment.handed} ({remedy})")
+                raise SubmissionError(_not_there(assignment, folder))
             return Grade(assignment.name, _marks(assignment, folder, seed, walls), note=note)
     except SubmissionError as error:
         why = printable(str(error))
         return Grade(assignment.name, _nothing(assignment, seed, why), why, note)
+
+
+def _not_there(assignment: Assignment, folder: Path) -> str:
+    """What to do about a file that is missing, by what there is instead."""
+    handed, remedy = assignment.handed, "see README" if assignment.judge else f"copy starter.py to {assignment.handed} and fill its holes"
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    deeper = [name for name in files if name.rpartition("/")[2] == handed]
+    if deeper:
+        return f"there is no {handed} at the top, but there is {_listed(deeper)} (hand in the folder that {handed} lies in, and no other)"
+    return f"there is no {handed} ({f'there is {_listed(files)}; ' if files else ''}{remedy})"
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - _SENTENCES
+    return f"{', '.join(names[:_SENTENCES])}{f' and {rest} more' if rest > 0 else ''}"
 
 
 def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool) -> tuple[Mark, ...]:

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from formulation.model import Linear, Model, Terms, Variable
 from solvers.backends import Spend, backend
@@ -19,13 +20,33 @@ _LIMITS = ("at_most", "at_least", "equals")
 
 def solved(handed: object) -> tuple[dict[str, int], int]:
     """Values of the best solution and its objective; a ValueError in a sentence where there is none."""
+    found = _best(read_model(handed), _SECONDS)
+    if found is None:
+        raise ValueError("the model has no solution")
+    return found
+
+
+def best_with(handed: object, named: Mapping[str, int], seconds: float) -> int | None:
+    """The best objective with some variables fixed, of which those that the model does not have are 0; None where that has no solution."""
     model = read_model(handed)
+    known = {variable.name: variable for variable in model.variables}
+    fixed = [(known[name], value) for name, value in named.items() if name in known]
+    absent = any(value for name, value in named.items() if name not in known)
+    if absent or any(not variable.low <= value <= variable.high for variable, value in fixed):
+        return None
+    rows = (Linear(f"{variable.name} is given", ((1, variable),), value, value) for variable, value in fixed)
+    found = _best(replace(model, constraints=(*model.constraints, *rows)), seconds)
+    return found[1] if found else None
+
+
+def _best(model: Model, seconds: float) -> tuple[dict[str, int], int] | None:
+    """The best solution and its objective; None where there is none, a ValueError where that stays open."""
     try:
-        answer = backend("highs")(model, Spend(_SECONDS))
+        answer = backend("highs")(model, Spend(seconds))
     except SolverError as error:
         raise ValueError(f"the model could not be solved: {error}") from error
     if answer.status == "INFEASIBLE":
-        raise ValueError("the model has no solution")
+        return None
     if answer.status != "OPTIMAL" or answer.values is None or answer.value is None:
         raise ValueError(f"the model was not solved to the end in {_SECONDS:.0f} s")
     return {variable.name: value for variable, value in answer.values.items()}, answer.value

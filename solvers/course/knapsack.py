@@ -1,6 +1,7 @@
 """Assignment 2: which activations to keep in memory and which to compute again, a knapsack; by a table, a bound, and integer models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -9,6 +10,7 @@ import numpy as np
 from solvers.course.handed_model import solved
 from solvers.course.handouts import public
 from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from solvers.course.plans_held import HALF, Plan, saying
 from solvers.course.running import Call
 
 Items = tuple[list[int], list[int], int]
@@ -16,23 +18,28 @@ Items = tuple[list[int], list[int], int]
 Needs = list[list[int]]
 """Pairs: the first can only be kept together with the second."""
 
+Asked = tuple[list[int], list[int], int, Needs]
+"""Activations and their needs."""
+
 _NEAR, _BOUND_NEAR = 0.1, 0.001
-_WRONG_OBJECTIVE = 0.5
+_SETS = 4
+"""Drawn of each kind, to try a model with."""
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Sizes that a table takes quickly and no enumeration of subsets does; the last of each kind holds everything or nothing."""
     random, handed = Random(f"{seed}/02"), public("02-knapsack")
     given: Items = handed["sizes"], handed["values"], handed["capacity"]
+    drawn = Random(f"{seed}/02/plans")
     many = [given, _items(random, 200, 0.4), _items(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
-    few = [given, _items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0)]
+    few: list[Asked] = [(*one, []) for one in (given, _items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0))]
     bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
     needing = [(*given, handed["needs"]), *((*_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
     return (
         Task("the best set by dynamic programming: best_by_table", 35, tuple(_set_case(items) for items in many)),
         Task("the bound of the relaxation: relaxation", 20, tuple(_bound_case(items) for items in bound)),
-        Task("an integer model: model", 25, tuple(_model_case("model", items, []) for items in few)),
-        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(one) for one in needing)),
+        Task("an integer model: model", 25, tuple(_model_case(one, drawn) for one in few)),
+        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(one, drawn) for one in needing)),
     )
 
 
@@ -81,19 +88,16 @@ def judged_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict
     return _beside(worth, best, f"{worth} us are spared, {best - worth} fewer than by the best set")
 
 
-def judged_model(handed: object, items: Items, best: int, needs: Needs) -> Verdict:
-    """What the best solution of a model is worth, computed from what it keeps and not from its objective."""
+def judged_model(handed: object, items: Items, best: int, needs: Needs, plans: Sequence[Plan]) -> Verdict:
+    """What the best solution of a model is worth, by what it keeps and not by its objective, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
         chosen = [place for place in range(len(items[0])) if _kept(values, place)]
     except ValueError as error:
         return Verdict(0.0, str(error))
-    verdict = judged_set(chosen, items, best, needs)
     worth = sum(items[1][place] for place in chosen)
-    if verdict.share and claimed != worth:
-        why = f"the objective says {claimed}, but what is kept spares {worth} us (half the points)"
-        return Verdict(verdict.share * _WRONG_OBJECTIVE, f"{verdict.why}; {why}" if verdict.why else why)
-    return verdict
+    wrong = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
+    return saying(judged_set(chosen, items, best, needs), handed, plans, replace(HALF, wrong=wrong))
 
 
 def _kept(values: dict[str, int], place: int) -> bool:
@@ -126,14 +130,68 @@ def _bound_case(items: Items) -> Case:
     return Case(_words(items), Call("relaxation", items), partial(figure, right=fractional(*items), nothing_at=_BOUND_NEAR))
 
 
-def _model_case(function: str, items: Items, needs: Needs) -> Case:
-    return Case(_words(items), Call(function, items), partial(judged_model, items=items, best=most(*items), needs=needs))
+def drawn_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
+    """Sets that fit and keep what they need, some that are a little too large, and for each need one that breaks it alone."""
+    kept = [_grown(random, items, needs) for _ in range(_SETS)]
+    return (
+        *(_plan(chosen, items, None) for chosen in ([], *(fitting for fitting, _ in kept))),
+        *(_plan(more, items, "too much") for _, more in kept if more),
+        *(_plan(chosen, items, f"{i} is kept without {j}") for chosen, (i, j) in _needing(items, needs)),
+    )
 
 
-def _needing_case(given: tuple[list[int], list[int], int, Needs]) -> Case:
+def _grown(random: Random, items: Items, needs: Needs) -> tuple[list[int], list[int]]:
+    """A set that grows while it fits, each activation with all that it needs, and the first one that does not fit, empty where all do."""
+    sizes, _, capacity = items
+    chosen = set[int]()
+    for place in random.sample(range(len(sizes)), len(sizes)):
+        more = chosen | _with_needs(place, needs)
+        if sum(sizes[one] for one in more) > capacity:
+            return sorted(chosen), sorted(more)
+        chosen = more
+    return sorted(chosen), []
+
+
+def _with_needs(place: int, needs: Needs) -> set[int]:
+    """An activation, what it needs, what that needs, and so on."""
+    found, left = {place}, [place]
+    while left:
+        one = left.pop()
+        further = {j for i, j in needs if i == one} - found
+        found, left = found | further, [*left, *further]
+    return found
+
+
+def _needing(items: Items, needs: Needs) -> Iterator[tuple[list[int], tuple[int, int]]]:
+    """For each need a set that fits and breaks no other one, where there is such a set."""
+    sizes, _, capacity = items
+    for i, j in needs:
+        chosen = _with_needs(i, [need for need in needs if need != [i, j]])
+        if j not in chosen and sum(sizes[place] for place in chosen) <= capacity:
+            yield sorted(chosen), (i, j)
+
+
+def _plan(chosen: list[int], items: Items, fault: str | None) -> Plan:
+    sizes, values, capacity = items
+    size, worth = (sum(column[place] for place in chosen) for column in (sizes, values))
+    words = f"to keep {shown(chosen)}, {size} of {capacity} MiB, sparing {worth} us"
+    named = {f"keep {place}": int(place in chosen) for place in range(len(sizes))}
+    return Plan(named, worth if fault is None else None, f"{words} ({fault})" if fault else words)
+
+
+def _model_case(given: Asked, drawn: Random) -> Case:
+    sizes, values, capacity, _ = given
+    items = sizes, values, capacity
+    judge = partial(judged_model, items=items, best=most(*items), needs=[], plans=drawn_plans(drawn, items, []))
+    return Case(_words(items), Call("model", items), judge)
+
+
+def _needing_case(given: Asked, drawn: Random) -> Case:
     sizes, values, capacity, needs = given
-    items, best = (sizes, values, capacity), most_with_needs(*given)
-    return Case(_words(items), Call("model_with_needs", given), partial(judged_model, items=items, best=best, needs=needs))
+    items = sizes, values, capacity
+    plans = drawn_plans(drawn, items, needs)
+    judge = partial(judged_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
+    return Case(_words(items), Call("model_with_needs", given), judge)
 
 
 def _words(items: Items) -> str:

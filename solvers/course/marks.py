@@ -13,6 +13,8 @@ SAME = 1e-9
 
 _SIGNS = 500
 """Of a sentence about a lost point."""
+_DIGITS = 17
+"""Tell any two figures apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,17 @@ def figure(value: object, right: float, nothing_at: float = 0.1) -> Verdict:
         return Verdict(0.0, f"{shown(value)} is returned where a figure is meant")
     if right == 0.0:
         return FULL if given == 0.0 else Verdict(0.0, f"{given:.6g} is returned where 0 is right")
-    return by_gap(abs(given - right) / abs(right), nothing_at, f"the figure is {given / right:.4g} times the right one")
+    ratio, _ = apart(given / right, 1.0, digits=4)
+    return by_gap(abs(given - right) / abs(right), nothing_at, f"the figure is {ratio} times the right one")
+
+
+def apart(*figures: float, digits: int = 6) -> list[str]:
+    """Figures in so many digits, or in as many more as different ones need to look different."""
+    for more in range(digits, _DIGITS):
+        texts = [f"{figure:.{more}g}" for figure in figures]
+        if len(set(texts)) == len(set(figures)):
+            return texts
+    return [repr(figure) for figure in figures]
 
 
 def number(value: object) -> float | None:

@@ -1,24 +1,29 @@
 """Assignment 3: a chain of layers cut into pipeline stages, by dynamic programming and by an integer model, judged layer by layer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from random import Random
 
 from solvers.course.handed_model import solved
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from solvers.course.marks import FULL, Assignment, Case, Task, Verdict, by_gap, number, shown, whole_numbers
+from solvers.course.plans_held import HALF, Plan, saying
 from solvers.course.running import Call
 
 Chain = tuple[list[int], list[int]]
 """Microseconds of each layer, and of handing its output to the next layer where that is on another stage; the last hands on nothing."""
 
-_NEAR, _WRONG_OBJECTIVE = 0.1, 0.5
-_BOUND_NEAR = 0.001
+_NEAR, _BOUND_NEAR = 0.1, 0.001
+_CUTS = 5
+"""Drawn to try a model with."""
 
 
 def tasks(seed: str) -> tuple[Task, ...]:
     """Chains of up to 120 layers, the last of each kind with as many stages as layers."""
     random, handed = Random(f"{seed}/03"), public("03-pipeline-stages")
+    drawn = Random(f"{seed}/03/plans")
     times, messages, most = handed["times"], handed["messages"], handed["stages"]
     many = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((120, 8), (60, 5), (40, 1), (12, 12)))]
     few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((12, 3), (10, 4), (5, 5)))]
@@ -27,7 +32,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     return (
         Task("the quickest stages by dynamic programming: best_stages", 35, tuple(_stages_case(given) for given in many)),
         Task("a bound without any search: bound", 10, tuple(_bound_case(given) for given in bounds)),
-        Task("an integer model: model", 35, tuple(_model_case(given) for given in few)),
+        Task("an integer model: model", 35, tuple(_model_case(given, drawn) for given in few)),
         Task("the fewest stages within a time: fewest_stages", 20, tuple(_fewest_case(given) for given in within)),
     )
 
@@ -78,18 +83,44 @@ def judged_fewest(handed: object, chain: Chain, limit: int, fewest: int) -> Verd
     return FULL if len(starts) <= fewest else by_gap((len(starts) - fewest) / fewest, 1.0, f"{len(starts)} stages where {fewest} do")
 
 
-def judged_model(handed: object, chain: Chain, stages: int, best: int) -> Verdict:
-    """The stages that the best solution of a model says, priced layer by layer and not by its objective."""
+def judged_model(handed: object, chain: Chain, stages: int, best: int, plans: Sequence[Plan]) -> Verdict:
+    """The stages that the best solution of a model says, priced layer by layer, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
         starts = _starts_in(values, len(chain[0]), stages)
     except ValueError as error:
         return Verdict(0.0, str(error))
-    verdict, reached = judged_stages(starts, chain, stages, best), slowest(*chain, starts)
-    if verdict.share and claimed != reached:
-        why = f"the objective says {claimed}, but the busiest stage takes {reached} us (half the points)"
-        return Verdict(verdict.share * _WRONG_OBJECTIVE, f"{verdict.why}; {why}" if verdict.why else why)
-    return verdict
+    reached = slowest(*chain, starts)
+    wrong = "" if claimed == reached else f"the objective says {claimed}, but the busiest stage takes {reached} us"
+    return saying(judged_stages(starts, chain, stages, best), handed, plans, replace(HALF, wrong=wrong))
+
+
+def drawn_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
+    """Cuts that are no slower than all layers on one stage, and what is none: back to an earlier stage, a layer nowhere, a layer twice."""
+    layers, whole, plans = len(chain[0]), sum(chain[0]), list[Plan]()
+    for _ in range(_CUTS):
+        starts = [0, *sorted(random.sample(range(1, layers), random.randrange(min(stages, layers))))]
+        on = [sum(start <= layer for start in starts) - 1 for layer in range(layers)]
+        named = {f"layer {layer} on {stage}": int(on[layer] == stage) for layer in range(layers) for stage in range(stages)}
+        if (price := slowest(*chain, starts)) <= whole:
+            plans.append(Plan(named, price, f"stages that begin with the layers {shown(starts)}, the busiest of {price} us"))
+        plans += [Plan(named | changed, None, words) for changed, words in _faults(random, on)]
+    return tuple(plans)
+
+
+def _faults(random: Random, on: list[int]) -> list[tuple[dict[str, int], str]]:
+    """What makes a plan of stages none."""
+    out = random.randrange(len(on))
+    faults = [({f"layer {out} on {on[out]}": 0}, f"layer {out} on no stage")]
+    borders = [layer for layer, (this, following) in enumerate(pairwise(on)) if this != following]
+    if not borders:
+        return faults
+    layer = random.choice(borders)
+    here, there = on[layer], on[layer + 1]
+    back = {f"layer {layer} on {here}": 0, f"layer {layer} on {there}": 1}
+    back |= {f"layer {layer + 1} on {here}": 1, f"layer {layer + 1} on {there}": 0}
+    faults.append((back, f"layer {layer} on stage {there} and layer {layer + 1} on stage {here}"))
+    return [*faults, ({f"layer {layer} on {there}": 1}, f"layer {layer} on two stages")]
 
 
 def _starts_in(values: dict[str, int], layers: int, stages: int) -> list[int]:
@@ -135,17 +166,26 @@ def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
     return Case(_words(given), Call("best_stages", given), partial(judged_stages, chain=(times, messages), stages=stages, best=best))
 
 
-def _model_case(given: tuple[list[int], list[int], int]) -> Case:
+def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
     times, messages, stages = given
-    best = min(least(times, messages, stages))
-    return Case(_words(given), Call("model", given), partial(judged_model, chain=(times, messages), stages=stages, best=best))
+    best, plans = min(least(times, messages, stages)), drawn_plans(drawn, (times, messages), stages)
+    return Case(_words(given), Call("model", given), partial(judged_model, chain=(times, messages), stages=stages, best=best, plans=plans))
+
+
+def judged_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
+    """All points from the longest layer and an equal share of all, rounded up, to the best cut where messages take no time, which is the
+    largest that holds for all messages; nothing above it."""
+    if (given := number(handed)) is None:
+        return Verdict(0.0, f"{shown(handed)} is returned where a figure is meant")
+    enough, most = max(*times, -(-sum(times) // stages)), min(least(times, [0] * len(times), stages))
+    if given > most:
+        return Verdict(0.0, f"{shown(handed)} us is no bound: without messages a busiest stage of {most} us can be had")
+    return by_gap(max(0.0, 1.0 - given / enough), _BOUND_NEAR, f"{shown(handed)} us is a bound, but {enough} us is one without any search")
 
 
 def _bound_case(given: tuple[list[int], int]) -> Case:
-    """The longest layer, or an equal share of all, rounded up since times are whole."""
     times, stages = given
-    right = max(*times, -(-sum(times) // stages))
-    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(figure, right=right, nothing_at=_BOUND_NEAR))
+    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(judged_bound, times=times, stages=stages))
 
 
 def _fewest_case(given: tuple[list[int], list[int], int]) -> Case:

@@ -102,6 +102,7 @@ def _refuse_large(files: int, size: int) -> None:
 
 
 def _inner(folder: Path) -> Path:
-    """The only folder in it, as zips of a folder have one; else itself."""
-    entries = list(folder.iterdir())
-    return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+    """The only folder in it, as zips of a folder have one, and the only one in that, and so on; else itself."""
+    while len(entries := list(folder.iterdir())) == 1 and entries[0].is_dir():
+        folder = entries[0]
+    return folder

@@ -14,7 +14,7 @@ import numpy as np
 from instances.space import hardware_points
 from solvers.course.fronts import Parts, Point, hypervolume, most_of_few, split_front, unbeaten
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, figure, number, shown, whole_numbers
+from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, figure, number, shown, whole_numbers
 from solvers.course.questions import Small, drawn_question, small
 from solvers.course.running import Call
 
@@ -86,7 +86,8 @@ def judged_few(handed: object, points: list[list[int]], corner: list[int], count
         return Verdict(0.0, f"{len(places)} points are chosen of which {count} are allowed")
     plain, end = [(x, y) for x, y in points], (corner[0], corner[1])
     most, worth = most_of_few(plain, end, count), hypervolume([plain[place] for place in places], end)
-    return by_gap(1.0 - worth / most, _NEAR, f"the points are worth {worth:.6g}, {most:.6g} can be had")
+    given, right = apart(worth, most)
+    return by_gap(1.0 - worth / most, _NEAR, f"the points are worth {given}, {right} can be had")
 
 
 def judged_splits(handed: object, parts: Parts) -> Verdict:
@@ -147,7 +148,8 @@ def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
     for name, figure_there in zip(("step_time", "die_area"), true, strict=True):
         claimed = number(entry.get(name))
         if claimed is None or abs(claimed - figure_there) > SAME * figure_there:
-            return f"plan {plan} on chip {chip} has the {name} {figure_there:.6g}, where {shown(entry.get(name))} is claimed"
+            right, _ = apart(figure_there, claimed or 0.0)
+            return f"plan {plan} on chip {chip} has the {name} {right}, where {shown(entry.get(name))} is claimed"
     return true
 
 

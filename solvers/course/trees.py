@@ -17,7 +17,7 @@ import numpy as np
 
 from instances.boxes import Boxes, whole
 from solvers.course.handouts import public
-from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, by_gap, number, shown, whole_numbers
+from solvers.course.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, number, shown, whole_numbers
 from solvers.course.questions import Small, drawn_question, small
 from solvers.course.running import Call
 from solvers.course.symmetry import first_of_its_kind, ways
@@ -131,9 +131,11 @@ def judged_bound(handed: object, box: Area) -> Verdict:
     if given is None:
         return Verdict(0.0, f"{shown(handed)} is returned where a time is meant")
     if given > least * (1.0 + SAME):
-        return Verdict(0.0, f"the bound {given:.6g} is above the time of a chip in the box, {least:.6g}: it is no bound")
+        bound, time = apart(given, least)
+        return Verdict(0.0, f"the bound {bound} is above the time of a chip in the box, {time}: it is no bound")
     corner = sum(work / x for work, x in zip(works, high, strict=True))
-    why = f"the bound is {given:.6g}, where the upper corner gives {corner:.6g} and {best:.6g} can be had"
+    bound, at_corner, most = apart(given, corner, best)
+    why = f"the bound is {bound}, where the upper corner gives {at_corner} and {most} can be had"
     if given < corner * (1.0 - SAME) or best <= corner * (1.0 + SAME):
         near = by_gap(1.0 - given / corner, _NEAR, why)
         return near if best <= corner * (1.0 + SAME) else Verdict(round(_CORNER * near.share, 2), why)
@@ -180,9 +182,10 @@ def judged_branch(handed: object, text: str) -> Verdict:
     if value == inf:
         return Verdict(0.0, f"no plan on the chip {shown(point)} keeps every limit")
     best, claimed = least_value(text), number(handed["value"])
-    near = FULL if value <= best else by_gap(value / best - 1.0, _NEAR, f"the chip takes {value:.6g} s, {best:.6g} s can be had")
+    took, least = apart(value, best)
+    near = FULL if value <= best else by_gap(value / best - 1.0, _NEAR, f"the chip takes {took} s, {least} s can be had")
     if claimed is None or abs(claimed - value) > SAME * value:
-        near = Verdict(0.0, f"the chip takes {value:.6g} s, where {shown(handed['value'])} is claimed")
+        near = Verdict(0.0, f"the chip takes {value!r} s, where {shown(handed['value'])} is claimed")
     try:
         leaves = leaves_of(handed["tree"], sizes)
     except ValueError as error:
@@ -210,7 +213,7 @@ def _certificate(asked: Small, leaves: list[Leaf], value: float) -> Verdict:
         return FULL
     chips = sum(prod(high - low + 1 for low, high in zip(*leaf, strict=True)) for leaf, _ in open_ones)
     first, bound = open_ones[0]
-    why = f"{len(open_ones)} of {len(leaves)} boxes are not refuted, such as {_words(first)} with its bound {bound:.6g} s"
+    why = f"{len(open_ones)} of {len(leaves)} boxes are not refuted, such as {_words(first)} with its bound {apart(bound, value)[0]} s"
     return by_gap(chips / asked.space.points, 1.0, why)
 
 

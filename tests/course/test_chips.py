@@ -1,11 +1,12 @@
 """Assignment 4: its judges, and what wrong models, weak models and wrong prices earn."""
 
 import importlib.util
+from random import Random
 from types import ModuleType
 
 import pytest
 
-from solvers.course.chips import CHIPS, Chips, cheapest, judged_prices, judged_strong, judged_weak, strong_model, weak_bound
+from solvers.course.chips import CHIPS, Chips, asked_with, cheapest, judged_prices, judged_strong, judged_weak, strong_model, weak_bound
 from solvers.course.handed_model import relaxation
 from solvers.course.table import SOLUTIONS
 
@@ -14,7 +15,7 @@ COSTS, OPENING = [[1, 5], [4, 1], [5, 2]], [3, 3]
 
 @pytest.fixture(scope="module")
 def example() -> Chips:
-    return Chips(COSTS, OPENING, cheapest(COSTS, OPENING), weak_bound(COSTS, OPENING), relaxation(strong_model(COSTS, OPENING)))
+    return asked_with(COSTS, OPENING, Random("example"))
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,16 @@
 """Assignment 5: the judges against fine grids and the project's own pieces, and what wrong pieces and bounds earn."""
 
 import importlib.util
+import json
 import re
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from formulation.piecewise import RECIPROCAL, chord_pieces, chords, largest, tangent_pieces, tangents
-from instances.reading import read_instance
+from solvers.cli import main
 from solvers.course.curves import (
     CURVES,
     judged_best,
@@ -107,5 +109,14 @@ def test_a_bound_is_held_against_a_design_and_an_area_against_the_curve() -> Non
     assert judged_best({"area": 10.0}, 100.0, 1.0, ends).share == 0.0
 
 
-def test_the_instance_of_the_handout_can_be_read() -> None:
-    assert read_instance(HANDOUTS / CURVES.name / "question.yaml").objective == "step_time"
+@pytest.mark.slow
+def test_the_forms_of_the_question_differ_and_its_model_holds_pieces(tmp_path: Path) -> None:
+    """As README says: chords need more rounds than tangents over the choices, and what is exported has rows that are tangents."""
+    question, rounds = str(HANDOUTS / CURVES.name / "question.yaml"), {}
+    for form in ("classic", "strong"):
+        assert main(["solve", question, "--engine", "milp", "--form", form, "--out", str(tmp_path / "answer.json")]) == 0
+        rounds[form] = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))["relaxation"]["rounds"]
+    assert rounds["classic"] > 2 * rounds["strong"] > 0
+    assert main(["export", question, "--as", "lp", "--out", str(tmp_path / "question.lp")]) == 0
+    rows = json.loads((tmp_path / "question.lp.names.json").read_text(encoding="utf-8"))["rows"]
+    assert sum(name.startswith("tangent ") for name in rows.values()) > 1

@@ -50,6 +50,8 @@ def test_edited_answers_lose_their_certificate(fields: dict[str, object], answer
     marks = marks_of(answers, edited(answers, **fields))
     assert [mark.points for mark in marks] == [20, 40, 0]
     assert marks[2].why[0].startswith("the check refuses it")
+    assert "value" not in fields or "its value was edited, the design takes" in marks[2].why[0]
+    assert list(fields) != ["bound"] or "its bound or its gap was edited" in marks[2].why[0]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1}', "[" * 5000])
@@ -59,10 +61,30 @@ def test_what_is_no_result_earns_nothing(text: str, answers: Path) -> None:
 
 def test_another_question_earns_nothing(answers: Path) -> None:
     said = json.loads((answers / "boxes.json").read_text(encoding="utf-8"))["instance"]
-    for other in (said | {"text": said["text"].replace("power: ", "power: 1")}, said | {"settings": ["budget.power=900"]}, {}):
+    others = {
+        ": its text was changed at budget": said | {"text": said["text"].replace(", power: ", ", power: 1", 1)},
+        ": its text was changed at choices, objective": said | {"text": said["text"].partition("  zero:")[0]},
+        ": its text was changed": said | {"text": "[]"},
+        "handed out": said | {"text": "a: {"},
+        "without --set)": said | {"settings": ["budget.power=900"]},
+        "as it stands, ": {},
+        "put question.yaml back": said | {"text": " " * (1 << 17)},
+    }
+    for word, other in others.items():
         marks = marks_of(answers, edited(answers, instance=other))
         assert [mark.points for mark in marks] == [0, 0, 0]
-        assert "another question" in marks[0].why[0]
+        assert marks[0].why[0].startswith("this answers another question than the one handed out (put question.yaml back")
+        assert word in marks[0].why[0]
+
+
+def test_comments_and_blanks_do_not_make_another_question(tmp_path: Path) -> None:
+    asked = question("test")
+    edits = (asked.replace("kind:", "\n# my notes\n\nkind:", 1), asked.replace("\n", "  \n"), asked.partition("\n")[2])
+    for text in edits:
+        assert text != asked
+        (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
+        main(["solve", str(tmp_path / "question.yaml"), "--engine", "boxes", "--out", str(tmp_path / "answer.json")])
+        assert [mark.points for mark in judged(tmp_path, "test")] == [20, 40, 40]
 
 
 def test_a_design_beyond_a_limit_earns_nothing(answers: Path) -> None:

@@ -60,13 +60,13 @@ def handed(objective: list[int], sizes: list[int], capacity: int) -> dict[str, o
 
 def test_models_are_solved_and_their_solutions_weighed_anew() -> None:
     sizes, values, capacity = EXAMPLE
-    assert judged_model(handed(values, sizes, capacity), EXAMPLE, 52, []).share == 1.0
-    too_many = judged_model(handed(values, sizes, 100), EXAMPLE, 52, [])
+    assert judged_model(handed(values, sizes, capacity), EXAMPLE, 52, [], ()).share == 1.0
+    too_many = judged_model(handed(values, sizes, 100), EXAMPLE, 52, [], ())
     assert (too_many.share, too_many.why) == (0.0, "what is kept takes 70 MiB of 40 MiB, 30 too many")
-    faked = judged_model(handed([value * 1000 for value in values], sizes, capacity), EXAMPLE, 52, [])
+    faked = judged_model(handed([value * 1000 for value in values], sizes, capacity), EXAMPLE, 52, [], ())
     assert faked.share == 0.5
     assert "the objective says 52000, but what is kept spares 52 us" in faked.why
-    needing = judged_model(handed(values, sizes, capacity), EXAMPLE, 42, [[1, 0]])
+    needing = judged_model(handed(values, sizes, capacity), EXAMPLE, 42, [[1, 0]], ())
     assert needing.why == "1 is kept without 0, which it needs"
 
 
@@ -91,6 +91,6 @@ def test_what_is_no_model_is_told(model: object, word: str) -> None:
 
 def test_a_model_without_a_solution_or_without_the_variables_earns_nothing() -> None:
     none = {"variables": {"x": [0, 1]}, "maximise": {}, "rows": [{"terms": {"x": 1}, "at_least": 2}]}
-    assert judged_model(none, EXAMPLE, 52, []).why == "the model has no solution"
+    assert judged_model(none, EXAMPLE, 52, [], ()).why == "the model has no solution"
     other = {"variables": {"x": [0, 1]}, "maximise": {}, "rows": []}
-    assert judged_model(other, EXAMPLE, 52, []).why == "there is no variable 'keep 0' from 0 to 1 in the model"
+    assert judged_model(other, EXAMPLE, 52, [], ()).why == "there is no variable 'keep 0' from 0 to 1 in the model"

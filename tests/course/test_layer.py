@@ -12,7 +12,7 @@ from instances.reading import read_instance
 from solvers.course.grading import graded
 from solvers.course.handouts import HANDOUTS, public
 from solvers.course.layer import LAYER, product_seconds
-from solvers.course.marks import Task
+from solvers.course.marks import Task, apart, figure
 from solvers.course.table import SOLUTIONS
 from solvers.single import evaluate_single
 
@@ -75,3 +75,9 @@ def test_the_question_of_the_handout_is_one_design() -> None:
 
 def test_grading_needs_nothing_of_the_solutions() -> None:
     assert graded(LAYER, HANDOUTS / LAYER.name, "practice", walls=False).refused.startswith("there is no solution.py")
+
+
+def test_figures_that_differ_look_different() -> None:
+    assert figure(100.0 * (1.0 + 3e-9), 100.0).why == "the figure is 1.000000003 times the right one"
+    assert apart(1.0, 2.0, 1.0) == ["1", "2", "1"]
+    assert len(set(apart(0.1, 0.1 + 2**-56))) == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.course.stages import Chain, judged_fewest, judged_model, judged_stages, least, slowest
+from solvers.course.stages import Chain, judged_bound, judged_fewest, judged_model, judged_stages, least, slowest
 
 EXAMPLE: Chain = ([4, 1, 1, 4], [1, 3, 1, 0])
 
@@ -50,6 +50,37 @@ def test_stages_within_a_limit() -> None:
     assert judged_fewest([0, 1, 2], EXAMPLE, 9, 2).share == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    ("handed", "share", "word"),
+    [
+        (5, 1.0, ""),
+        (6, 1.0, ""),
+        (5.0, 1.0, ""),
+        (7, 0.0, "7 us is no bound: without messages a busiest stage of 6 us can be had"),
+        (4, 0.0, "4 us is a bound, but 5 us is one without any search"),
+        (-5, 0.0, "-5 us is a bound"),
+        (True, 0.0, "where a figure is meant"),
+        (None, 0.0, "where a figure is meant"),
+    ],
+)
+def test_every_bound_that_holds_for_all_messages_is_as_good(handed: object, share: float, word: str) -> None:
+    """Of layers of 3 us on two stages: an equal share is 4.5, whole layers need 6."""
+    verdict = judged_bound(handed, [3, 3, 3], 2)
+    assert verdict.share == share
+    assert word in verdict.why
+
+
+def test_a_bound_nearly_as_good_keeps_a_part() -> None:
+    assert judged_bound(9_995, [10_000], 1).share == pytest.approx(0.5, abs=0.011)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=7), st.data())
+def test_what_the_handout_asks_is_a_bound(times: list[int], data: st.DataObject) -> None:
+    stages = data.draw(st.integers(1, len(times)))
+    assert judged_bound(max(*times, -(-sum(times) // stages)), times, stages).share == 1.0
+    assert judged_bound(min(least(times, [0] * len(times), stages)), times, stages).share == 1.0
+
+
 def handed(objective: int, on: dict[str, int]) -> dict[str, object]:
     """A model with a single solution."""
     variables = {name: [value, value] for name, value in on.items()} | {"busiest": [objective, objective]}
@@ -61,9 +92,9 @@ def on(*stages: int) -> dict[str, int]:
 
 
 def test_models_are_solved_and_their_stages_priced_anew() -> None:
-    assert judged_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7).share == 1.0
-    faked = judged_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7)
+    assert judged_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ()).share == 1.0
+    faked = judged_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ())
     assert (faked.share, faked.why) == (0.5, "the objective says 1, but the busiest stage takes 7 us (half the points)")
-    assert judged_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7).why.startswith("the stages of the best solution go back")
-    assert judged_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7).why.startswith("layer 3 is on 0 stages")
-    assert judged_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7).why.startswith("layer 0 is on 2 stages")
+    assert judged_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7, ()).why.startswith("the stages of the best solution go back")
+    assert judged_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7, ()).why.startswith("layer 3 is on 0 stages")
+    assert judged_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7, ()).why.startswith("layer 0 is on 2 stages")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from solvers.course.grading import graded
 from solvers.course.submission import SubmissionError, opened
+from tests.course.programs import asking
 
 
 def packed(path: Path, files: dict[str, bytes], mode: int = 0) -> Path:
@@ -31,6 +33,28 @@ def test_a_zip_of_files_or_of_their_folder(tmp_path: Path) -> None:
     assert names(packed(tmp_path / "a.zip", files)) == ["more/help.py", "solution.py"]
     around = {f"mine/{name}": data for name, data in files.items()} | {"__MACOSX/mine/._solution.py": b""}
     assert names(packed(tmp_path / "b.zip", around)) == ["more/help.py", "solution.py"]
+    deep = {f"x/y/z/{name}": data for name, data in files.items()}
+    assert names(packed(tmp_path / "c.zip", deep)) == ["more/help.py", "solution.py"]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            ["a/solution.py", "b/solution.py"],
+            "there is no solution.py at the top, but there is a/solution.py, b/solution.py (hand in the folder that solution.py lies in,",
+        ),
+        (["x/y/solution.py", "notes.txt"], "there is no solution.py at the top, but there is x/y/solution.py (hand in the folder"),
+        (
+            ["Solution.py", "b.py", "c.py", "d.py"],
+            "there is no solution.py (there is Solution.py, b.py, c.py and 1 more; copy starter.py to",
+        ),
+        (["solution.py/x"], "there is no solution.py (there is x; copy starter.py"),
+    ],
+)
+def test_what_is_there_instead_of_a_solution_is_told(files: list[str], words: str, tmp_path: Path) -> None:
+    submission = packed(tmp_path / "a.zip", dict.fromkeys(files, b""))
+    assert graded(asking("one"), submission, "seed", walls=False).refused.startswith(words)
 
 
 def test_a_folder_without_its_links_and_caches(tmp_path: Path) -> None:

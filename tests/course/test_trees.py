@@ -100,6 +100,8 @@ def test_the_corner_earns_its_part_and_what_is_no_bound_nothing() -> None:
     assert judged_bound(33.75, BOX).share == pytest.approx(0.7)
     assert 0.0 < judged_bound(26.9, BOX).share < 0.4
     assert "it is no bound" in judged_bound(40.1, BOX).why
+    assert judged_bound(40.0 * (1.0 - 2e-9), BOX).why == "the bound is 39.9999999, where the upper corner gives 27.5 and 40 can be had"
+    assert judged_bound(40.0 * (1.0 + 2e-9), BOX).why == "the bound 40.0000001 is above the time of a chip in the box, 40: it is no bound"
     assert judged_bound(None, BOX).share == judged_bound("40", BOX).share == judged_bound(-1, BOX).share == 0.0
     assert judged_bound(40.0, (*BOX[:3], 15)).why.startswith("no chip of the box fits")
 

@@ -11,7 +11,7 @@ def best_stages(times: list[int], messages: list[int], stages: int) -> list[int]
 
 
 def bound(times: list[int], stages: int) -> int:
-    """The best whole number below which no busiest stage can be, from the times alone."""
+    """A whole number below which no busiest stage can be, whatever the messages."""
     raise NotImplementedError("bound is still a hole")
 
 
