@@ -55,6 +55,8 @@ def _size(result: Result) -> str:
     tree, relaxation = result.tree, result.relaxation
     if relaxation is not None:
         plans, rounds = relaxation.plans, relaxation.rounds
+        if not rounds:
+            return "no round of an integer model"
         return f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
     if tree is None:
         return ""
