@@ -38,8 +38,7 @@ def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str
 def _figures(one: Digest) -> tuple[Cell, ...]:
     bound = None if one.bound is None else Bound(one.bound)
     gap = None if one.gap is None else 100.0 * one.gap
-    value = bound if one.value == one.bound else one.value  # one number is told alike
-    return one.asks, one.unit, value, bound, gap, one.engine, one.seconds
+    return one.asks, one.unit, one.value, bound, gap, one.engine, one.seconds
 
 
 def _names(digests: Sequence[Digest], files: Sequence[str]) -> list[str]:
