@@ -43,16 +43,16 @@ def of_study(study: Study) -> Digest:
 
 def _engines(study: Study) -> Table:
     """What each engine comes to over all questions."""
-    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions")
+    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions", "without a design, proved")
     rows = list[tuple[Cell, ...]]()
     for one in (overall(study, engine) for engine in study.plan.engines):
-        counts = (str(one.near), str(one.proved), str(len(study.questions)))
+        counts = (str(one.near), str(one.proved), str(one.questions), str(one.refuted))
         rows.append((one.engine, *(_percent(one.above, end) for end in ("middle", "least", "most")), *counts))
     return Table("Engines over the questions", heads, tuple(rows))
 
 
 def _distances(study: Study) -> Iterator[Table]:
-    """Each question with each engine's middle distance from the bound; the ranges where several seeds ran."""
+    """Each question with each engine's median distance from the bound; the ranges where several seeds ran."""
     rows, ranges = list[tuple[Cell, ...]](), list[tuple[Cell, ...]]()
     for place, question in enumerate(study.questions):
         best, bound = best_of(study, place), bound_of(study, place)
