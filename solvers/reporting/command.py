@@ -3,7 +3,6 @@
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,8 @@ from solvers.console import check_target, spare_question, usage
 from solvers.counts.check import faults_but_proof as counts_faults
 from solvers.counts.result import CountsResult
 from solvers.files import kind_of, read_any, read_as, write_whole
-from solvers.fronts import front_faults, points_in
-from solvers.pareto import FIGURES, Front, Point
+from solvers.fronts import front_faults, points_in, says_proved, whole_question
+from solvers.pareto import Front, Point
 from solvers.pipeline.answer import from_json as pipeline_from_json
 from solvers.pipeline.check import check as check_pipeline
 from solvers.piper.answer import from_json as piper_from_json
@@ -193,26 +192,17 @@ def _placement(path: Path) -> Drawn:
 
 def _front(path: Path) -> Drawn:
     (figures, said), data = read_as(path, points_in), read_as(path, _plain)
-    faults = front_faults(figures, said) if set(figures) <= set(FIGURES) else [f"there is no front of {' and '.join(figures)}"]
+    faults = front_faults(figures, said)
     questions = [read_question(result.instance) for _, result in said]
     for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
         found = faults_but_proof(result, instance) or false_rivals(result, instance)
         faults += [f"points[{place}]: {fault}" for fault in found]
-    if not said:
-        faults.append("there is no point in this front")
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
-    front = Front(points, str(data.get("stopped")), data.get("proved") is True and all(result.proved for _, result in said))
-    shared = _shared([result for _, result in said])
+    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved for _, result in said))
+    shared = whole_question(figures, said[0][1])
     content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
     return Drawn(content, of_front((figures[0], figures[1]), front))
-
-
-def _shared(results: list[Result]) -> dict[str, Any]:
-    """The question of all points: settings that limit single points come last in theirs."""
-    columns = zip(*(result.instance["settings"] for result in results), strict=False)
-    shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
-    return {**results[0].instance, "settings": shared}
 
 
 def _pipeline(path: Path) -> Drawn:
