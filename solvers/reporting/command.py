@@ -136,7 +136,7 @@ def _design(path: Path) -> Drawn:
     asked = asked_of(instance)
     hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
     facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
-    return Drawn(design_page(result, asked, facts, data), of_design(result))
+    return Drawn(design_page(result, asked, facts, data), of_design(result), _about(asked))
 
 
 def _several(path: Path, result: JointResult, data: object) -> Drawn:
@@ -155,7 +155,13 @@ def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
     hold(path, counts_faults(result, counted))
     best = None if result.best is None else result.answers[result.best]
     facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
-    return Drawn(counts_page(result, asked_of_counts(counted), facts, data), of_counts(result))
+    asked = asked_of_counts(counted)
+    return Drawn(counts_page(result, asked, facts, data), of_counts(result), _about(asked))
+
+
+def _about(asked: Asked) -> tuple[str, ...]:
+    """The workload and the cluster."""
+    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -240,8 +246,10 @@ def _runs(path: Path) -> Study:
 
 def _sharding(path: Path) -> Drawn:
     result, data = read_as(path, sharding_from_json), read_as(path, _plain)
-    hold(path, sharding_faults(result, path.parent)[1])
-    return Drawn(sharding_page(result, data), of_sharding(result))
+    question, faults = sharding_faults(result, path.parent)
+    hold(path, faults)
+    given = () if question is None or question.network is None else question.network.given
+    return Drawn(sharding_page(result, given, data), of_sharding(result))
 
 
 def _relaxation(path: Path) -> Drawn:
