@@ -118,6 +118,12 @@ def format_quantity(value: float, dimension: str) -> str:
     return f"{number:.0f} {unit}".strip() if 1e6 <= abs(number) < 1e15 else f"{number:.6g} {unit}".strip()
 
 
+def bytes_beyond(used: float, limit: float, between: str) -> str:
+    """More bytes than a limit, with words between the two; to the byte where both would read alike."""
+    one, other = format_quantity(used, "bytes"), format_quantity(limit, "bytes")
+    return f"{one} {between} {other}" if one != other else f"{used:,.0f} bytes {between} {limit:,.0f}"
+
+
 def dimension_named(name: str) -> Dimension:
     """The row of `DIMENSIONS`, or a ValueError that lists them."""
     if name not in DIMENSIONS:

@@ -58,11 +58,7 @@ class Digest:
 
     @property
     def value_words(self) -> str:
-        return ("none" if self.unit else "-") if self.value is None else _with_unit(self._number(self.value), self.unit)
-
-    def _number(self, value: float) -> str:
-        """Where value and bound are one number, both are told alike."""
-        return lowered(value) if value == self.bound else f"{value:.6g}"
+        return ("none" if self.unit else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
 
     @property
     def bound_words(self) -> str:
@@ -197,7 +193,7 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
     names = tuple(name.replace("_", " ") for name in figures)
     units = {"step_time": "s", "power": "W", "die_area": "m^2"}
     rows = tuple(
-        (str(place), _marked(point.first, figures[0]), _second(point, figures[1]), _least(point, figures[1]), _words(point.result))
+        (str(place), _marked(point.first, figures[0]), _marked(point.second, figures[1]), _least(point, figures[1]), _words(point.result))
         for place, point in enumerate(front.points, 1)
     )
     marks = [{"die_area": "mm^2"}.get(key, units[key]) for key in figures]
@@ -224,11 +220,6 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
 def _marked(value: float, figure: str) -> float:
     """The figure in the unit that its column names."""
     return float(Fraction(value) * 1_000_000) if figure == "die_area" else value
-
-
-def _second(point: Point, figure: str) -> Cell:
-    """The figure that was minimised; where it is its bound, both are told alike."""
-    return _least(point, figure) if point.second == point.result.bound else _marked(point.second, figure)
 
 
 def _least(point: Point, figure: str) -> Bound | None:

@@ -22,7 +22,7 @@ _ROWS: Final = 40
 
 def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     """The text of a file of this kind; `files` are the names of the results' files."""
-    names = _names(digests, files)
+    names = names_of(digests, files)
     return FORMATS[kind](tables_of(digests, names))
 
 
@@ -38,11 +38,10 @@ def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str
 def _figures(one: Digest) -> tuple[Cell, ...]:
     bound = None if one.bound is None else Bound(one.bound)
     gap = None if one.gap is None else 100.0 * one.gap
-    value = bound if one.value == one.bound else one.value  # one number is told alike
-    return one.asks, one.unit, value, bound, gap, one.engine, one.seconds
+    return one.asks, one.unit, one.value, bound, gap, one.engine, one.seconds
 
 
-def _names(digests: Sequence[Digest], files: Sequence[str]) -> list[str]:
+def names_of(digests: Sequence[Digest], files: Sequence[str]) -> list[str]:
     """What results are called: as their questions, with the file where that is not enough, and with a number where neither is."""
     counts = Counter(one.name for one in digests)
     found = [one.name if counts[one.name] == 1 else f"{one.name} ({file})" for one, file in zip(digests, files, strict=True)]

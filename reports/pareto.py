@@ -21,15 +21,15 @@ def front_text(name: str, first: str, second: str, found: Front) -> str:
     bounded = any(point.result.bound is not None for point in points)
     rows = [(*labels, *([_BOUND] if bounded else []), "design")]
     for point in points:
-        told = [amount(point.first, _UNITS[first]), *_second(point, _UNITS[second], bounded)]
+        told = [amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]), *_bound(point, _UNITS[second], bounded)]
         rows.append((*told, design_words(point.result.design) if point.result.design else ""))
     lines += [f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  {words}" for *figures, words in rows]
     lines += ["", f"  {_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}"] if bounded else []
     return "\n".join(lines) + "\n"
 
 
-def _second(point: Point, unit: str, bounded: bool) -> list[str]:
-    """The second figure, and its bound where the front has any; one number is told alike."""
+def _bound(point: Point, unit: str, bounded: bool) -> list[str]:
+    """The bound of the second figure where the front has any, `the same` where it is that figure."""
     bound = point.result.bound
-    value = bound_amount(point.second, unit) if bound == point.second else amount(point.second, unit)
-    return [value, *(["-" if bound is None else bound_amount(bound, unit)] if bounded else [])]
+    told = "-" if bound is None else "the same" if bound == point.second else bound_amount(bound, unit)
+    return [told] if bounded else []

@@ -93,7 +93,7 @@ def time_of(seconds: float) -> str:
 
 
 def late(times: Spread) -> str:
-    """The middle of times."""
+    """The median of times."""
     return time_of(times.middle)
 
 
@@ -116,7 +116,7 @@ def _several(study: Study) -> Iterator[str]:
     yield study.plan.title
     yield from wrapped("  ", study.plan.description) if study.plan.description else ()
     heads = ["best", *study.plan.engines]
-    yield from ("", "  how far above the bound (of several seeds the middle one)")
+    yield from ("", "  how far above the bound (of several seeds the median)")
     yield from _grid(study, heads, [_gaps(study, question) for question in range(len(study.questions))])
     heads = list(study.plan.engines)
     yield from ("", "  seconds to within 1 % of the bound / to the proof")
@@ -178,18 +178,27 @@ def _short(seconds: float) -> str:
 
 def _engines(study: Study) -> Iterator[str]:
     """What each engine comes to over all questions."""
-    yield from ("", "  over the questions that have a design: middle and range")
+    yield from ("", "  over the questions that have a design and a bound: median and range")
     yield f"  {'engine':<{_ENGINE}}{'above bound':>14}{'range':>22}{'within 1 %':>14}{'to 1 %':>11}{'proved':>10}{'to proof':>11}"
     for engine in study.plan.engines:
-        yield _overall(overall(study, engine), len(study.questions))
+        yield _overall(overall(study, engine))
+    if words := refuted_words(study):
+        yield from wrapped("  ", words)
     yield ""
 
 
-def _overall(one: Overall, questions: int) -> str:
+def refuted_words(study: Study) -> str:
+    """How many questions have no design, and who proved that of how many; nothing where all have one or may have one."""
+    count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
+    shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
+    return f"{_counted(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
+
+
+def _overall(one: Overall) -> str:
     if one.above is None or one.near_after is None or one.proved_after is None:
         return f"  {one.engine:<{_ENGINE}}{'none':>14}"
     ends = ends_of(one.above) if one.above.least < NEVER else ""
-    near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {questions}"
+    near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {one.questions}"
     times = f"{late(one.near_after):>11}{proved:>10}{late(one.proved_after):>11}"
     return f"  {one.engine:<{_ENGINE}}{share_of(one.above.middle):>14}{ends:>22}{near:>14}{times}"
 

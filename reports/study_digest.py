@@ -14,7 +14,7 @@ def of_study(study: Study) -> Digest:
             study.questions[run.question].name,
             run.engine,
             str(run.seed),
-            Bound(run.value) if run.value is not None and run.value == run.bound else run.value,
+            run.value,
             None if run.bound is None else Bound(run.bound),
             study.questions[run.question].unit,
             "proved" if run.proved else run.note or "not proved",
@@ -43,23 +43,23 @@ def of_study(study: Study) -> Digest:
 
 def _engines(study: Study) -> Table:
     """What each engine comes to over all questions."""
-    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions")
+    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions", "without a design, proved")
     rows = list[tuple[Cell, ...]]()
     for one in (overall(study, engine) for engine in study.plan.engines):
-        counts = (str(one.near), str(one.proved), str(len(study.questions)))
+        counts = (str(one.near), str(one.proved), str(one.questions), str(one.refuted))
         rows.append((one.engine, *(_percent(one.above, end) for end in ("middle", "least", "most")), *counts))
     return Table("Engines over the questions", heads, tuple(rows))
 
 
 def _distances(study: Study) -> Iterator[Table]:
-    """Each question with each engine's middle distance from the bound; the ranges where several seeds ran."""
+    """Each question with each engine's median distance from the bound; the ranges where several seeds ran."""
     rows, ranges = list[tuple[Cell, ...]](), list[tuple[Cell, ...]]()
     for place, question in enumerate(study.questions):
         best, bound = best_of(study, place), bound_of(study, place)
         cells = [cell(study, place, engine) for engine in study.plan.engines]
         shares = [None if one is None or one.above is None else one.above for one in cells]
         proved = None if bound is None or bound == NEVER else Bound(bound)
-        value = None if best is None or best.value is None else proved if best.value == bound else best.value
+        value = None if best is None else best.value
         rows.append((question.name, question.unit, value, proved, *(_percent(one, "middle") for one in shares)))
         if any(one is not None and one.runs > 1 for one in cells):
             ranges.append((question.name, *(_percent(one, end) for one in shares for end in ("least", "most"))))

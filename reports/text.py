@@ -55,6 +55,8 @@ def _size(result: Result) -> str:
     tree, relaxation = result.tree, result.relaxation
     if relaxation is not None:
         plans, rounds = relaxation.plans, relaxation.rounds
+        if not rounds:
+            return "no round of an integer model"
         return f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
     if tree is None:
         return ""
@@ -220,6 +222,8 @@ def proof_words(result: Result) -> str:
     """What is proved, in a sentence."""
     if result.bound is None:
         return f"not proved by {result.engine}, so a better design may exist."
+    if result.proved and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
+        return f"no design of the question is below this one's {result.value:.6g} {result.instance['unit']}, by {result.proved_by}."
     figure = f"{lowered(result.bound)} {result.instance['unit']}, by {result.proved_by}."
     return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
 

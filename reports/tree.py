@@ -17,6 +17,8 @@ MOST: Final = 80
 _ROW: Final = 24.0
 _INDENT: Final = 22.0
 _DEEPEST: Final = 160.0
+_SLIGHT: Final = 4.0
+"""How far children are moved in at the least, so that long labels of deep trees find room."""
 _MARK: Final = 16.0
 _GAP: Final = 14.0
 _DETAIL: Final = 0.36
@@ -130,8 +132,11 @@ def _columns(lines: Sequence[_Line]) -> _Columns:
     indent = min(_INDENT, _DEEPEST / max(1.0, *(float(one.depth) for one in lines)))
     status = min(max(width_of(one.status) for one in lines) + 1.0, WIDTH * _STATUS)
     detail = min(max(width_of(one.detail) for one in lines) + 1.0, WIDTH * _DETAIL)
+    last = WIDTH - status - _GAP - detail
+    rooms = [(last + (0.0 if one.detail else detail + _GAP) - _GAP - _MARK - 6.0 - width_of(one.label), one) for one in lines if one.status]
+    indent = max(_SLIGHT, min([indent, *(room / one.depth for room, one in rooms if one.depth)]))
     ends = max(one.depth * indent + _MARK + 6.0 + width_of(one.label) * bool(one.status) for one in lines)
-    start = min(ends + 2.0 * _GAP, WIDTH - status - _GAP - detail)
+    start = min(ends + 2.0 * _GAP, last)
     return _Columns(indent, start, start + detail + _GAP, start + detail + _GAP + status)
 
 
@@ -165,7 +170,7 @@ def _drawn(one: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -
         return
     yield from _mark(x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status))
     start = x + _MARK + 6.0
-    yield words(start, y, shortened(one.label, columns.detail - _GAP - start))
+    yield words(start, y, shortened(one.label, (columns.detail if one.detail else columns.status) - _GAP - start))
     yield words(columns.detail, y, fitted(one.detail, columns.status - _GAP - columns.detail), "m n")
     yield words(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
 

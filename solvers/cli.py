@@ -306,6 +306,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if options.file.suffix.lower() != ".json":
         return
     kind = kind_of(options.file)
+    if kind in ("front", "relaxation"):
+        what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
+        usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     if kind in FAMILIES and (kind != "placement" or options.stack not in PLACEMENTS):
         other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
         usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")

@@ -10,15 +10,18 @@ from time import monotonic
 from typing import Any
 
 from instances.instance import Instance
-from solvers.certify import Limits
-from solvers.check import Report
+from instances.reading import read_question
+from solvers.certify import Limits, gap_between
+from solvers.check import ANEW, Report
 from solvers.console import usage
-from solvers.engines import ENGINES
+from solvers.engines import ENGINES, auto
 from solvers.files import read_as
-from solvers.pareto import Front, front
+from solvers.objective import UNITS
+from solvers.pareto import FIGURES, Front, asked_with, front
 from solvers.progress import progress_on
 from solvers.result import Result, from_json, to_json
 from solvers.several.check import check_any
+from solvers.watching import Watch
 
 KIND = "front"
 
@@ -47,22 +50,66 @@ def front_json(first: str, second: str, found: Front) -> str:
 
 
 def check_front(path: Path, cross_check: bool) -> Report:
-    """Every point checked as a result of its own, and that no point is better than another in both figures.
+    """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends.
 
-    That nothing lies between the points, or beyond them, is not proved anew.
+    Designs between the points are not looked for, as a thinned front leaves some out.
     """
-    figures, points = read_as(path, points_in)
-    checked, refused = [f"{len(points)} points, each as a result of its own"], []
+    (figures, points), proved = read_as(path, points_in), read_as(path, says_proved)
+    checked, refused, told = [f"{len(points)} points, each as a result of its own"], front_faults(figures, points), False
     with progress_on(sys.stderr, "") as watch:
         for place, (_, result) in enumerate(points):
-            refused += [f"points[{place}]: {line}" for line in check_any(result, watch, cross_check).refused]
-    refused += front_faults(figures, points)
-    return Report((*checked, "that nothing lies between and beyond them is not proved anew"), tuple(refused))
+            report = check_any(result, watch, cross_check)
+            refused += [f"points[{place}]: {line}" for line in report.refused]
+            told = told or report.told
+        if proved and not refused:
+            facts, refused = _ends_anew(figures, points, watch)
+            checked.append(facts)
+    between = "; there may be others between them" if proved else "; the front says that there may be others, beside them and beyond them"
+    return Report((*checked, f"the points are checked{between}"), tuple(refused), told)
+
+
+def _ends_anew(figures: list[str], points: list[tuple[list[float], Result]], watch: Watch) -> tuple[str, list[str]]:
+    """No design has less of the first figure than the first point or less of the second than the last, nor, at any point's second figure
+    or less, less of the first: each asked again of the whole question."""
+    instance, (first, second) = read_question(whole_question(figures, points[0][1])), figures
+    asks = [(0, 0, first, dict[str, float]()), (len(points) - 1, 1, second, {})]
+    asks += [(place, 0, first, {second: said[1]}) for place, (said, _) in enumerate(points) if place]
+    faults = list[str]()
+    for place, which, objective, limits in asks:
+        (said, result), anew = points[place], auto(asked_with(instance, objective, limits), Limits(), watch)
+        if anew.stopped != "complete":
+            faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
+            break
+        if anew.value is None or gap_between(said[which], anew.value) > result.gap_asked:
+            within = "".join(f" with {name.replace('_', ' ')} {limit!r} or less" for name, limit in limits.items())
+            least = f"the least {objective.replace('_', ' ')}{within}"
+            faults.append(f"points[{place}]: {least} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
+    names = [name.replace("_", " ") for name in figures]
+    facts = f"no design has less {names[0]} than the first point, less {names[1]} than the last, or less of both than any"
+    return f"{ANEW}{facts}", faults
+
+
+def says_proved(data: Any) -> bool:  # noqa: ANN401
+    """Whether the front claims to be one."""
+    return isinstance(data, dict) and data.get("proved") is True
+
+
+def whole_question(figures: list[str], result: Result) -> dict[str, Any]:
+    """The question of all points: settings that limit single points come last in theirs."""
+    settings = list(result.instance["settings"])
+    for added in (f"objective={figures[1]}", f"budget.{figures[0]}=", f"budget.{figures[1]}="):
+        if settings and str(settings[-1]).startswith(added):
+            settings.pop()
+    return {**result.instance, "settings": settings}
 
 
 def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -> list[str]:
-    """Points whose figures are not those of their results, and points that are no front."""
-    refused = []
+    """Points whose figures are not those of their results, points of other questions, and points that are no front."""
+    if not points:
+        return ["there is no point in this front, and so no question that could be checked"]
+    if not set(figures) <= set(FIGURES) or figures[0] == figures[1]:
+        return [f"there is no front of {' and '.join(figures)}"]
+    refused = [f"points[{place}]: its question is another one than that of the first" for place in _strangers(figures, points)]
     for place, (said, result) in enumerate(points):
         true = [(result.evaluation or {}).get(name) for name in figures]
         if None in true:
@@ -73,6 +120,13 @@ def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -
     if any(one[0] >= other[0] or one[1] <= other[1] for one, other in pairwise(pairs)):
         refused.append("the points do not go from the least first figure to the least second one")
     return refused
+
+
+def _strangers(figures: list[str], points: list[tuple[list[float], Result]]) -> list[int]:
+    """Points whose question, without the limits of its own, is not that of the first."""
+    asked = [whole_question(figures, result) for _, result in points]
+    shared = [{name: value for name, value in one.items() if name not in ("objective", "unit")} for one in asked]
+    return [place for place, one in enumerate(shared) if one != shared[0] or asked[place]["objective"] != figures[1]]
 
 
 def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], Result]]]:  # noqa: ANN401

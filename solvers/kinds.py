@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from instances.document import Fault, InstanceError
 from solvers.objective import RefusedError
 
 if TYPE_CHECKING:
@@ -39,16 +40,25 @@ _LOOKED_AT = 1 << 20
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
 _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
+_RESULT = re.compile(
+    rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
+)
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
 """Bytes of a graph; larger ones are refused by every reader."""
 
 
 def family_of(path: Path) -> str | None:
-    """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read."""
+    """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read.
+
+    A result, which only its beginning is looked at for, is no question: an InstanceError says what it is good for.
+    """
     if path.suffix.lower() == ".txt":
         return "pipeline"
     start = _start(path)
+    if _RESULT.match(start):
+        message = "this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)"
+        raise InstanceError(str(path), [Fault(1, 1, "", message)])
     if path.suffix.lower() == ".gz" or start.startswith(_GZIP) or (path.suffix.lower() == ".json" and _STRATEGIES.match(start)):
         return "sharding"
     if path.suffix.lower() == ".json":

@@ -1,7 +1,7 @@
 """From a question in YAML to the problem of a transformer on a mesh."""
 
 import hashlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import prod
 from pathlib import Path
 
@@ -41,9 +41,18 @@ def generated(file: ShardingFile, root: Node, source: Path) -> Network:
         if devices % node:
             raise ValueError(f"{devices} devices are no whole number of nodes of {node} (give devices_per_node)")
         room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
-        return network_problem(model, hardware, mesh, (node, devices), int(room))
+        found = network_problem(model, hardware, mesh, (node, devices), int(room))
+        return replace(found, given=_given(model, file.hardware, mesh, node))
     except (UnknownNameError, ValueError) as error:
         raise InstanceError(str(source), [fault_at(root, "hardware", str(error))]) from error
+
+
+def _given(model: Transformer, hardware: str, mesh: tuple[int, ...], node: int) -> tuple[tuple[str, str], ...]:
+    """What the numbers are made of."""
+    shape = f"{model.layers} layers, hidden size {model.hidden:,}, {model.heads} heads"
+    batch = f"{model.global_batch:,} samples of {model.sequence:,} tokens in {model.precision}, as one microbatch"
+    devices = f"{' x '.join(map(str, mesh))} devices, {node:,} in a node"
+    return ("model", f"{model.name}: {shape}"), ("batch", batch), ("hardware", hardware), ("mesh", devices)
 
 
 def _model(file: ShardingFile, folder: Path, report: Report) -> Transformer | None:

@@ -52,6 +52,8 @@ class Network:
     """Of each node, in the order of its strategies."""
     rules: Mapping[str, tuple[int, ...]]
     """Megatron-LM's plans on this mesh: a strategy for each node."""
+    given: tuple[tuple[str, str], ...] = ()
+    """The model, the device and the mesh, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,18 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
     name = first.instance["name"]
     sentence = f"Which designs are such that none is better in {labels[0]} without being worse in {labels[1]}?"
     ended = "" if front.stopped == "complete" else f" ({front.stopped})"
-    words = f"{len(front.points)} designs, each with its proof; nothing is better in {labels[0]} that is not worse in {labels[1]}."
+    gap = max(point.result.gap_asked for point in front.points)
+    within = f", within {gap:.2%}" if gap else ""
+    words = (
+        f"{len(front.points)} designs, each with its proof{within}; nothing is better than one of them in one figure without being worse "
+        f"in the other; none has less {labels[0]} than the first, and none less {labels[1]} than the last."
+    )
     open_words = f"{len(front.points)} designs, not all proved{ended}: there may be better ones, beside these and beyond them."
     box = proof_box("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
     told = (
-        "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew; "
-        "that nothing lies beyond the points is told. A thinned front leaves out others between them (`--points`). What the figures assume "
-        "stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
+        "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew, "
+        "with it that no design lies beyond the ends. A thinned front leaves out others between the points (`--points`), which nobody "
+        "looks for. What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
     )
     sections = (
         heading(name, sentence),

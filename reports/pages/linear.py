@@ -21,11 +21,19 @@ def linear_section(linear: Linearized | None) -> str:
     """The section; nothing where no integer model was asked."""
     if linear is None:
         return ""
-    form = f"The bound was found with the {linear.form} form. {_FORMS.get(linear.form, '')}".strip()
+    form = _form(linear)
     if not linear.terms:
         given = "The chip is given, so that no term had to be made linear: the price of a plan is a number."
         return section(_TITLE, paragraph(form), paragraph(given))
     return section(_TITLE, paragraph(form), paragraph(_sentence(linear)), _picture(linear), _table(linear), paragraph(_rest(linear)))
+
+
+def _form(linear: Linearized) -> str:
+    """What the bound was found with."""
+    if linear.rounds:
+        return f"The bound was found with the {linear.form} form. {_FORMS.get(linear.form, '')}".strip()
+    words = "No round of the integer model ran: bounds on the best chip and prices on the budgets left nothing for a solver."
+    return f"{words} Below are the model's tangents all the same, beside the full model." if linear.terms else words
 
 
 def _sentence(linear: Linearized) -> str:
@@ -68,8 +76,11 @@ def _worst(term: Term) -> str:
 
 
 def _rest(linear: Linearized) -> str:
+    liked = "at chips that the relaxation liked too much, make the bound"
+    role = liked if linear.rounds else "at the best design known and at chips that prices made cheapest, served those prices"
+    taken = f"{linear.tangents:,} of them, {role}. " if linear.tangents else ""
     return (
-        f"A tangent is near where it is taken; {linear.tangents:,} of them, at chips that the relaxation liked too much, make the bound. "
+        f"A tangent is near where it is taken{f'; {taken}' if taken else '. '}"
         "Each is lowered by 1e-9 of its largest figures for rounding. The design itself is priced by the full model."
     )
 

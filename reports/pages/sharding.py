@@ -1,5 +1,6 @@
 """A page about strategies of operators: what they mean, memory against the limit, what reductions left, plans beside them, the proof."""
 
+from collections.abc import Sequence
 from dataclasses import astuple
 
 from instances.units import format_quantity
@@ -8,7 +9,7 @@ from reports.digest import Digest, Table, verdict_of
 from reports.pages.search import Search, search_section
 from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
 from reports.sharding import certificate_sentence
-from reports.text import seconds_of
+from reports.text import bound_amount, seconds_of, time_of
 from solvers.sharding.answer import ShardingResult
 
 _ASKED = "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?"
@@ -21,21 +22,24 @@ _EXTENT = ("nodes", "strategies", "edges", "pairs", "members", "times")
 _PLANS = 12
 
 
-def sharding_page(result: ShardingResult, data: object) -> Page:
-    """The page; `data` is the result as it was read, for re-use."""
+def sharding_page(result: ShardingResult, given: Sequence[tuple[str, str]], data: object) -> Page:
+    """The page; `given` is what the cost model made the problem of, `data` the result as it was read, for re-use."""
     name = result.instance["name"]
     label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
     if result.value is None:
         label = "proved: no choice" if result.proved else "no choice found"
         words = "No choice keeps the rules." if result.proved else "No choice was found."
         head = (heading(name, _ASKED), proof_box(label, words, result.proved))
-        return Page(name, (*head, section("Why", listing(result.reasons)), _question(result), _reductions(result)), data)
+        return Page(name, (*head, section("Why", listing(result.reasons)), _question(result, given), _reductions(result)), data)
     sections = (
         heading(name, _ASKED),
         proof_box(label, _capital(certificate_sentence(result)), result.proved),
         _tiles(result, result.value),
-        paragraph(f"To the last digit: cost {result.value:,}{'' if result.bound is None else f', lower bound {result.bound:,}'}.", "soft"),
-        _question(result),
+        paragraph(
+            f"To the last digit: {_axis(result)} {result.value:,}{'' if result.bound is None else f', lower bound {result.bound:,}'}.",
+            "soft",
+        ),
+        _question(result, given),
         _memory(result),
         _choices(result),
         _plans(result, result.value),
@@ -77,14 +81,25 @@ def _axis(result: ShardingResult) -> str:
 
 
 def _tiles(result: ShardingResult, value: int) -> str:
-    facts = [(_axis(result), _short(value)), ("lower bound", "none" if result.bound is None else _short(result.bound))]
+    facts = [_cost(result, value), ("lower bound", "none" if result.bound is None else _bound(result, result.bound))]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
     return tiles([*facts, ("operators", f"{result.instance['nodes']:,}"), ("solved in", seconds_of(result.seconds))])
 
 
-def _question(result: ShardingResult) -> str:
+def _cost(result: ShardingResult, value: int) -> tuple[str, str]:
+    """Nanoseconds as a time in the unit that suits it."""
+    return ("cost", time_of(value / 1e9)) if result.instance["unit"] == "ns" else (_axis(result), _short(value))
+
+
+def _bound(result: ShardingResult, bound: int) -> str:
+    if result.instance["unit"] != "ns":
+        return _short(bound)
+    return time_of(bound / 1e9) if bound == result.value else bound_amount(bound / 1e9, "s")
+
+
+def _question(result: ShardingResult, given: Sequence[tuple[str, str]]) -> str:
     asked, limit = result.instance, result.instance["limit"]
-    rows = [("nodes", f"{asked['nodes']:,}"), ("strategies", f"{asked['strategies']:,}"), ("edges", f"{asked['edges']:,}")]
+    rows = [*given, ("nodes", f"{asked['nodes']:,}"), ("strategies", f"{asked['strategies']:,}"), ("edges", f"{asked['edges']:,}")]
     rows += [("memory at every time", "no limit" if limit is None else f"{_bytes(limit)} at most"), ("file", asked["source"])]
     return section("The question", table(("", "given"), [*rows, ("SHA-256 of its text", asked["digest"])]))
 

@@ -19,6 +19,8 @@ LARGEST: Final = 490_000
 _LONGEST: Final = 20_000
 _MANY: Final = 6
 """Columns beyond which a table is set small, and its figures may stand in two lines."""
+_NARROW: Final = 4
+"""Columns that a narrow screen has room for; a table of more says that it scrolls there."""
 _TILES: Final = 5
 """Figures in a line at the most; more are shared out evenly over several."""
 _AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
@@ -130,9 +132,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = ""
     right = set(numbers)
     cells = [[said(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
     many = len(heads) > _MANY
-    return _table(
-        [said(head) for head in heads], cells, caption, numbers, f"table{' wide' if wide or many else ''}{' many' if many else ''}"
-    )
+    kind = f"table{' wide' if wide or many else ''}{' many' if many else ' slides' if wide or len(heads) > _NARROW else ''}"
+    return _table([said(head) for head in heads], cells, caption, numbers, kind)
 
 
 def _tied(cell: str) -> str:
@@ -143,7 +144,7 @@ def _tied(cell: str) -> str:
 def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
     """The same with a place of this page, "#name", behind the first word of each row."""
     cells = [[f'<a href="{place}">{said(name)}</a>', *(said(cell) for cell in row)] for (name, place), row in rows]
-    return _table([said(head) for head in heads], cells, "", numbers, "table wide")
+    return _table([said(head) for head in heads], cells, "", numbers, "table wide slides")
 
 
 def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:

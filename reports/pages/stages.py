@@ -2,7 +2,7 @@
 
 from reports.charts import Row, Titles, bars
 from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
-from reports.text import seconds_of, shown, time_of
+from reports.text import bound_amount, seconds_of, shown, time_of
 from reports.timeline import Segment, Track, timeline
 from solvers.chain.answer import ChainResult
 from solvers.pipeline.answer import PipelineResult
@@ -37,8 +37,9 @@ def _words(result: Answer) -> str:
     if result.bound is None:
         return "This is a plan without a bound: a better one may exist."
     if result.proved:
-        return f"No plan is below {result.bound:.7g} s, by {result.proved_by}."
-    return f"A better plan may exist, but none below {result.bound:.7g} s, by {result.proved_by}."
+        figure = f"this one's {time_of(result.value)}" if result.bound == result.value else bound_amount(result.bound, "s")
+        return f"No plan is below {figure}, by {result.proved_by}."
+    return f"A better plan may exist, but none below {bound_amount(result.bound, 's')}, by {result.proved_by}."
 
 
 def _verdict(result: Answer) -> str:

@@ -9,7 +9,7 @@ from reports.courses import Course as Drawn
 from reports.courses import courses as drawn
 from reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
 from reports.ranges import Mark, Row, ranges
-from reports.study import course_words, ends_of, share_of, time_of
+from reports.study import course_words, ends_of, refuted_words, share_of, time_of
 from reports.text import amount, hardware_words, seconds_of
 from solvers.study.figures import (
     NEVER,
@@ -61,7 +61,7 @@ def study_content(study: Study) -> Page:
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
         proof_box("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
         tiles(facts),
-        paragraph(f"Of each run: {limit}{seeds}. Of several seeds the middle counts, the worse of two.", "soft"),
+        paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
         *_along(study),
         _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
         _tables(study),
@@ -96,7 +96,7 @@ def _pictures(study: Study) -> str:
         "Distance from the bound, and time",
         figure(
             ranges(Titles("gaps", "How far above the bound each engine ends", f"{gap_words}."), gaps, "% above the bound", tenfold=False),
-            f"A disc is the middle, a line the range over {what}. A cross at the end: no design.",
+            f"A disc is the median, a line the range over {what}. A cross at the end: no design.",
         ),
         figure(
             ranges(
@@ -233,14 +233,17 @@ def _tables(study: Study) -> str:
             ends_of(one.above),
             f"{one.near} of {one.questions}",
             time_of(one.near_after.middle),
-            f"{one.proved} of {len(study.questions)}",
+            f"{one.proved} of {one.questions}",
             time_of(one.proved_after.middle),
         ]
         for one in (overall(study, engine) for engine in engines)
         if one.above is not None and one.near_after is not None and one.proved_after is not None
     ]
     heads = ("", "above bound", "range", "within 1 %", "seconds to 1 %", "proved", "seconds to proof")
-    return section("The figures", table(heads, lines, "Over the questions: the middle one, and the range.", range(1, 7)), gaps)
+    caption = "Over the questions that have a design and a bound: the median, and the range."
+    words = refuted_words(study)
+    beside = paragraph(f"{words}.", "soft") if words else ""
+    return section("The figures", table(heads, lines, caption, range(1, 7)) if lines else "", beside, gaps)
 
 
 def _told(one: Cell | None) -> str:

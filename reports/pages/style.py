@@ -58,14 +58,15 @@ pre{background:var(--panel);padding:12px;overflow:auto;max-height:420px}
 pre{font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 pre{overflow-wrap:anywhere}
 footer{margin-top:44px;padding-top:14px;border-top:1px solid var(--rule);color:var(--soft);font-size:14px;overflow-wrap:anywhere}
-@media screen and (max-width:640px){figure::before,.many::before{content:"\\2194  scrolls sideways";color:var(--soft);font-size:13px}}
-@media screen and (max-width:640px){figure::before,.many::before{display:block;position:sticky;left:0}}
+@media screen and (max-width:640px){figure::before,.many::before,.slides::before{content:"\\2194  scrolls sideways"}}
+@media screen and (max-width:640px){figure::before,.many::before,.slides::before{color:var(--soft);font-size:13px}}
+@media screen and (max-width:640px){figure::before,.many::before,.slides::before{display:block;position:sticky;left:0}}
 @media print{body{font-size:13px}figure,.table,pre{overflow:visible}tbody tr:first-child{break-before:avoid}
 caption,thead{break-after:avoid;break-inside:avoid}.many table,.many thead th{font-size:9.5px}.many th,.many td{padding-right:5px}
 table,figcaption,caption,thead th{font-size:12px}
 .wide table,.wide thead th{font-size:10px}.wide th,.wide td{padding-right:6px}
 main{max-width:none;padding:0}svg{min-width:0}details,.screen{display:none}
-h2,h3,h4{break-after:avoid}article{break-before:page}figure,.tile,.proof,tr{break-inside:avoid}
+h2,h3,h4,.keys,h2+p{break-after:avoid}article{break-before:page}figure,.table,.tile,.proof,tr{break-inside:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 

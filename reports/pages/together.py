@@ -8,6 +8,7 @@ from typing import Final
 from reports.charts import Row, Titles, bars
 from reports.digest import Digest
 from reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
+from reports.paper import names_of
 
 ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""
@@ -22,6 +23,8 @@ class Drawn:
 
     page: Page
     digest: Digest
+    about: tuple[str, ...] = ()
+    """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def together_page(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
     parts = [
         heading(count, "What was asked, what is best, and what is proved, beside each other and then one by one."),
         _beside(drawn, names),
-        _contents(drawn),
+        _contents(drawn, names),
         *([section("What was shortened", listing(shortened))] if shortened else []),
     ]
     for number, chapter in enumerate(kept, 1):
@@ -75,6 +78,7 @@ def _placed(text: str, number: int) -> str:
 
 def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
     figures, proofs = [], []
+    titles = names_of([one.digest for one in drawn], names)
     for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1):
         digest = one.digest
         others = "; ".join(f"{label} {value}" for label, value in digest.figures)
@@ -84,32 +88,34 @@ def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
         proofs.append((f"{number}.", digest.design, proof))
     return section(
         "Beside each other",
-        _values([one.digest for one in drawn]),
+        _values(drawn, titles),
         linked_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
         table(("", "design", "proof"), proofs),
     )
 
 
-def _values(digests: Sequence[Digest]) -> str:
-    """Values as bars, where all results minimise the same."""
+def _values(drawn: Sequence[Drawn], titles: Sequence[str]) -> str:
+    """Values as bars, where all results minimise the same of one workload on one cluster, or at least answer one question."""
+    digests = [one.digest for one in drawn]
     found = [(number, one, one.value) for number, one in enumerate(digests, 1) if one.value is not None]
-    if len(found) < 2 or len({(one.asks, one.unit) for one in digests}) > 1:
+    if len(found) < 2 or len({(one.digest.asks, one.digest.unit, one.about or (one.digest.name,)) for one in drawn}) > 1:
         return ""
     least = min(value for _, _, value in found)
-    rows = [Row(f"{number}. {one.name}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]
+    rows = [Row(f"{number}. {titles[number - 1]}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]
     asks = digests[0].asks
-    titles = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    return figure(bars(titles, rows, least, "the least"), f"{asks.capitalize()}; less is better.")
+    words = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
+    return figure(bars(words, rows, least, "the least"), f"{asks.capitalize()}; less is better.")
 
 
 def _above(value: float, least: float) -> str:
     return f", {value / least - 1.0:.1%} above" if least > 0.0 and value > least else ""
 
 
-def _contents(drawn: Sequence[Drawn]) -> str:
+def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
+    titles = names_of([one.digest for one in drawn], names)
     items = "".join(
-        f'<li><a href="#result-{number}">{said(one.digest.name)}</a>: {said(one.digest.verdict)}</li>'
-        for number, one in enumerate(drawn, 1)
+        f'<li><a href="#result-{number}">{said(title)}</a>: {said(one.digest.verdict)}</li>'
+        for number, (one, title) in enumerate(zip(drawn, titles, strict=True), 1)
     )
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, fsum
 
 from instances.pipeline.chain import MOST_MICROBATCHES, ChainQuestion, Width
+from instances.units import bytes_beyond
 from solvers.chain.plan import ChainPlan
 
 
@@ -99,4 +100,5 @@ def _rules(question: ChainQuestion, plan: ChainPlan) -> list[str]:
 
 def _memory(question: ChainQuestion, loads: tuple[ChainLoad, ...]) -> list[str]:
     most = max(load.memory for load in loads)
-    return [f"a stage keeps {most:,.0f} bytes on a device of {question.file.memory:,.0f}"] if most > question.file.memory else []
+    limit = question.file.memory
+    return [f"a stage keeps {bytes_beyond(most, limit, 'on a device of')}"] if most > limit else []

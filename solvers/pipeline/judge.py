@@ -10,6 +10,7 @@ from itertools import groupby
 from math import fsum, prod
 
 from instances.pipeline.question import MOST_DEVICES, PipelineQuestion
+from instances.units import bytes_beyond
 from solvers.pipeline.plan import Stage
 
 
@@ -191,7 +192,7 @@ def _memory(question: PipelineQuestion, rows: list[list[int]], levels: list[list
         return []
     kept = [_bytes(question, rows, part, level) for level, ranges in enumerate(levels) for part in ranges]
     most = max(kept)
-    return [f"a stage keeps {most:,.0f} bytes on a device of {question.memory:,.0f}"] if most > question.memory else []
+    return [f"a stage keeps {bytes_beyond(most, question.memory, 'on a device of')}"] if most > question.memory else []
 
 
 def _bytes(question: PipelineQuestion, rows: list[list[int]], here: _Range, level: int) -> float:

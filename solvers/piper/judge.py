@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from instances.piper.graph import Configuration, PiperQuestion
+from instances.units import bytes_beyond
 
 LISTED = 4
 
@@ -133,7 +134,7 @@ def _shares(question: PiperQuestion, stages: Sequence[Stage]) -> tuple[str, ...]
 
 def _memory(question: PiperQuestion, loads: Sequence[StageLoad]) -> tuple[str, ...]:
     return tuple(
-        f"stage {number + 1}: {load.memory:,} bytes of {question.memory:,}"
+        f"stage {number + 1} breaks the memory of a device: {bytes_beyond(load.memory, question.memory, 'of')}"
         for number, load in enumerate(loads)
         if load.memory > question.memory
     )

@@ -3,7 +3,6 @@
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,8 @@ from solvers.console import check_target, spare_question, usage
 from solvers.counts.check import faults_but_proof as counts_faults
 from solvers.counts.result import CountsResult
 from solvers.files import kind_of, read_any, read_as, write_whole
-from solvers.fronts import front_faults, points_in
-from solvers.pareto import FIGURES, Front, Point
+from solvers.fronts import front_faults, points_in, says_proved, whole_question
+from solvers.pareto import Front, Point
 from solvers.pipeline.answer import from_json as pipeline_from_json
 from solvers.pipeline.check import check as check_pipeline
 from solvers.piper.answer import from_json as piper_from_json
@@ -137,7 +136,7 @@ def _design(path: Path) -> Drawn:
     asked = asked_of(instance)
     hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
     facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
-    return Drawn(design_page(result, asked, facts, data), of_design(result))
+    return Drawn(design_page(result, asked, facts, data), of_design(result), _about(asked))
 
 
 def _several(path: Path, result: JointResult, data: object) -> Drawn:
@@ -156,7 +155,13 @@ def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
     hold(path, counts_faults(result, counted))
     best = None if result.best is None else result.answers[result.best]
     facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
-    return Drawn(counts_page(result, asked_of_counts(counted), facts, data), of_counts(result))
+    asked = asked_of_counts(counted)
+    return Drawn(counts_page(result, asked, facts, data), of_counts(result), _about(asked))
+
+
+def _about(asked: Asked) -> tuple[str, ...]:
+    """The workload and the cluster."""
+    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -193,26 +198,17 @@ def _placement(path: Path) -> Drawn:
 
 def _front(path: Path) -> Drawn:
     (figures, said), data = read_as(path, points_in), read_as(path, _plain)
-    faults = front_faults(figures, said) if set(figures) <= set(FIGURES) else [f"there is no front of {' and '.join(figures)}"]
+    faults = front_faults(figures, said)
     questions = [read_question(result.instance) for _, result in said]
     for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
         found = faults_but_proof(result, instance) or false_rivals(result, instance)
         faults += [f"points[{place}]: {fault}" for fault in found]
-    if not said:
-        faults.append("there is no point in this front")
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
-    front = Front(points, str(data.get("stopped")), data.get("proved") is True and all(result.proved for _, result in said))
-    shared = _shared([result for _, result in said])
+    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved for _, result in said))
+    shared = whole_question(figures, said[0][1])
     content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
     return Drawn(content, of_front((figures[0], figures[1]), front))
-
-
-def _shared(results: list[Result]) -> dict[str, Any]:
-    """The question of all points: settings that limit single points come last in theirs."""
-    columns = zip(*(result.instance["settings"] for result in results), strict=False)
-    shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
-    return {**results[0].instance, "settings": shared}
 
 
 def _pipeline(path: Path) -> Drawn:
@@ -250,8 +246,10 @@ def _runs(path: Path) -> Study:
 
 def _sharding(path: Path) -> Drawn:
     result, data = read_as(path, sharding_from_json), read_as(path, _plain)
-    hold(path, sharding_faults(result, path.parent)[1])
-    return Drawn(sharding_page(result, data), of_sharding(result))
+    question, faults = sharding_faults(result, path.parent)
+    hold(path, faults)
+    given = () if question is None or question.network is None else question.network.given
+    return Drawn(sharding_page(result, given, data), of_sharding(result))
 
 
 def _relaxation(path: Path) -> Drawn:

@@ -51,7 +51,7 @@ def linear_of(instance: Instance, design: dict[str, object], relaxation: Relaxat
     if not isinstance(model, Transformer) or not isinstance(plan, Plan):
         return None
     if not isinstance(instance.hardware, FreeHardware) or not instance.hardware.options:
-        return Linearized(relaxation.form, relaxation.tangents, (), 0)
+        return Linearized(relaxation.form, relaxation.rounds, relaxation.tangents, (), 0)
     space = grid(instance)
     try:
         chip = chip_of(instance, space, whole(space))
@@ -106,7 +106,8 @@ def _compared(bounds: Terms, full: Terms, literals: dict[str, Whole], point: dic
     pairs.append((STEP, linear(step_time(bounds)), true(step_time(full))))
     found = tuple(_term(name, low, exact) for name, low, exact in pairs if exact[0] > 0.0)
     _, low, exact = pairs[-1]
-    return Linearized(relaxation.form, relaxation.tangents, found, count - 1, tuple(zip(low[1:].tolist(), exact[1:].tolist(), strict=True)))
+    pairs_of_steps = tuple(zip(low[1:].tolist(), exact[1:].tolist(), strict=True))
+    return Linearized(relaxation.form, relaxation.rounds, relaxation.tangents, found, count - 1, pairs_of_steps)
 
 
 def _term(name: str, low: Array, exact: Array) -> Term:

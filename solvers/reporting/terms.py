@@ -28,6 +28,8 @@ class Linearized:
     """The terms of a design's step, the step itself last; none where the chip is given, so that nothing had to be made linear."""
 
     form: str
+    rounds: int
+    """How often the integer model was solved; 0 where the bound needed no solver."""
     tangents: int
     terms: tuple[Term, ...]
     chips: int

@@ -11,7 +11,7 @@ def add_compared(parser: argparse.ArgumentParser) -> None:
         "of gradient (default: auto, every rule, every searcher, hardware-only, plan-only; of a study as it says)"
     )
     limit = "for each run, for example 10s (default: 5s for searchers, which are greedy to random, none for others; a graph's proof 60s)"
-    seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the middle and the range (default: 1, of a study as it says)"
+    seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")

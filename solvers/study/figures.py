@@ -1,12 +1,13 @@
 """The figures of a comparison: distance from the bound, time to come near it, time to prove it, and what changes along an axis.
 
-Of several runs that differ in their seeds, and of several questions, a figure is told by its middle, the worse of two, and by its range; a
-run that never gets there counts as infinitely far or late.
+Of several runs that differ in their seeds, and of several questions, a figure is told by its median and by its range; a run that never gets
+there counts as infinitely far or late.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from solvers.certify import VerificationError
 from solvers.study.records import Run, Study
@@ -20,7 +21,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The middle of several figures and their range; infinite where there is none."""
+    """The median of several figures and their range; infinite where there is none."""
 
     middle: float
     least: float
@@ -28,9 +29,8 @@ class Spread:
 
 
 def spread(figures: Sequence[float]) -> Spread:
-    """The one in the middle, the worse of two."""
-    ordered = sorted(figures)
-    return Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
+    """The median, of an even number halfway between the two in the middle."""
+    return Spread(median(figures), min(figures), max(figures))
 
 
 def bound_of(study: Study, question: int) -> float | None:
@@ -80,7 +80,7 @@ def hold_together(name: str, runs: Sequence[Run]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One engine on one question: its runs, the one in the middle by value first, and their figures."""
+    """One engine on one question: its runs, the one in the middle by value (the worse of two) as an example, and their figures."""
 
     question: int
     engine: str
@@ -117,7 +117,7 @@ def cell(study: Study, question: int, engine: str) -> Cell | None:
 
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """An engine over all questions that have a bound and a design; of each question the middle run counts."""
+    """An engine over all questions that have a bound and a design; of each question the median counts."""
 
     engine: str
     questions: int
@@ -126,22 +126,26 @@ class Overall:
     above: Spread | None
     near_after: Spread | None
     proved: int
+    """On how many of them it proved its answer."""
     proved_after: Spread | None
+    refuted: int
+    """Beside these, questions of which it proved that they have no design."""
 
 
 def overall(study: Study, engine: str) -> Overall:
     """The engine's figures over the questions."""
     cells = [found for question in range(len(study.questions)) if (found := cell(study, question, engine)) is not None]
-    measured = [(one.above.middle, one.near.middle) for one in cells if one.above is not None and one.near is not None]
-    proved = [one.proved.middle for one in cells]
+    measured = [(one.above.middle, one.near.middle, one.proved.middle) for one in cells if one.above is not None and one.near is not None]
+    impossible = [one for one in cells if bound_of(study, one.question) == NEVER]
     return Overall(
         engine=engine,
         questions=len(measured),
-        near=sum(near < NEVER for _, near in measured),
-        above=spread([gap for gap, _ in measured]) if measured else None,
-        near_after=spread([near for _, near in measured]) if measured else None,
-        proved=sum(seconds < NEVER for seconds in proved),
-        proved_after=spread(proved) if proved else None,
+        near=sum(near < NEVER for _, near, _ in measured),
+        above=spread([gap for gap, _, _ in measured]) if measured else None,
+        near_after=spread([near for _, near, _ in measured]) if measured else None,
+        proved=sum(seconds < NEVER for _, _, seconds in measured),
+        proved_after=spread([seconds for _, _, seconds in measured]) if measured else None,
+        refuted=sum(one.proved.middle < NEVER for one in impossible),
     )
 
 

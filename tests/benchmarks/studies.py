@@ -52,14 +52,14 @@ def tables(study: Study) -> Iterator[str]:
     yield from sweep_table(study) if study.plan.axes else questions_table(study)
     yield "\n| engine | above the bound | range | within 1 % | proved |\n|---|---|---|---|---|\n"
     for engine in study.plan.engines:
-        yield engine_row(overall(study, engine), len(study.questions))
+        yield engine_row(overall(study, engine))
 
 
-def engine_row(one: Overall, questions: int) -> str:
+def engine_row(one: Overall) -> str:
     """One engine over all questions."""
     assert one.above is not None
     ends = f"{share_of(one.above.least)} to {share_of(one.above.most)}"
-    return f"| {one.engine} | {share_of(one.above.middle)} | {ends} | {one.near} of {one.questions} | {one.proved} of {questions} |\n"
+    return f"| {one.engine} | {share_of(one.above.middle)} | {ends} | {one.near} of {one.questions} | {one.proved} of {one.questions} |\n"
 
 
 def questions_table(study: Study) -> Iterator[str]:

@@ -173,7 +173,7 @@ def test_broken_rules_are_told() -> None:
     told = " ".join(judge(question, ChainPlan(1, "full", 2, 5, (1, 1))).violations)
     for words in (
         *("10 devices are used, there are 4", "recompute full is none", "2 microbatches as one is none", "5 replicas do not divide 4"),
-        *("5 replicas do not divide the 4 microbatches", "a batch is shorter than the 2 stages", "keeps 26 bytes on a device of 20"),
+        *("5 replicas do not divide the 4 microbatches", "a batch is shorter than the 2 stages", "keeps 26 B on a device of 20 B"),
     ):
         assert words in told
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances.units import DIMENSIONS, format_quantity, nearest, parse_number, parse_quantity, pattern_of, quoted, spellings
+from instances.units import DIMENSIONS, bytes_beyond, format_quantity, nearest, parse_number, parse_quantity, pattern_of, quoted, spellings
 
 READ = [
     ("815 mm^2", "area", 815e-6),
@@ -182,3 +182,8 @@ def test_the_nearest_word_prefers_those_that_differ_by_case_only() -> None:
 def test_quoted_text_stays_on_one_short_line() -> None:
     assert quoted("a\nb") == r"'a\nb'"
     assert quoted("x" * 1000) == f"'{'x' * 37}...'"
+
+
+def test_more_bytes_than_a_limit_never_read_like_the_limit() -> None:
+    assert bytes_beyond(3 * 2.0**30, 2.0**30, "of") == "3 GiB of 1 GiB"
+    assert bytes_beyond(2.0**34 + 1.0, 2.0**34, "of") == "17,179,869,185 bytes of 17,179,869,184"

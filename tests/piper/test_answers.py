@@ -45,7 +45,7 @@ def test_the_judge_by_hand(tmp_path: Path) -> None:
         ([Stage((1,), 1, 1, (PLAIN,)), Stage((0, 2), 1, 1, (PLAIN, PLAIN))], "edges lead back to an earlier stage: 1 -> 2"),
         ([Stage((0, 1, 2), 3, 1, (PLAIN,) * 3)], "stage 1 has 3 replicas"),
         ([Stage((0, 1), 2, 1, (PLAIN,) * 2), Stage((2,), 2, 1, (PLAIN,))], "4 devices are taken of 3"),
-        ([Stage((0, 1, 2), 1, 1, (PLAIN,) * 3)], "stage 1: 36 bytes of 35"),
+        ([Stage((0, 1, 2), 1, 1, (PLAIN,) * 3)], "stage 1 breaks the memory of a device: 36 B of 35 B"),
     ],
 )
 def test_broken_rules_are_told(stages: list[Stage], said: str, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Parts of pages: tables of many columns fit on screens and on paper, commands stand out, and squares are squares."""
 
+import re
 from pathlib import Path
 
 from reports.pages.shell import Page, page, paragraph, said, table, tiles
+from reports.pages.style import style
 from reports.svg import words
 from tests.reports.look import faults_in_a_browser
 
@@ -20,7 +22,7 @@ def test_squares_are_squares_in_pictures_too() -> None:
 
 def test_only_tables_of_many_columns_are_set_small() -> None:
     assert 'class="table wide many"' in table(HEADS, [HEADS])
-    assert 'class="table"' in table(HEADS[:5], [HEADS[:5]])
+    assert 'class="table slides"' in table(HEADS[:5], [HEADS[:5]])
 
 
 def test_amounts_alone_in_their_cells_are_not_broken_before_their_units() -> None:
@@ -41,3 +43,14 @@ def test_tables_of_many_engines_are_not_cut_off(tmp_path: Path) -> None:
     script = """<script>for (const box of document.querySelectorAll('.table'))
         if (box.scrollWidth > box.clientWidth + 1) console.error('a table is cut off');</script>"""
     assert faults_in_a_browser(text.replace("</main>", f"</main>{script}"), tmp_path, 1200) == []
+
+
+def test_tables_that_a_narrow_screen_cuts_say_that_they_scroll() -> None:
+    rows = [("a",) * 7]
+    for columns, hint in ((3, ""), (5, "slides"), (7, "many")):
+        kinds = re.findall(r'<div class="(table[^"]*)">', table(("",) * columns, [row[:columns] for row in rows]))
+        assert [set(kind.split()) & {"slides", "many"} for kind in kinds] == [{hint} - {""}]
+    assert "slides" in table(("", ""), [("a", "b")], wide=True)
+    hinted = re.search(r"\{([^{}]*)\{content:", style())
+    assert hinted
+    assert {".many::before", ".slides::before"} <= set(hinted[1].split(","))

@@ -117,3 +117,12 @@ def test_nothing_overlaps_in_a_browser(tmp_path: Path, width: int) -> None:
     text = page(Page("trees", (heading("Trees", "Of nodes."), *map(figure, trees)), {}))
     looked_at(text)
     assert faults_in_a_browser(text, tmp_path, width) == []
+
+
+def test_labels_are_whole_where_smaller_steps_inwards_or_an_empty_column_make_room() -> None:
+    label, deep = "not compute area 640 mm^2, compute power 220 W", 14
+    nodes = [TreeNode(None, "all designs", "4.8607 s", "branched")]
+    for depth in range(deep):
+        nodes.append(TreeNode(2 * depth, f"{label} {depth}", "", "nothing below 4.89274 s"))
+        nodes.append(TreeNode(2 * depth, f"{label} {depth}", "4.8607 s", "branched"))
+    assert "…" not in tree_svg(nodes, "A tree", "Of deep branches.")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reports.text import time_of
 from solvers.certify import VerificationError
 from solvers.cli import main
 from solvers.reporting.command import page_of, tables_on
@@ -37,8 +38,15 @@ def test_the_page_shows_choices_memory_plans_and_the_proof(saved: Path) -> None:
         "Beside Megatron-LM",
         "What is left to choose",
         "in whole numbers",
+        "1 layers, hidden size 512, 8 heads",
+        "8 samples of 512 tokens in bf16",
+        "a100-80g",
+        "4 devices, 4 in a node",
     ):
         assert words in page
+    value = json.loads(saved.read_text(encoding="utf-8"))["value"]
+    assert f"<b>{time_of(value / 1e9)}</b><span>cost</span>".replace(" ", "\N{NO-BREAK SPACE}") in page.replace(" ", "\N{NO-BREAK SPACE}")
+    assert f"cost in ns {value:,}" in page
     assert page == page_of(saved)
     assert len(page.encode()) < 500_000
 

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from instances.document import InstanceError
+from solvers.cli import main
 from solvers.kinds import FAMILIES, check_of, command_of, family_of
 from solvers.objective import RefusedError
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,25 @@ def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert family_of(path) == family
+
+
+@pytest.mark.parametrize("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
+@pytest.mark.parametrize("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
+def test_a_result_in_place_of_a_question_is_named_as_such(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    result = ROOT / "reports/gallery" / f"{name}.json"
+    assert main([*command, str(result)]) == 3
+    assert capsys.readouterr().err.startswith(f"{result}:1:1: this is a result, not a question (`crossopt check`")
+
+
+def test_a_front_is_no_design_to_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    front = tmp_path / "front.json"
+    front.write_text('{"kind": "front", "figures": ["step_time", "power"], "points": []}', encoding="utf-8")
+    for form in ("megatron", "lp", "split"):
+        with pytest.raises(SystemExit):
+            main(["export", str(front), "--as", form])
+        assert f"--as {form}: {front} is a front of several designs" in capsys.readouterr().err
+    with pytest.raises(InstanceError, match="this is a result"):
+        family_of(front)
 
 
 def test_a_file_that_is_not_there_is_left_to_the_reader() -> None:

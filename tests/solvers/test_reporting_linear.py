@@ -95,8 +95,21 @@ def test_a_chip_that_is_given_needs_nothing_linear() -> None:
     found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
     assert found.design is not None
     given = linear_of(instance, found.design, FORM)
-    assert given == Linearized("strong", 7, (), 0)
+    assert given == Linearized("strong", 1, 7, (), 0)
     assert "The chip is given" in linear_section(given)
+
+
+def test_where_no_round_ran_the_section_credits_no_form() -> None:
+    found = replace(linear(), rounds=0, tangents=1286)
+    text = linear_section(found)
+    assert "No round of the integer model ran" in text
+    assert "1,286 of them, at the best design known" in text
+    for claim in ("The bound was found with", "make the bound"):
+        assert claim not in text
+        assert claim in linear_section(replace(found, rounds=2))
+    alone = linear_section(replace(found, terms=(), tangents=0))
+    assert "No round" in alone
+    assert "tangents" not in alone
 
 
 def test_few_chips_are_drawn_once_each() -> None:

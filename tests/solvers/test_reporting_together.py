@@ -61,13 +61,22 @@ def test_the_figures_stand_beside_each_other(tiny: Path, chain: Path) -> None:
     assert beside
     for path in (QUICKSTART, tiny, chain):
         data = json.loads(path.read_text(encoding="utf-8"))
-        alike = data["value"] == data["bound"]  # then both are told as the bound, which no rounding may raise
-        assert f">{lowered(data['value']) if alike else format(data['value'], '.6g')} s<" in beside[1]
+        assert f">{data['value']:.6g} s<" in beside[1]
+        assert f">{lowered(data['bound'])} s<" in beside[1]
         assert data["proved_by"] in beside[1]
     assert "<svg" not in beside[1]
-    same = re.search(r"(?s)<h2>Beside each other</h2>(.*?)</section>", page_of(QUICKSTART, tiny))
-    assert same
-    assert "the least" in same[1]
+    others, same = (
+        page_of(*paths).split("<h2>Beside each other</h2>")[1].split("</section>")[0] for paths in ((QUICKSTART, tiny), (tiny, tiny))
+    )
+    assert "<svg" not in others  # another workload on another cluster
+    assert "the least" in same
+
+
+def test_links_to_results_of_one_name_tell_them_apart(tiny: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_text(tiny.read_text(encoding="utf-8"), encoding="utf-8")
+    contents = page_of(tiny, copy).split('<nav aria-label="Contents">')[1].split("</nav>")[0]
+    assert re.findall(r">([^<]+)</a>", contents) == ["tiny (tiny.json)", "tiny (copy.json)"]
 
 
 def test_a_bound_is_never_told_higher_than_it_is(tiny: Path) -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from reports.pages.study import study_page
+from reports.study import refuted_words, study_text
 from solvers.certify import VerificationError
 from solvers.study.figures import (
     NEVER,
@@ -30,7 +32,7 @@ def test_an_engine_with_a_proof_is_near_before_it_has_proved() -> None:
     assert found.proved == Spread(4.0, 4.0, 4.0)
 
 
-def test_of_several_seeds_the_middle_and_the_range_count_and_a_run_without_a_design_is_the_worst() -> None:
+def test_of_several_seeds_the_median_and_the_range_count_and_a_run_without_a_design_is_the_worst() -> None:
     study = study_of(RUN, searched(150.0, 0), searched(100.0, 1), searched(125.0, 2))
     found = cell(study, 0, "random")
     assert found is not None
@@ -39,7 +41,7 @@ def test_of_several_seeds_the_middle_and_the_range_count_and_a_run_without_a_des
     assert found.run.value == 125.0
     even = cell(study_of(RUN, searched(150.0, 0), searched(100.0, 1)), 0, "random")
     assert even is not None
-    assert even.value.middle == 150.0
+    assert (even.value.middle, even.run.value) == (125.0, 150.0)
     failed = cell(study_of(RUN, searched(100.0), replace(LOST, seed=1)), 0, "random")
     assert failed is not None
     assert failed.above == Spread(NEVER, 0.0, NEVER)
@@ -74,7 +76,7 @@ def test_an_engine_that_does_not_tell_its_way_is_near_when_it_is_done() -> None:
     assert found.near == Spread(3.0, 3.0, 3.0)
 
 
-def test_over_all_questions_the_middle_counts() -> None:
+def test_over_all_questions_the_median_counts() -> None:
     at, axes = (("a",), ("b",), ("c",)), (Axis("x", "x", ("a", "b", "c")),)
     runs = [run for place, gap in enumerate((1.5, 1.0, 1.1)) for run in (replace(RUN, question=place), searched(100.0 * gap, 0, place))]
     found = overall(study_of(*runs, at=at, axes=axes), "random")
@@ -82,6 +84,22 @@ def test_over_all_questions_the_middle_counts() -> None:
     assert (found.questions, found.near, found.proved) == (3, 1, 0)
     assert found.above.middle == pytest.approx(0.1)
     assert found.near_after == Spread(NEVER, 1.0, NEVER)
+
+
+def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_their_own() -> None:
+    at, axes = (("a",), ("b",), ("c",)), (Axis("x", "x", ("a", "b", "c")),)
+    refuted = replace(RUN, status="INFEASIBLE", value=None, bound=None, design=None, verified=False, seconds=90.0)
+    pairs = [(replace(one, question=place), replace(LOST, question=place)) for place, one in enumerate((RUN, refuted, refuted))]
+    study = study_of(*(run for pair in pairs for run in pair), at=at, axes=axes)
+    found, lost = overall(study, "boxes"), overall(study, "random")
+    assert (found.questions, found.near, found.proved, found.refuted) == (1, 1, 1, 2)
+    assert found.proved_after == Spread(4.0, 4.0, 4.0)
+    assert (lost.questions, lost.near, lost.proved, lost.refuted) == (1, 0, 0, 0)
+    assert refuted_words(study) == "2 questions beside these without a design, proved by boxes of 2"
+    assert refuted_words(study_of(RUN)) == ""
+    [row] = [" ".join(line.split()) for line in study_text(study).splitlines() if line.startswith("  boxes ") and " of " in line]
+    assert row == "boxes 0.00% 0.00% 1 of 1 2 s 1 of 1 4 s"
+    assert "Over the questions that have a design and a bound" in study_page(study)
 
 
 def test_engines_that_contradict_each_other_are_refused() -> None:
