@@ -98,7 +98,9 @@ def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
     thrifty = way.answer(second, {second: limit, first: best.value})
     if thrifty.value is None and way.proved:
         raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
-    return None if thrifty.value is None else Point(best.value, thrifty.value, thrifty)
+    if thrifty.value is None or thrifty.evaluation is None:
+        return None
+    return Point(thrifty.evaluation[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
 
 
 def asked_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
