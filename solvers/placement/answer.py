@@ -18,6 +18,7 @@ from solvers.result import Status, record
 KIND = "placement"
 LEAST_GAP = 1e-7
 """Models count in whole quanta, which lose less than this: a smaller gap is none."""
+BY_COUNTING = "counting"
 
 COARSE_GAP = 1e-4
 """The same for models in quanta that a solver in floating point can tell apart."""

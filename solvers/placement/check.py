@@ -12,7 +12,7 @@ from instances.placement.graph import PlacementQuestion
 from instances.placement.question import placement_again, too_large
 from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
-from solvers.placement.answer import KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
+from solvers.placement.answer import BY_COUNTING, KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
 from solvers.placement.ideals import Best, best_by_ideals
 
 _ENGINES = {"throughput": ("portfolio", "stages"), "latency": ("latency",)}
@@ -42,6 +42,7 @@ def check(result: PlacementResult) -> Report:
             checked.append(f"{what} was proved anew by {best.proof}")
         else:
             refused += [] if best is None else _better_stages(result, question, best)
+            refused += [] if result.proved_by != BY_COUNTING else ["proved_by: counting does not show that there is no placement"]
             checked.append(f"{what} is the word of {result.proved_by}, not proved anew")
     checked.append("rules beside it, the trace and the seconds were not looked at")
     return Report(tuple(checked), tuple(refused), told=told)

@@ -21,7 +21,7 @@ from solvers.backends import backend
 from solvers.backends.answer import Answer, Event, SolverError, Spend
 from solvers.certify import Limits, gap_between
 from solvers.objective import RefusedError
-from solvers.placement.answer import COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
+from solvers.placement.answer import BY_COUNTING, COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
 from solvers.placement.ideals import Best, best_by_ideals
 from solvers.placement.judge import judge
 from solvers.placement.latency.engine import latency
@@ -52,7 +52,7 @@ def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Placeme
     """Stages along many orders, then the integer model of all stages, solved by CP-SAT."""
     began = monotonic()
     reasons = too_large(question)
-    found = Found(None, float("inf"), "counting", reasons=reasons) if reasons else _stages(question, limits, watch, began)
+    found = Found(None, float("inf"), BY_COUNTING, reasons=reasons) if reasons else _stages(question, limits, watch, began)
     return certified(question, "stages", limits, began, found, lambda: rivals_of(question))
 
 
@@ -183,7 +183,7 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Plac
     began = monotonic()
     reasons = too_large(question)
     if reasons:
-        return certified(question, "portfolio", limits, began, Found(None, float("inf"), "counting", reasons=reasons))
+        return certified(question, "portfolio", limits, began, Found(None, float("inf"), BY_COUNTING, reasons=reasons))
     near = replace(limits, gap=max(limits.gap, COARSE_GAP))
     return certified(question, "portfolio", near, began, _portfolio(question, near, watch, began), lambda: rivals_of(question))
 

@@ -16,8 +16,11 @@ from solvers.check import Report
 from solvers.graph_answers import certificate_faults, differences
 from solvers.sharding.answer import (
     ASKING_NOBODY,
+    BY_ARCS,
     BY_DUAL,
     BY_EVERY,
+    BY_LEAST,
+    BY_PAIRS,
     BY_TREE,
     ENGINES,
     KIND,
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from formulation.sharding.reducing import Reduction
     from formulation.sharding.tree import Step
 
+_SOLVERS = ("highs ", "cpsat")
+"""How the names of those begin whose word a bound may be."""
 _UNSEEN = "nothing is proved here, and the counts of the reductions were not looked at"
 _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 
@@ -90,13 +95,15 @@ def _proof_rules(result: ShardingResult) -> tuple[tuple[str, bool], ...]:
     """What a bound, who proved it, and its certificate have to do with each other."""
     bound, by, certificate = result.bound, result.proved_by, result.certificate
     spared = by == BY_EVERY or UNKEPT in result.notes
+    told = bound is not None or (result.proved and result.value is None)
     return (
+        (f"proved_by: nothing is proved by {by!r}", not told or by in WHOLE or by.startswith(_SOLVERS)),
         ("certificate: there is none without a bound", bound is not None or certificate is None),
         ("certificate: it is missing", bound is None or certificate is not None or spared),
         ("certificate: it stands beside a note that there is none", certificate is None or not spared),
         ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
         ("certificate: it proves less than the bound", certificate is None or by not in (BY_DUAL, BY_TREE) or certificate.bound == bound),
-        (f"the engine {result.engine} asks no solver", bound is None or result.engine not in ASKING_NOBODY or by in WHOLE),
+        (f"the engine {result.engine} asks no solver", not told or result.engine not in ASKING_NOBODY or by in WHOLE),
         ("only the engine exhaustive looks at every choice", by != BY_EVERY or result.engine == "exhaustive"),
     )
 
@@ -116,27 +123,32 @@ def _choice_faults(result: ShardingResult, question: ShardingQuestion) -> list[s
 
 
 def _proof(result: ShardingResult, question: ShardingQuestion, checked: list[str]) -> Report:
-    if result.value is None:
-        return _none(result, question, checked) if result.proved else Report((*checked, _UNSEEN), ())
-    bound = result.bound
-    if bound is None:
+    if result.value is None and result.proved:
+        return _none(result, question, checked)
+    if result.bound is None:
         return Report((*checked, _UNSEEN), ())
     found = _reduction(question)
     if isinstance(found, str):
         return Report(tuple(checked), (f"bound: {found}",))
-    faults, core = _reduction_faults(result, found), found.core
+    faults, least = _reduction_faults(result, found), _least_of_few(found.core)
     checked = [*checked, "the reductions were carried out anew, and their counts compared"]
-    if result.proved_by == BY_EVERY:
-        faults += [] if _nothing_below(core, bound) else [f"proved_by: {_UNPROVED} {bound:,}"]
-        return Report((*checked, *([] if faults else [f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}"])), tuple(faults))
-    if result.certificate is not None:
-        sure = result.certificate.bound
-        faults += [] if _proves(core, result.certificate) else [f"certificate: {_UNPROVED} {sure:,}"]
-        checked += [] if faults else [f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers"]
-        if faults or sure == bound:
-            return Report(tuple(checked), tuple(faults))
-    word = f"the bound {bound:,} is told ({result.proved_by}) and not proved anew: the result holds no proof of it"
-    return Report((*checked, word), tuple(faults), told=True)
+    if least is not None and result.bound > least:
+        faults = [*faults, f"bound: a choice costs {least:,}, below {result.bound:,}"]
+    sure = result.certificate.bound if result.certificate else None
+    if result.certificate and not _proves(found.core, result.certificate):
+        faults = [*faults, f"certificate: {_UNPROVED} {sure:,}"]
+    if result.proved_by == BY_EVERY and least is None:
+        faults = [*faults, f"proved_by: {_UNPROVED} {result.bound:,}"]
+    if faults:
+        return Report(tuple(checked), tuple(faults))
+    if sure is not None:
+        checked.append(f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers")
+    told = sure != result.bound and least is None
+    if told:
+        checked.append(f"the bound {result.bound:,} is told ({result.proved_by}) and not proved anew: the result holds no proof of it")
+    elif sure != result.bound:
+        checked.append(f"{_PROVED} {result.bound:,} was proved anew, by {BY_EVERY}")
+    return Report(tuple(checked), (), told)
 
 
 def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]) -> Report:
@@ -147,11 +159,16 @@ def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]
         reasons, found = (found,), None
     reasons = reasons or too_much_together(question.problem)
     faults = _reduction_faults(result, found)
-    if not reasons and found is not None and _nothing_below(found.core, FORBIDDEN):
+    least = None if reasons or found is None else _least_of_few(found.core)
+    if least is not None and least < FORBIDDEN:
+        return Report(tuple(checked), (*faults, f"reasons: there is a choice, which costs {least:,}"))
+    if least is not None:
         reasons = nothing_fits(question.problem)
     if reasons:
         faults += [] if reasons == result.reasons else [f"reasons: {'; '.join(reasons)}"]
         return Report((*checked, "that there is no choice was proved anew"), tuple(faults))
+    if result.proved_by in (BY_LEAST, BY_PAIRS, BY_ARCS, BY_EVERY):
+        return Report(tuple(checked), (*faults, f"proved_by: {result.proved_by} does not show that there is no choice"))
     return Report((*checked, f"that there is no choice is the word of {result.proved_by}, not proved anew"), tuple(faults), told=True)
 
 
@@ -175,14 +192,14 @@ def _reduction_faults(result: ShardingResult, found: "Reduction | None") -> list
     return [] if true == told else ["reductions: other counts follow from the file"]
 
 
-def _nothing_below(core: "Core", bound: int) -> bool:
-    """Whether the choices of a core are few, and none of them costs less."""
+def _least_of_few(core: "Core") -> int | None:
+    """The least cost, FORBIDDEN where there is no choice, of a core whose choices are few; None where they are not."""
     from solvers.sharding.every import MOST, best_of_all, choices_in  # noqa: PLC0415
 
     if choices_in(core) > MOST:
-        return False
+        return None
     best = best_of_all(core)
-    return best is None or best.cost >= bound
+    return FORBIDDEN if best is None else best.cost
 
 
 def _proves(core: "Core", certificate: Certificate) -> bool:

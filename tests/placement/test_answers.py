@@ -12,7 +12,7 @@ from solvers.certify import Limits
 from solvers.cli import main
 from solvers.graph_answers import text_of
 from solvers.placement import engines
-from solvers.placement.answer import PlacementResult, from_json
+from solvers.placement.answer import BY_COUNTING, PlacementResult, from_json
 from solvers.placement.check import check
 from solvers.placement.engines import answered
 from solvers.watching import Progress
@@ -137,6 +137,22 @@ def test_nodes_too_large_for_any_accelerator_are_named(tmp_path: Path) -> None:
     found = answered(read_placement(path, Asked(cpus=0)), "auto", Limits(), silent)
     assert found.status == "INFEASIBLE"
     assert found.reasons == ("node 2 needs 99 bytes on one accelerator of 16",)
+    assert check(found).accepted
+
+
+def test_counting_that_shows_nothing_is_refused(result: PlacementResult) -> None:
+    none = dict.fromkeys(("value", "bound", "gap", "placement", "pieces"))
+    said = {
+        "status": "INFEASIBLE",
+        "proved": True,
+        "proved_by": BY_COUNTING,
+        "reasons": ["too large"],
+        "loads": [],
+        "runs": [],
+        "rivals": [],
+    }
+    report = check(from_json({**json.loads(text_of(result)), **none, **said}))
+    assert any("counting does not show" in line for line in report.refused)
 
 
 def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:

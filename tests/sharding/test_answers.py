@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.sharding import engines, searching
-from solvers.sharding.answer import BY_EVERY, UNKEPT, from_json
+from solvers.sharding import engines, every, searching
+from solvers.sharding.answer import BY_ARCS, BY_EVERY, UNKEPT, from_json
 from solvers.sharding.check import check
 from solvers.sharding.engines import ENGINES, answered
 from solvers.sharding.judge import judge
@@ -160,6 +161,15 @@ def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "certificate: it does not prove" in capsys.readouterr().out
 
 
+NOTHING = {
+    "status": "INFEASIBLE",
+    "proved": True,
+    "reasons": ["no choice"],
+    **dict.fromkeys(("value", "bound", "gap", "strategies", "peak", "peak_time", "certificate")),
+}
+"""What a result says that there is no choice."""
+
+
 @pytest.mark.parametrize(
     ("engine", "change", "said"),
     [
@@ -169,6 +179,11 @@ def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.Capture
         ("milp", {"reductions": None}, "strategies come with the counts of their reductions"),
         ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
         ("exhaustive", {"proved_by": "HiGHS"}, "the engine exhaustive asks no solver"),
+        ("milp", {"proved_by": "magic"}, "nothing is proved by 'magic'"),
+        ("exhaustive", {**NOTHING, "proved_by": BY_EVERY}, "reasons: there is a choice, which costs"),
+        ("exhaustive", {**NOTHING, "proved_by": BY_ARCS}, "reasons: there is a choice, which costs"),
+        ("milp", {**NOTHING, "proved_by": "highs 1.12.0"}, "reasons: there is a choice, which costs"),
+        ("local", {**NOTHING, "proved_by": "highs 1.12.0"}, "the engine local asks no solver"),
     ],
 )
 def test_a_proof_that_was_taken_away_or_lent_is_refused(
@@ -180,6 +195,30 @@ def test_a_proof_that_was_taken_away_or_lent_is_refused(
     capsys.readouterr()
     assert main(["check", str(target)]) == 30
     assert said in capsys.readouterr().out
+
+
+def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> None:
+    question = read_sharding(feasible(tmp_path))
+    best = answered(question, "milp", Limits(), lambda progress: None)
+    assert best.value is not None
+    cost, choice, verdict = next(
+        (verdict.cost, choice, verdict)
+        for choice in product(*map(range, question.problem.counts.tolist()))
+        if not (verdict := judge(question.problem, choice)).violations and verdict.cost > best.value
+    )
+    forged = replace(
+        best,
+        value=cost,
+        bound=cost,
+        gap=0.0,
+        strategies=choice,
+        peak=verdict.peak,
+        peak_time=verdict.peak_time,
+        proved_by="highs 1.12.0",
+        certificate=None,
+        notes=(UNKEPT,),
+    )
+    assert f"bound: a choice costs {best.value:,}, below {cost:,}" in check(forged, tmp_path).refused
 
 
 def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,6 +240,8 @@ def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, m
     monkeypatch.setattr(engines, "_STORED", -1)
     result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert (result.certificate, result.notes) == (None, (UNKEPT,))
+    assert not check(result, tmp_path).told
+    monkeypatch.setattr(every, "MOST", 0)
     report = check(result, tmp_path)
     assert report.refused == ()
     assert report.told
