@@ -49,7 +49,7 @@ def read_problem(path: Path) -> Source:
     packed = _text_of(path)
     digest = hashlib.sha256(packed).hexdigest()
     try:
-        text = packed.decode("utf-8")
+        text = packed.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(path, f"this is no text in UTF-8: {error.reason}") from error
     del packed
@@ -138,7 +138,7 @@ def _read_members(text: Text, raw: _Raw, at: str, readers: dict[str, Callable[[T
         if reader:
             reader(text, raw)
         else:
-            if "limit" in key.lower():
+            if any(word in key.lower() for word in ("limit", "memory")):
                 raw.faults.add(f"{at}{key}", "this limit is unknown (usage_limit is the limit of memory)")
             text.value()
     return found
@@ -178,7 +178,7 @@ def _row(row: object, path: str, faults: FaultList) -> Whole:
     try:
         figures = np.array(row, np.int64)
     except OverflowError:
-        faults.add(path, "a figure is beyond 64 bits (10^18 says: forbidden)")
+        faults.add(path, "a figure is beyond 64 bits (a cost of 10^18 says: forbidden)")
         return _NONE
     if len(figures) and figures.min() < 0:
         faults.add(path, f"{figures.min()} is below 0 (give 0 or more)")

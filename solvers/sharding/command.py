@@ -63,6 +63,8 @@ def compare(options: argparse.Namespace) -> Ending:
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, _KNOWN, "a problem of strategies")
+    if options.split:
+        usage("--split: this says nothing of a problem of strategies (leave it out)")
     question = _question(options)
     known = known_best(options.known, question.problem.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:

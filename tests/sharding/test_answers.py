@@ -338,6 +338,9 @@ def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
         with pytest.raises(SystemExit) as caught:
             main(["solve", str(path), *options])
         assert caught.value.code == 2
+    with pytest.raises(SystemExit) as caught:
+        main(["compare", str(path), "--split", "expert.json"])
+    assert caught.value.code == 2
 
 
 def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -411,9 +414,10 @@ def test_forbidden_pairs_that_leave_too_little_memory_are_counted(tmp_path: Path
         capsys.readouterr()
 
 
-def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["usageLimit", "memory"])
+def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path, name: str) -> None:
     plain = json.loads(feasible(tmp_path).read_text())
-    plain["problem"]["usageLimit"] = 5
+    plain["problem"][name] = 5
     path = tmp_path / "limit.json"
     path.write_text(json.dumps(plain))
     with pytest.raises(InstanceError, match="this limit is unknown"):

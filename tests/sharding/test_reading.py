@@ -141,6 +141,12 @@ def test_faults_stand_at_their_lines(tmp_path: Path, old: str, new: str, ahead: 
     assert f"small.json:{line}:{column}: {said}" in str(caught.value)
 
 
+def test_a_mark_of_byte_order_is_passed_over(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_problem(path).problem) == 3
+
+
 def test_a_cut_gzip_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.json.gz"
     path.write_bytes(gzip.compress(json.dumps(SMALL).encode())[:-20])
