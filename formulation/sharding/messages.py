@@ -94,19 +94,30 @@ def passed(network: Network, state: State, forward: bool) -> float:
         for arc in range(before[0], before[1]):
             _take(network, state, arc, own)
         _decode(network, state, node, before, own)
-        least = own.min()
-        gained += least
-        for strategy in range(len(own)):
-            own[strategy] -= least
-        share = 1.0 / max(middle - first, last - middle, 1)
-        for arc in range(after[0], after[1]):
-            start = network.message_offsets[arc]
-            for strategy in range(len(own)):
-                state.messages[start + strategy] += share * own[strategy]
-        rest = 1.0 - share * (after[1] - after[0])
-        for strategy in range(len(own)):
-            own[strategy] = max(rest, 0.0) * own[strategy]
+        gained += lowered(own)
+        hand_on(network, state, after, own, 1.0 / max(middle - first, last - middle, 1))
     return gained
+
+
+@compiled
+def lowered(own: Array) -> float:
+    """The least of a node, which every strategy of it gives away."""
+    least: float = own.min()
+    for strategy in range(len(own)):
+        own[strategy] -= least
+    return least
+
+
+@compiled
+def hand_on(network: Network, state: State, after: tuple[int, int], own: Array, share: float) -> None:
+    """A share of what a node has to each of its arcs from the first to before the last of `after`; it keeps the rest."""
+    for arc in range(after[0], after[1]):
+        start = network.message_offsets[arc]
+        for strategy in range(len(own)):
+            state.messages[start + strategy] += share * own[strategy]
+    rest = 1.0 - share * (after[1] - after[0])
+    for strategy in range(len(own)):
+        own[strategy] = max(rest, 0.0) * own[strategy]
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 
 from crossflow.arrays import Array
 from formulation.compiled import compiled
-from formulation.sharding.messages import Network, State
+from formulation.sharding.messages import Network, State, hand_on, lowered
 
 _FAINT = -25.0
 """Exponents below it add nothing that counts."""
@@ -29,19 +29,10 @@ def smoothed(network: Network, state: State, weights: Array, heat: float, forwar
         own = state.potentials[network.offsets[node] : network.offsets[node + 1]]
         for arc in range(before[0], before[1]):
             _take(network, state, arc, own, heat)
-        least = own.min()
-        gained += least
-        for strategy in range(len(own)):
-            own[strategy] -= least
+        gained += lowered(own)
         share = 1.0 / max(middle - first, last - middle, 1)
         _weigh(own, share / heat, weights[network.offsets[node] : network.offsets[node + 1]])
-        for arc in range(after[0], after[1]):
-            start = network.message_offsets[arc]
-            for strategy in range(len(own)):
-                state.messages[start + strategy] += share * own[strategy]
-        rest = 1.0 - share * (after[1] - after[0])
-        for strategy in range(len(own)):
-            own[strategy] = max(rest, 0.0) * own[strategy]
+        hand_on(network, state, after, own, share)
     return gained
 
 
