@@ -2,24 +2,22 @@
 
 import gzip
 import json
-from dataclasses import replace
-from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
 from instances.document import InstanceError
-from instances.sharding.problem import FORBIDDEN, Problem
 from instances.sharding.question import ShardingQuestion, read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
-from solvers.sharding import engines, every, searching
-from solvers.sharding.answer import BY_ARCS, BY_EVERY, UNKEPT, from_json
+from solvers.sharding import searching
+from solvers.sharding.answer import from_json
 from solvers.sharding.check import check
 from solvers.sharding.engines import ENGINES, answered
 from solvers.sharding.judge import judge
 from tests.paths import reference
-from tests.sharding.tiny import least, tiny
+from tests.sharding.files import feasible, solved, written
+from tests.sharding.tiny import least
 
 WRITTEN = """
 kind: sharding
@@ -33,50 +31,6 @@ edges:
 - {between: [second, third], costs: [[0], [1]]}
 limit: 8 B
 """
-
-
-def document(problem: Problem) -> dict[str, object]:
-    """A problem as its file says it."""
-    costs, entries = (
-        [10**18 if figure == FORBIDDEN else figure for figure in figures.tolist()] for figures in (problem.costs, problem.entries)
-    )
-    nodes, edges = problem.offsets.tolist(), problem.entry_offsets.tolist()
-    limit = {} if problem.limit is None else {"usage_limit": problem.limit}
-    return {
-        "problem": {
-            "name": problem.name,
-            "nodes": {
-                "intervals": [list(pair) for pair in zip(problem.starts.tolist(), problem.ends.tolist(), strict=True)],
-                "costs": [costs[a:b] for a, b in pairwise(nodes)],
-                "usages": [problem.usages[a:b].tolist() for a, b in pairwise(nodes)],
-            },
-            "edges": {
-                "nodes": [list(pair) for pair in zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)],
-                "costs": [entries[a:b] for a, b in pairwise(edges)],
-            },
-            **limit,
-        }
-    }
-
-
-def written(folder: Path, seed: int) -> Path:
-    path = folder / "problem.json"
-    path.write_text(json.dumps(document(tiny(seed))))
-    return path
-
-
-def _solved(folder: Path, path: Path, *options: str) -> tuple[int, Path]:
-    target = folder / "answer.json"
-    return main(["solve", str(path), "--out", str(target), *options]), target
-
-
-def feasible(folder: Path) -> Path:
-    """A tiny problem on which memory counts."""
-    for seed in range(100):
-        problem = tiny(seed)
-        if problem.limit is not None and least(problem) is not None and judge(problem, [0] * 5).violations:
-            return written(folder, seed)
-    raise LookupError
 
 
 @pytest.mark.parametrize("engine", ["milp", "cpsat", "weak", "exhaustive"])
@@ -112,7 +66,7 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
 
 
 def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, target = _solved(tmp_path, feasible(tmp_path))
+    code, target = solved(tmp_path, feasible(tmp_path))
     said = capsys.readouterr().out
     assert code == 0
     assert "proved in" in said
@@ -131,125 +85,9 @@ def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytes
     assert main(["check", "../answer.json"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("value", 1, "value: it is"),
-        ("strategies", [0] * 5, "REFUSED"),
-        ("strategies", [0] * 4, "4 strategies are given for 5 nodes"),
-        ("peak", 10**6, "peak: it is"),
-        ("bound", 0, "gap: "),
-        ("status", "FEASIBLE", "status"),
-    ],
-)
-def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, value: object, said: str) -> None:
-    _, target = _solved(tmp_path, feasible(tmp_path))
-    result = json.loads(target.read_text())
-    target.write_text(json.dumps({**result, field: value}))
-    assert main(["check", str(target)]) == 30
-    assert said in capsys.readouterr().out
-
-
-def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", "milp")
-    result = json.loads(target.read_text())
-    assert result["certificate"]["bound"] == result["value"]
-    result["certificate"]["steps"].pop()
-    target.write_text(json.dumps(result))
-    capsys.readouterr()
-    assert main(["check", str(target)]) == 30
-    assert "certificate: it does not prove" in capsys.readouterr().out
-
-
-NOTHING = {
-    "status": "INFEASIBLE",
-    "proved": True,
-    "reasons": ["no choice"],
-    **dict.fromkeys(("value", "bound", "gap", "strategies", "peak", "peak_time", "certificate")),
-}
-"""What a result says that there is no choice."""
-
-
-@pytest.mark.parametrize(
-    ("engine", "change", "said"),
-    [
-        ("milp", {"certificate": None}, "certificate: it is missing"),
-        ("milp", {"certificate": None, "proved_by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
-        ("greedy", {"proved_by": "HiGHS"}, "the engine greedy asks no solver"),
-        ("milp", {"reductions": None}, "strategies come with the counts of their reductions"),
-        ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
-        ("exhaustive", {"proved_by": "HiGHS"}, "the engine exhaustive asks no solver"),
-        ("milp", {"proved_by": "magic"}, "nothing is proved by 'magic'"),
-        ("exhaustive", {**NOTHING, "proved_by": BY_EVERY}, "reasons: there is a choice, which costs"),
-        ("exhaustive", {**NOTHING, "proved_by": BY_ARCS}, "reasons: there is a choice, which costs"),
-        ("milp", {**NOTHING, "proved_by": "highs 1.12.0"}, "reasons: there is a choice, which costs"),
-        ("local", {**NOTHING, "proved_by": "highs 1.12.0"}, "the engine local asks no solver"),
-    ],
-)
-def test_a_proof_that_was_taken_away_or_lent_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
-) -> None:
-    _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
-    result = json.loads(target.read_text())
-    target.write_text(json.dumps({**result, **change}))
-    capsys.readouterr()
-    assert main(["check", str(target)]) == 30
-    assert said in capsys.readouterr().out
-
-
-def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> None:
-    question = read_sharding(feasible(tmp_path))
-    best = answered(question, "milp", Limits(), lambda progress: None)
-    assert best.value is not None
-    cost, choice, verdict = next(
-        (verdict.cost, choice, verdict)
-        for choice in product(*map(range, question.problem.counts.tolist()))
-        if not (verdict := judge(question.problem, choice)).violations and verdict.cost > best.value
-    )
-    forged = replace(
-        best,
-        value=cost,
-        bound=cost,
-        gap=0.0,
-        strategies=choice,
-        peak=verdict.peak,
-        peak_time=verdict.peak_time,
-        proved_by="highs 1.12.0",
-        certificate=None,
-        notes=(UNKEPT,),
-    )
-    assert f"bound: a choice costs {best.value:,}, below {cost:,}" in check(forged, tmp_path).refused
-
-
-def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where they do not add up at once, and where they do by carrying the reductions out anew."""
-    for engine in ("milp", "exhaustive"):
-        _, target = _solved(tmp_path, feasible(tmp_path), "--engine", engine)
-        for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
-            result = json.loads(target.read_text())
-            result["reductions"]["before"]["entries"] += 1
-            result["reductions"]["after"]["entries"] += both
-            edited = tmp_path / "edited.json"
-            edited.write_text(json.dumps(result))
-            capsys.readouterr()
-            assert main(["check", str(edited)]) == 30
-            assert said in capsys.readouterr().out
-
-
-def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "_STORED", -1)
-    result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
-    assert (result.certificate, result.notes) == (None, (UNKEPT,))
-    assert not check(result, tmp_path).told
-    monkeypatch.setattr(every, "MOST", 0)
-    report = check(result, tmp_path)
-    assert report.refused == ()
-    assert report.told
-
-
 def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = feasible(tmp_path)
-    _, target = _solved(tmp_path, path)
+    _, target = solved(tmp_path, path)
     path.write_text(path.read_text() + " ")
     assert main(["check", str(target)]) == 30
     assert "is another file now" in capsys.readouterr().out
@@ -261,7 +99,7 @@ def test_another_file_of_that_name_is_refused(tmp_path: Path, capsys: pytest.Cap
 def test_memory_that_nothing_keeps_is_told_with_time_and_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "three.yaml"
     path.write_text(WRITTEN.replace("limit: 8 B", "limit: 2 B"))
-    code, target = _solved(tmp_path, path)
+    code, target = solved(tmp_path, path)
     said = capsys.readouterr().out
     assert code == 20
     assert "at time 1 the nodes that are alive take 3 bytes at least, the limit is 2" in said
@@ -288,7 +126,7 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "problem.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
     path = tmp_path / "named.yaml"
     path.write_text("kind: sharding\nfile: problem.json.gz\nlimit: 1 TiB\n")
-    code, target = _solved(tmp_path, path)
+    code, target = solved(tmp_path, path)
     assert code == 0
     assert json.loads(target.read_text())["instance"]["limit"] == 1 << 40
     assert main(["check", str(target)]) == 0

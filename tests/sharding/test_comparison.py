@@ -10,7 +10,7 @@ from solvers.certify import Limits
 from solvers.cli import main
 from solvers.sharding import comparison
 from solvers.sharding.comparison import RIVALS, Row, compared
-from tests.sharding.test_answers import feasible
+from tests.sharding.files import feasible
 
 
 def test_rivals_stand_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

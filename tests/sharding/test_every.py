@@ -22,7 +22,7 @@ from solvers.sharding.every import best_of_all, choices_in
 from solvers.sharding.judge import judge
 from tests.paths import reference
 from tests.sharding.cores import CORES
-from tests.sharding.test_answers import written
+from tests.sharding.files import written
 from tests.sharding.tiny import choices_of, least, peak, tiny
 
 

@@ -13,7 +13,7 @@ from solvers.sharding import engines, searching, warming
 from solvers.sharding.engines import answered
 from solvers.sharding.warming import WORDS, warmed, warmed_search
 from solvers.watching import Progress, Watch
-from tests.sharding.test_answers import feasible, written
+from tests.sharding.files import feasible, written
 
 
 def _compiled() -> dict[str, set[str]]:
