@@ -26,19 +26,25 @@ def _equal(question: PipelineQuestion) -> tuple[Stage, ...]:
     """As many nodes to a stage, along one order, as make its time an equal share; a stage for each device."""
     seconds, members = question.profile.seconds, [level.members for level in question.levels]
     devices = prod(members)
-    middle = np.cumsum(seconds) - seconds / 2.0
+    middle = np.maximum.accumulate(np.cumsum(seconds) - seconds / 2.0)
     stage = np.minimum((middle / max(float(seconds.sum()), 1e-300) * devices).astype(np.int64), devices - 1)
-    places = [np.flatnonzero(stage == number) for number in range(devices)]
+    used = [number for number in range(devices) if (stage == number).any()]
     return tuple(
-        Stage(tuple(question.profile.ids[row] for row in rows), _group(number, members), (1,) * len(members))
-        for number, rows in enumerate(places)
-        if len(rows)
+        Stage(tuple(question.profile.ids[row] for row in np.flatnonzero(stage == number)), group, (1,) * len(members))
+        for number, group in zip(used, _groups(used, members), strict=True)
     )
 
 
-def _group(device: int, members: list[int]) -> tuple[int, ...]:
-    """The numbers of the groups that a device is in, the highest first."""
-    return tuple(device // prod(members[: level + 1]) % members[level + 1] for level in reversed(range(len(members) - 1)))
+def _groups(devices: list[int], members: list[int]) -> list[tuple[int, ...]]:
+    """The numbers of the groups that each device is in, the highest first; groups none of whose devices is used are not counted."""
+    sizes = [prod(members[: level + 1]) for level in reversed(range(len(members) - 1))]
+    found, group = list[tuple[int, ...]](), [0] * len(sizes)
+    for before, device in zip(devices[:1] + devices, devices, strict=False):
+        other = next((level for level, size in enumerate(sizes) if before // size != device // size), None)
+        if other is not None:
+            group[other:] = [group[other] + 1, *[0] * (len(sizes) - other - 1)]
+        found.append(tuple(group))
+    return found
 
 
 def rivals_of(question: PipelineQuestion) -> tuple[RivalPlan, ...]:
