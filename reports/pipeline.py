@@ -27,7 +27,7 @@ def pipeline_text(result: PipelineResult) -> str:
 def _headline(result: PipelineResult) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
-        return f"no plan keeps the memory, proved in {time} by {result.proved_by}"
+        return f"no plan keeps the limits, proved in {time} by {result.proved_by}"
     if result.value is None:
         return f"no plan found ({result.stopped})"
     nodes, devices = sum(len(stage.nodes) for stage in result.stages), sum(load.devices for load in result.loads)
@@ -66,8 +66,9 @@ def _rival(name: str, value: float | None, note: str, best: float) -> str:
 def _certificate(result: PipelineResult) -> list[str]:
     if result.bound is None:
         return ["  no proof: a plan without a bound."]
-    charges = " by the charges of the public optimizer" if result.instance["asked"]["compatible"] else ""
+    compatible = result.instance["asked"]["compatible"]
+    cuts, charges = (" with cuts of the public optimizer", " by its charges") if compatible else ("", "")
     return [
-        f"  certificate: no plan is below {result.bound * 1e3:.7g} ms{charges}, by {result.proved_by};",
+        f"  certificate: no plan{cuts} is below {result.bound * 1e3:.7g} ms{charges}, by {result.proved_by};",
         "  judged node by node on the profile of the file.",
     ]

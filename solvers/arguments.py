@@ -110,7 +110,7 @@ def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
     group.add_argument("--straight", action="store_true", help="replicate no stage")
     group.add_argument("--compression", type=float, metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
-    group.add_argument("--compatible", action="store_true", help="charge what the public optimizer of PipeDream charges")
+    group.add_argument("--compatible", action="store_true", help="cut and charge as the public optimizer of PipeDream does")
 
 
 def _add_stages(group: "argparse._ArgumentGroup") -> None:

@@ -31,7 +31,7 @@ class Asked:
     memory: float | None = None
     """Bytes of one device."""
     compatible: bool = False
-    """Charge what the public optimizer charges."""
+    """Cut and charge as the public optimizer does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,11 @@ holds where replicas take whole minibatches in turn and sum their gradients once
 level by the members of the level below, too. Of a stage of a higher level, T is the slowest stage of the best plan below it; own: for 1 / m
 of the minibatch, since the sums below do not shrink with it. Own plans may leave devices idle, compatible ones use all.
 
+Own plans are cut behind any nodes that hold all that they need; compatible ones only where, besides, all nodes before the cut hang together
+with the first of the profile along edges among them. The public optimizer grows its cuts from that node along edges and sees no other cuts;
+plans that have others are none of the compatible ones, by the judge too, and a proof says nothing of them. Below the highest level that
+optimizer also subtracts cuts of which neither holds the other; what it then prints is lower than any plan, and is not followed.
+
 Transfers run beside the work: activations of a bytes that cross between two stages take 2 a / (R m B), forth and back, on both sides, for a
 compression R. Own charges them always; compatible only where a compression is given, never to the first stage of a level, and to the last
 one of a level below as if it were not the last.

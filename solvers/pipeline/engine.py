@@ -30,10 +30,20 @@ def answered(question: PipelineQuestion, limits: Limits, watch: Watch) -> Pipeli
     try:
         ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
         value, stages = best_stages(question, ideals, tick)
-        reasons = () if stages else ("every plan has a stage that keeps more than the memory of a device",)
+        reasons = () if stages else (_reason(question),)
         found = Found(stages, value, f"dynamic programming over {len(ideals):,} cuts", reasons=reasons)
     except _OverError:
         found = Found(rule, None, stopped="time limit")
     except KeyboardInterrupt:
         found = Found(rule, None, stopped="interrupted")
     return certified(question, found, limits.gap, lambda: monotonic() - began, rivals_of(question))
+
+
+def _reason(question: PipelineQuestion) -> str:
+    """Why there is no plan: straight pipelines that use all devices may have too few nodes for them, else memory is short."""
+    memory = "every plan has a stage that keeps more than the memory of a device"
+    if not (question.straight and question.compatible):
+        return memory
+    few = f"a straight pipeline on all of {question.devices:,} devices needs as many stages (--compatible uses all)"
+    why = ", and the profile cannot be cut into so many" if question.memory == float("inf") else f": there are too few cuts, or {memory}"
+    return few + why

@@ -1,7 +1,6 @@
 """Every plan of a small profile, one after the other: the slow path beside the search, which shares no code with it."""
 
 from collections.abc import Iterator
-from itertools import product
 
 from instances.pipeline.question import PipelineQuestion
 from solvers.pipeline.judge import judge
@@ -9,11 +8,12 @@ from solvers.pipeline.plan import Stage
 
 MOST_NODES, MOST_PLANS = 10, 3_000
 _Nodes = frozenset[int]
+_Part = tuple[_Nodes, _Nodes, int]
 
 
 def least_of_all(question: PipelineQuestion) -> float | None:
-    """The least value of any plan, infinite where none keeps the limits; None where there are too many, or the nodes are not told apart."""
-    if len(question.profile) > MOST_NODES or question.compatible:
+    """The least value of any plan, infinite where none keeps the limits; None where there are too many."""
+    if len(question.profile) > MOST_NODES:
         return None
     least = float("inf")
     for number, stages in enumerate(every_plan(question)):
@@ -41,18 +41,28 @@ def _inside(
                 for before, nodes, count in parts
             )
             continue
-        inner = [
-            list(_inside(question, level - 1, before, nodes, (*group, number), (count, *replicas)))
-            for number, (before, nodes, count) in enumerate(parts)
-        ]
-        for chosen in product(*inner):
-            yield tuple(stage for plan in chosen for stage in plan)
+        yield from _together(question, level, parts, group, replicas)
 
 
-def _parts(question: PipelineQuestion, start: _Nodes, stop: _Nodes, members: int) -> Iterator[tuple[tuple[_Nodes, _Nodes, int], ...]]:
+def _together(
+    question: PipelineQuestion, level: int, parts: tuple[_Part, ...], group: tuple[int, ...], replicas: tuple[int, ...], number: int = 0
+) -> Iterator[tuple[Stage, ...]]:
+    """All plans of the parts from one on, each on a group of its own; one after the other, since few may be asked for of very many."""
+    if number == len(parts):
+        yield ()
+        return
+    before, nodes, count = parts[number]
+    for plan in _inside(question, level - 1, before, nodes, (*group, number), (count, *replicas)):
+        for rest in _together(question, level, parts, group, replicas, number + 1):
+            yield (*plan, *rest)
+
+
+def _parts(question: PipelineQuestion, start: _Nodes, stop: _Nodes, members: int) -> Iterator[tuple[_Part, ...]]:
     """All ways to cut some nodes, with the replicas of each part."""
     if start == stop:
         yield ()
+        return
+    if not members:
         return
     for end in _further(question, start, stop):
         for count in range(1, (1 if question.straight else members) + 1):

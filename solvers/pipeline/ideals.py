@@ -52,8 +52,9 @@ def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> 
     """All ideals that matter in an order in which none comes before one that it holds; a RefusedError in words where there are too many.
 
     Compatible: those that the public optimizer sees. It begins at the first node that takes nothing in; others of the kind come only
-    with what needs them, and nothing is known of what does not follow from the first. Of an ideal it counts the output of its last nodes,
-    and of each node before one of these that also hands on to a node not before it, whether or not that one is in the ideal.
+    with what needs them, so that all nodes of an ideal hang together with the first, and every ideal that does so is seen. Of an ideal it
+    counts the output of its last nodes, and of each node before one of these that also hands on to a node not before it, whether or not
+    that one is in the ideal.
     """
     before, after = [0] * len(profile), [0] * len(profile)
     for start, end in profile.edges:

@@ -59,7 +59,7 @@ def judge(question: PipelineQuestion, stages: Sequence[Stage]) -> Verdict:
     rows = _rows(question, stages)
     levels = [_ranges(stages, level, len(question.levels)) for level in range(len(question.levels))]
     loads = tuple(_load(question, stages, rows, levels, leaf) for leaf in range(len(stages)))
-    broken = (*_order(question, rows), *_counts(question, levels), *_memory(question, rows, levels))
+    broken = (*_order(question, rows), *_unseen(question, rows), *_counts(question, levels), *_memory(question, rows, levels))
     return Verdict(max(load.total for load in loads), loads, broken)
 
 
@@ -171,6 +171,35 @@ def _order(question: PipelineQuestion, rows: list[list[int]]) -> tuple[str, ...]
     back = [(start, end) for start, end in question.profile.edges if stage_of[start] > stage_of[end]]
     ids = question.profile.ids
     return tuple(f"node {ids[end]} runs before node {ids[start]}, whose output it takes" for start, end in back[:1])
+
+
+def _unseen(question: PipelineQuestion, rows: list[list[int]]) -> tuple[str, ...]:
+    """A cut that is none of the public optimizer's, which grows what lies before one from the first node along edges: it hangs together."""
+    if not question.compatible:
+        return ()
+    stage_of = {row: number for number, part in enumerate(rows) for row in part}
+    inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for start, end in question.profile.edges:
+        inside[max(stage_of[start], stage_of[end])].append((start, end))
+    tree, apart = list(range(len(stage_of))), 0
+    for number, part in enumerate(rows):
+        apart += len(part)
+        for start, end in inside[number]:
+            one, other = _root(tree, start), _root(tree, end)
+            apart -= one != other
+            tree[one] = other
+        if apart > 1 or stage_of[0] > number:
+            before = f"the {number + 1:,} stages before" if number else "stage 1 before"
+            first = question.profile.ids[0]
+            return (f"not all nodes of {before} a cut hang together with node {first} (--compatible cuts only where they do)",)
+    return ()
+
+
+def _root(tree: list[int], node: int) -> int:
+    """The node that stands for all that hang together with one."""
+    while tree[node] != node:
+        tree[node] = node = tree[tree[node]]
+    return node
 
 
 def _counts(question: PipelineQuestion, levels: list[list[_Range]]) -> list[str]:

@@ -51,7 +51,14 @@ def staged_pipeline(question: PipelineQuestion, result: PipelineResult) -> Stage
     devices = " x ".join(f"{level.members:,}" for level in question.levels)
     speeds = ", ".join(format_quantity(level.bandwidth, "bandwidth") for level in question.levels)
     memory = "not limited" if question.memory == float("inf") else format_quantity(question.memory, "bytes")
-    terms = (("profile", f"{count:,} nodes"), ("devices", devices), ("bandwidth of a member", speeds), ("memory of a device", memory))
+    terms: tuple[tuple[str, str], ...] = (
+        ("profile", f"{count:,} nodes"),
+        ("devices", devices),
+        ("bandwidth of a member", speeds),
+        ("memory of a device", memory),
+    )
+    if question.compatible:
+        terms = (*terms, ("plans", "with the cuts and charges of the public optimizer of PipeDream"))
     stages = tuple(
         StageFacts(
             label=f"stage {number} x {load.devices:,}",

@@ -71,6 +71,13 @@ def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
     assert any("loads" in fault or "bound: a plan takes" in fault for fault in report.refused)
 
 
+def test_a_straight_pipeline_on_more_devices_than_stages_is_told_as_such() -> None:
+    result = answered(asked_of(CHAIN, Asked(devices=(4,), straight=True, compatible=True)), Limits(), silent)
+    assert result.status == "INFEASIBLE"
+    assert "needs as many stages (--compatible uses all), and the profile cannot be cut into so many" in result.reasons[0]
+    assert check(result).accepted
+
+
 def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = path.with_suffix(".json")
     assert main(["solve", str(path), "--memory", "1MB", "--out", str(target)]) == 20
@@ -84,7 +91,7 @@ def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFix
         ([], 0, "certificate: no plan is below"),
         (["--devices", "2x2", "--bandwidth", "6GB/s,1e9"], 0, "slowest stage"),
         (["--devices", "2", "--straight", "--compression", "2"], 0, "stage 2   x 1"),
-        (["--compatible"], 0, "by the charges of the public optimizer"),
+        (["--compatible"], 0, "no plan with cuts of the public optimizer is below"),
         (["--devices", "x"], 2, "is no count"),
         (["--devices", "0"], 2, "--devices: 0 devices leave a level empty"),
         (["--bandwidth", "0"], 2, "--bandwidth: a bandwidth must be above zero"),
