@@ -1,7 +1,7 @@
 """What the answers about graphs, profiles and chains have in common: how they are called proved, written, and held to their own words."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from platform import python_version
@@ -45,6 +45,15 @@ class Answer(Protocol):
     def reasons(self) -> tuple[str, ...]: ...
     @property
     def seconds(self) -> float: ...
+
+
+class Rival(Protocol):
+    """A plan beside the answer, by a rule or a narrower search."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
 
 
 def is_proved(value: float | None, bound: float | None, gap: float) -> bool:
@@ -91,6 +100,20 @@ def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], leas
         (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
     )
     return [sentence for sentence, holds in rules if not holds]
+
+
+def rival_faults(bound: float | None, rivals: Sequence[Rival]) -> list[str]:
+    """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
+    if bound is None:
+        return []
+    beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
+    denied = "that there is no plan" if bound == float("inf") else f"that none is below {bound!r}"
+    return [f"bound: the plan of {name!r} takes {value!r} s, the result says {denied}" for name, value in beaten]
+
+
+def denied_below(result: Answer) -> float | None:
+    """Below what a result says that nothing is: infinite where it proves that there is no plan at all."""
+    return float("inf") if result.proved and result.value is None else result.bound
 
 
 def enumerated(result: Answer, checked: list[str], refused: list[str], least_of_all: Callable[[], float | None]) -> Report:

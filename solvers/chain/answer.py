@@ -8,7 +8,7 @@ from instances.pipeline.chain import ChainQuestion
 from solvers.certify import VerificationError, gap_between
 from solvers.chain.judge import ChainLoad, judge
 from solvers.chain.plan import ChainPlan
-from solvers.graph_answers import answer_status, is_proved, versions
+from solvers.graph_answers import answer_status, is_proved, rival_faults, versions
 from solvers.result import Status, record
 
 KIND = "chain"
@@ -72,6 +72,8 @@ def certified(question: ChainQuestion, found: Found, gap: float, seconds: Callab
     bound = None if found.bound is None else found.bound * (1.0 - _ROUNDINGS * (len(question.layers) + 2))
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the plan, below the bound {bound!r}")
+    if faults := rival_faults(bound, found.rivals):
+        raise VerificationError(faults[0])
     proved = is_proved(value, bound, max(gap, LEAST_GAP))
     return ChainResult(
         kind=KIND,

@@ -12,7 +12,7 @@ from solvers.chain.every import least_of_all
 from solvers.chain.judge import judge
 from solvers.chain.plan import ChainPlan
 from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences, enumerated
+from solvers.graph_answers import certificate_faults, denied_below, differences, enumerated, rival_faults
 
 
 def check(result: ChainResult) -> Report:
@@ -28,6 +28,7 @@ def check(result: ChainResult) -> Report:
         checked.append("the plan was judged anew: times, memory, devices, replicas")
     for place, other in enumerate(result.rivals):
         refused += _rival_faults(question, place, other.plan, other.value)
+    refused += rival_faults(denied_below(result), result.rivals)
     return enumerated(result, checked, refused, lambda: least_of_all(question))
 
 

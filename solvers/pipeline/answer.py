@@ -7,7 +7,7 @@ from typing import Any
 
 from instances.pipeline.question import PipelineQuestion
 from solvers.certify import VerificationError, gap_between
-from solvers.graph_answers import answer_status, is_proved, versions
+from solvers.graph_answers import answer_status, is_proved, rival_faults, versions
 from solvers.pipeline.judge import StageLoad, judge
 from solvers.pipeline.plan import Stage
 from solvers.result import Status, record
@@ -76,6 +76,8 @@ def certified(
     bound = None if found.bound is None else max(found.bound - rounding(question), 0.0)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the plan, below the bound {bound!r}")
+    if faults := rival_faults(bound, rivals):
+        raise VerificationError(faults[0])
     proved = is_proved(value, bound, max(gap, LEAST_GAP))
     return PipelineResult(
         kind=KIND,

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from instances.document import InstanceError
 from instances.pipeline.question import PipelineQuestion, pipeline_again
 from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences, enumerated
+from solvers.graph_answers import certificate_faults, denied_below, differences, enumerated, rival_faults
 from solvers.pipeline.answer import KIND, LEAST_GAP, PipelineResult, described
 from solvers.pipeline.every import least_of_all
 from solvers.pipeline.judge import judge
@@ -28,6 +28,7 @@ def check(result: PipelineResult) -> Report:
         checked.append("the plan was judged anew: times, transfers, memory, devices, order of the data")
     if result.rivals != rivals_of(question):
         refused.append("rivals: the rules give other values")
+    refused += rival_faults(denied_below(result), result.rivals)
     return enumerated(result, checked, refused, lambda: least_of_all(question))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from instances.piper.graph import PiperQuestion
 from solvers.certify import Limits, VerificationError, gap_between
-from solvers.graph_answers import answer_status, is_proved, versions
+from solvers.graph_answers import answer_status, is_proved, rival_faults, versions
 from solvers.piper.judge import Stage, StageLoad, judge
 from solvers.result import Status, record
 
@@ -90,6 +90,8 @@ def certified(question: PiperQuestion, limits: Limits, found: Found, rivals: tup
     value, bound = verdict.value if verdict else None, found.bound
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the stages, below the bound {bound!r}")
+    if faults := rival_faults(bound, rivals):
+        raise VerificationError(faults[0])
     proved = is_proved(value, bound, max(limits.gap, LEAST_GAP))
     return PiperResult(
         kind=KIND,

@@ -10,7 +10,7 @@ from instances.document import InstanceError
 from instances.piper.graph import PiperQuestion
 from instances.piper.question import piper_again
 from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences
+from solvers.graph_answers import certificate_faults, denied_below, differences, rival_faults
 from solvers.piper.answer import ENGINE, KIND, LEAST_GAP, PiperResult, described, named, stages_in
 from solvers.piper.bounds import load_bound, too_large
 from solvers.piper.fronts import Bundling
@@ -47,6 +47,7 @@ def check(result: PiperResult, clock: Callable[[], None] = _unwatched) -> Report
 def faults_but_proof(result: PiperResult, question: PiperQuestion) -> list[str]:
     """Why the result is refused, as far as that can be said without carrying out its proof."""
     refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result)]
+    refused += rival_faults(denied_below(result), result.rivals)
     return refused + (_stage_faults(result, question) if result.stages else [])
 
 

@@ -1,14 +1,15 @@
 """Chains as users get them: results that cannot be edited, faults in words, and the chains that come along."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from instances.document import InstanceError
 from instances.pipeline.chain import chain_again, read_chain
-from solvers.certify import Limits
-from solvers.chain.answer import ChainResult, from_json
+from solvers.certify import Limits, VerificationError
+from solvers.chain.answer import ChainResult, Found, certified, from_json
 from solvers.chain.check import check
 from solvers.chain.engine import answered
 from solvers.cli import main
@@ -53,6 +54,18 @@ def test_every_single_edit_is_refused(result: ChainResult) -> None:
             except ValueError:
                 continue
             assert not accepted, (path, new)
+
+
+def test_a_bound_above_another_plan_is_neither_answered_nor_accepted() -> None:
+    """The equal split of a long chain called the best, with the divisible plan below it, and no plan at all with one beside it."""
+    question = asked_of(chain_text(SHAPES["gpt3"]))
+    best = answered(question, Limits(), silent)
+    split = next(rival for rival in best.rivals if rival.name == "equal split")
+    for found in (Found(split.plan, split.value, rivals=best.rivals), Found(None, float("inf"), rivals=best.rivals)):
+        with pytest.raises(VerificationError, match=r"bound: the plan of 'divisible' takes"):
+            certified(question, found, 0.0, lambda: 0.0)
+        wrong = replace(certified(question, replace(found, rivals=()), 0.0, lambda: 0.0), rivals=best.rivals)
+        assert any(fault.startswith("bound: the plan of 'divisible' takes") for fault in check(wrong).refused)
 
 
 def test_a_small_chain_is_proved_anew_and_a_large_one_told(result: ChainResult) -> None:

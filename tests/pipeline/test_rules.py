@@ -1,15 +1,20 @@
-"""Plans of rules beside the best: groups of devices without a stage."""
+"""Plans of rules beside the best: groups of devices without a stage, and bounds that such a plan is below."""
+
+from dataclasses import replace
 
 import pytest
 
-from instances.pipeline.question import Asked, read_pipeline
-from solvers.certify import Limits
+from instances.pipeline.question import Asked, PipelineQuestion, read_pipeline
+from solvers.certify import Limits, VerificationError
+from solvers.pipeline.answer import Found, certified
+from solvers.pipeline.check import check
 from solvers.pipeline.engine import answered
 from solvers.pipeline.judge import judge
-from solvers.pipeline.rivals import rules
+from solvers.pipeline.plan import Stage
+from solvers.pipeline.rivals import rivals_of, rules
 from solvers.watching import Progress
 from tests.paths import reference
-from tests.pipeline.profiles import asked_of
+from tests.pipeline.profiles import asked_of, random_profile
 
 
 def silent(progress: Progress) -> None:
@@ -31,3 +36,27 @@ def test_one_node_on_groups_of_devices_is_one_stage() -> None:
     result = answered(asked_of(node, Asked(devices=(1, 2))), Limits(), silent)
     assert result.value == pytest.approx(2.5e-3, rel=1e-12)
     assert [rival.value for rival in result.rivals] == pytest.approx([5e-3, 2.5e-3, 5e-3], rel=1e-12)
+
+
+@pytest.fixture
+def beaten() -> tuple[PipelineQuestion, tuple[Stage, ...], float]:
+    """A plan of a profile too large to look at all plans, with a value that a rule's plan is below."""
+    question = asked_of(random_profile(1, 14), Asked())
+    stages = rules(question)["one device"]
+    return question, stages, judge(question, stages).value
+
+
+def test_a_bound_above_the_plan_of_a_rule_is_never_answered(beaten: tuple[PipelineQuestion, tuple[Stage, ...], float]) -> None:
+    question, stages, value = beaten
+    with pytest.raises(VerificationError, match="bound: the plan of 'data parallel' takes"):
+        certified(question, Found(stages, value, "a guess"), 0.0, lambda: 0.0, rivals_of(question))
+    with pytest.raises(VerificationError, match="the result says that there is no plan"):
+        certified(question, Found((), float("inf"), "a guess"), 0.0, lambda: 0.0, rivals_of(question))
+
+
+def test_nor_is_it_accepted_in_a_result(beaten: tuple[PipelineQuestion, tuple[Stage, ...], float]) -> None:
+    question, stages, value = beaten
+    wrong = replace(certified(question, Found(stages, value, "a guess"), 0.0, lambda: 0.0, ()), rivals=rivals_of(question))
+    assert any(fault.startswith("bound: the plan of 'equal stages' takes") for fault in check(wrong).refused)
+    none = replace(certified(question, Found((), float("inf"), "a guess"), 0.0, lambda: 0.0, ()), rivals=rivals_of(question))
+    assert any("the result says that there is no plan" in fault for fault in check(none).refused)

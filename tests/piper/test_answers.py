@@ -1,17 +1,18 @@
 """Answers as users get them: rules of the judge, results that cannot be edited, faults in words."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from instances.piper.question import Asked, read_piper
-from solvers.certify import Limits
+from solvers.certify import Limits, VerificationError
 from solvers.cli import main
 from solvers.graph_answers import text_of
 from solvers.kinds import family_of
-from solvers.piper.answer import PiperResult, from_json
+from solvers.piper.answer import Found, PiperResult, RivalStages, certified, from_json
 from solvers.piper.check import check, proved_again
 from solvers.piper.engine import answered
 from solvers.piper.judge import Stage, judge
@@ -25,6 +26,14 @@ PLAIN, AGAIN = "vanilla", "activation recomp"
 def result(tmp_path_factory: pytest.TempPathFactory) -> PiperResult:
     question = read_piper(written(tmp_path_factory.mktemp("graph"), document()), Asked())
     return answered(question, Limits(), lambda progress: None)
+
+
+def test_a_bound_above_the_stages_of_a_rule_is_neither_answered_nor_accepted(result: PiperResult, tmp_path: Path) -> None:
+    question = read_piper(written(tmp_path, document()), Asked())
+    better = (RivalStages("a rule", (result.bound or 0.0) * 0.5),)
+    with pytest.raises(VerificationError, match="bound: the plan of 'a rule' takes"):
+        certified(question, Limits(), Found(None, float("inf"), "a guess"), better)
+    assert any(fault.startswith("bound: the plan of 'a rule' takes") for fault in check(replace(result, rivals=better)).refused)
 
 
 def test_the_judge_by_hand(tmp_path: Path) -> None:
