@@ -7,7 +7,7 @@ from instances.sharding.extent import Extent
 from instances.sharding.question import ShardingQuestion
 from instances.units import format_quantity
 from reports.text import wrapped
-from solvers.sharding.answer import WHOLE, Reductions, ShardingResult
+from solvers.sharding.answer import IN_FLOATS, WHOLE, Reductions, ShardingResult
 from solvers.sharding.comparison import Row
 from solvers.sharding.plans import Chosen
 
@@ -145,4 +145,5 @@ def certificate_sentence(result: ShardingResult) -> str:
     sure = result.certificate.bound if result.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     solver = "" if result.proved_by in WHOLE else "the word of "
-    return f"no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{own}; {judged}."
+    floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""
+    return f"no choice costs less than {result.bound:,}, by {solver}{result.proved_by}{floats}{own}; {judged}."

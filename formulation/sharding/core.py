@@ -59,6 +59,15 @@ def cost_of(core: Core, chosen: Whole) -> int | None:
     return core.constant + int(costs.sum()) + int(pairs.sum())
 
 
+def beyond(core: Core) -> int:
+    """More than any choice costs, so that nothing costs less than this only where there is no choice."""
+    allowed = (np.where(figures < FORBIDDEN, figures, 0) for figures in (core.costs, core.entries))
+    starts = (core.offsets[:-1], core.entry_offsets[:-1])
+    most = [figure for figures, at in zip(allowed, starts, strict=True) if len(at) for figure in np.maximum.reduceat(figures, at).tolist()]
+    total: int = core.constant + sum(most) + 1
+    return total
+
+
 def unreduced(problem: Problem) -> Core:
     """The problem as it stands, but for its edges: loops go into the costs of their nodes, and matrices of the same pair are added up."""
     costs = problem.costs.copy()

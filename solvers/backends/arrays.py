@@ -1,8 +1,8 @@
 """HiGHS on a model in arrays, for models too large to be written variable by variable. Rows can be added between solves.
 
 What it says is read with care, as elsewhere: its solution is only a proposal for whoever asked, and of a bound in floating point a
-millionth is given away, except where it calls the model solved. The bound that it tells along with a better solution is not looked at:
-HiGHS 1.12 has told one above the optimum there.
+millionth is given away, also where it calls the model solved: at objectives near 1e7 it has called one solved whose optimum is lower. The
+bound that it tells along with a better solution is not looked at: HiGHS 1.12 has told one above the optimum there.
 """
 
 from collections.abc import Callable
@@ -111,8 +111,7 @@ class Session:
         info = self._solver.getInfo()
         found = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
         columns = np.array(self._solver.getSolution().col_value) if found else None
-        whole = ending == "solved" and found and gap[1] == 0
-        return Solved(ending, float(info.objective_function_value) if whole else sound(info.mip_dual_bound), columns)
+        return Solved(ending, sound(info.mip_dual_bound), columns)
 
     def _integral(self, kind: Foreign) -> None:
         columns = np.flatnonzero(self._whole).astype(np.int32)

@@ -4,7 +4,8 @@ They work in floating point, with tolerances. What they say is therefore read wi
 
     values      rounded to the nearest integers; `judged` then holds them against the model itself, not against its linear form
     bound       HiGHS keeps one that PuLP does not pass on, so it is read from HiGHS. A millionth of it is given away before it is rounded
-                up to an integer. Only where HiGHS calls the model solved, at a gap of zero, is the value the bound as well.
+                up to an integer. Only where HiGHS calls the model solved, at a gap of zero, and the value has eight digits at most, is
+                the value the bound as well: beyond, half a unit is less than what its tolerances leave of a sum.
     status      PuLP calls a solve "Optimal" that a time limit ended, with or without a solution. Only HiGHS' own status counts, and
                 `sol_status` for the other solvers.
     CBC         prints about eight digits and has been wrong on costs that need more. What it finds is held against the model like all
@@ -26,6 +27,9 @@ from solvers.backends.rows import exact, printable, rows_of
 
 GIVEN_AWAY = 1e-6
 """The share of a bound in floating point that is not believed."""
+
+MOST_DIGITS = 10**8
+"""Values below this are proved to the unit where HiGHS calls the model solved."""
 
 Foreign = Any
 """A thing of PuLP or HiGHS, which state no types."""
@@ -182,7 +186,7 @@ def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spen
         figures = solver.getSolution().col_value
         values = {variable: variable.low if place is None else figures[place] for variable, place in places.items()}
         value = sign * info.objective_function_value
-    solved = status == Ended.kOptimal and spend.gap == 0 and value is not None
+    solved = status == Ended.kOptimal and spend.gap == 0 and value is not None and abs(value) < MOST_DIGITS
     bound = round(value) if solved and value is not None else sound(sign, info.mip_dual_bound)
     return Reply(infeasible=False, values=values, value=value, bound=bound, stopped=reasons[status])
 

@@ -23,8 +23,15 @@ BY_LEAST, BY_PAIRS = "counting the least of each node", "counting the least of w
 BY_ARCS = "arc consistency"
 WHOLE = (BY_DUAL, BY_TREE, BY_EVERY, BY_LEAST, BY_PAIRS, BY_ARCS)
 """Proofs that anybody can count again; any other one is a solver's word."""
+IN_FLOATS = "highs "
+"""How the name of a solver begins that counts in floating point: its bounds are `lowered`, and it proves nothing to the unit."""
 UNKEPT = "the proof is too large to be kept with the result, so that no check can carry it out anew"
 """A note."""
+
+
+def lowered(cost: int) -> int:
+    """The most that a solver in floating point is believed where it says that nothing costs less: at least a millionth below, and below."""
+    return cost - 1 - abs(cost) // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ class ProofStep:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Steps about the reduced problem, and the bound that they prove in whole numbers.
+    """Steps about the reduced problem, and the bound that they prove in whole numbers; beyond every cost, that there is no choice.
 
     A result has one with its bound, but where every choice was looked at, or where a note says that the proof is too large.
     """

@@ -23,6 +23,7 @@ from solvers.sharding.answer import (
     BY_PAIRS,
     BY_TREE,
     ENGINES,
+    IN_FLOATS,
     KIND,
     UNKEPT,
     WHOLE,
@@ -31,6 +32,7 @@ from solvers.sharding.answer import (
     Reductions,
     ShardingResult,
     described,
+    lowered,
 )
 from solvers.sharding.judge import judge
 from solvers.sharding.least import nothing_fits, too_much, too_much_together
@@ -41,8 +43,9 @@ if TYPE_CHECKING:
     from formulation.sharding.reducing import Reduction
     from formulation.sharding.tree import Step
 
-_SOLVERS = ("highs ", "cpsat")
-"""How the names of those begin whose word a bound may be."""
+_SOLVERS = {IN_FLOATS: ("milp", "weak"), "cpsat": ("cpsat",)}
+"""How the names of those begin whose word a bound may be, and the engines that ask them."""
+_CERTIFIED = (BY_DUAL, BY_TREE)
 _UNSEEN = "nothing is proved here, and the counts of the reductions were not looked at"
 _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 
@@ -95,17 +98,28 @@ def _proof_rules(result: ShardingResult) -> tuple[tuple[str, bool], ...]:
     """What a bound, who proved it, and its certificate have to do with each other."""
     bound, by, certificate = result.bound, result.proved_by, result.certificate
     spared = by == BY_EVERY or UNKEPT in result.notes
-    told = bound is not None or (result.proved and result.value is None)
+    none = result.proved and result.value is None
+    told, solved = bound is not None or none, by.startswith(tuple(_SOLVERS))
+    asked = any(by.startswith(name) and result.engine in engines for name, engines in _SOLVERS.items())
+    floats = by.startswith(IN_FLOATS)
     return (
-        (f"proved_by: nothing is proved by {by!r}", not told or by in WHOLE or by.startswith(_SOLVERS)),
-        ("certificate: there is none without a bound", bound is not None or certificate is None),
+        (f"proved_by: nothing is proved by {by!r}", not told or by in WHOLE or solved),
+        (f"proved_by: the engine {result.engine} does not ask {by}", not told or not solved or asked or result.engine in ASKING_NOBODY),
+        (f"bound: {by} counts in floating point and is a proof within a millionth at best", not floats or _below(result)),
+        (f"proved_by: {by} counts in floating point and does not prove that there is no choice", not floats or not none),
+        ("certificate: there is none without a bound", bound is not None or certificate is None or (none and by == BY_TREE)),
         ("certificate: it is missing", bound is None or certificate is not None or spared),
         ("certificate: it stands beside a note that there is none", certificate is None or not spared),
         ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
-        ("certificate: it proves less than the bound", certificate is None or by not in (BY_DUAL, BY_TREE) or certificate.bound == bound),
+        ("certificate: it proves less than the bound", certificate is None or by not in _CERTIFIED or bound in (None, certificate.bound)),
         (f"the engine {result.engine} asks no solver", not told or result.engine not in ASKING_NOBODY or by in WHOLE),
         ("only the engine exhaustive looks at every choice", by != BY_EVERY or result.engine == "exhaustive"),
     )
+
+
+def _below(result: ShardingResult) -> bool:
+    """Whether a bound is as far below the value as one in floating point has to be."""
+    return result.value is None or result.bound is None or result.bound <= lowered(result.value)
 
 
 def _adds_up(reductions: Reductions | None) -> bool:
@@ -162,14 +176,23 @@ def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]
     least = None if reasons or found is None else _least_of_few(found.core)
     if least is not None and least < FORBIDDEN:
         return Report(tuple(checked), (*faults, f"reasons: there is a choice, which costs {least:,}"))
-    if least is not None:
-        reasons = nothing_fits(question.problem)
+    if result.certificate:
+        faults += _none_faults(found, result.certificate)
+    if least is not None or result.certificate:
+        reasons = reasons or nothing_fits(question.problem)
     if reasons:
         faults += [] if reasons == result.reasons else [f"reasons: {'; '.join(reasons)}"]
         return Report((*checked, "that there is no choice was proved anew"), tuple(faults))
     if result.proved_by in (BY_LEAST, BY_PAIRS, BY_ARCS, BY_EVERY):
         return Report(tuple(checked), (*faults, f"proved_by: {result.proved_by} does not show that there is no choice"))
     return Report((*checked, f"that there is no choice is the word of {result.proved_by}, not proved anew"), tuple(faults), told=True)
+
+
+def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[str]:
+    from formulation.sharding.core import beyond  # noqa: PLC0415 - most checks are of choices
+
+    holds = found is not None and certificate.bound >= beyond(found.core) and _proves(found.core, certificate)
+    return [] if holds else ["certificate: it does not prove that there is no choice"]
 
 
 def _reduction(question: ShardingQuestion) -> "Reduction | str":

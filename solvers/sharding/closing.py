@@ -1,8 +1,8 @@
 """A proof for which nobody needs to believe a solver: duals of the relaxation at every node of a small tree.
 
-Once the best choice is known, the duals fix most strategies. What is left is branched at the node where the relaxation mixes strategies of
-the most different memory, until whole numbers close every branch (formulation.sharding.tree), or until it takes too long. So that there are
-duals where the limit cannot be kept, what is above it has a price here instead of being forbidden.
+Once the best choice is known, or none seems to be allowed, the duals fix most strategies. What is left is branched at the node where the
+relaxation mixes strategies of the most different memory, until whole numbers close every branch (formulation.sharding.tree), or until it
+takes too long. So that there are duals where the limit cannot be kept, what is above it has a price here instead of being forbidden.
 """
 
 from time import monotonic
@@ -32,15 +32,15 @@ class _GivenUpError(Exception):
 
 
 def close(run: Run) -> None:
-    """Proves the bound of a run whose value it is, where that is quick; else leaves it as it is."""
-    if run.cost is None or run.dual is None:
+    """Proves that nothing is better than the best choice of a run, or that there is none, where that is quick; else leaves it as it is."""
+    if run.dual is None:
         return
     run.words = "proof in whole numbers"
     spent = monotonic() - run.began
-    closing = _Closing(run, run.cost, monotonic() + min(run.left, max(_LEAST, _SHARE * spent)))
+    closing = _Closing(run, run.aim, monotonic() + min(run.left, max(_LEAST, _SHARE * spent)))
     try:
         closing.steps.append(run.dual)
-        closing.close(after(run.core, run.dual, run.cost), 0)
+        closing.close(after(run.core, run.dual, run.aim), 0)
     except (_GivenUpError, SolverError, MemoryError, KeyboardInterrupt):
         return
     run.closed(tuple(closing.steps))

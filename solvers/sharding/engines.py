@@ -22,6 +22,7 @@ from solvers.sharding.answer import (
     BY_EVERY,
     BY_LEAST,
     BY_PAIRS,
+    BY_TREE,
     KIND,
     UNKEPT,
     WHOLE,
@@ -94,15 +95,34 @@ def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Wat
     run = Run(reduction.core, limits, watch, began)
     run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, ENGINES[name], run)
-    if run.near and run.cost == run.bound and run.proved_by not in WHOLE and run.core.pairs <= _MODELLED:
+    if _to_be_proved(run):
         close(run)
-    ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *notes))
+    ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *_unproved(run), *notes))
     reasons = () if run.chosen is not None else too_much_together(question.problem)
     if reasons:
         return _result(question, limits, replace(ended, reasons=reasons, proof=BY_PAIRS))
     if run.bound is not None and run.bound >= FORBIDDEN:
         ended = replace(ended, reasons=nothing_fits(question.problem), proof=run.proved_by)
     return _result(question, limits, ended)
+
+
+def _to_be_proved(run: Run) -> bool:
+    """Whether somebody says that nothing is better, which nobody has counted, and the relaxation of all is quick."""
+    said = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
+    return bool(said) and not _counted(run) and run.core.pairs <= _MODELLED
+
+
+def _counted(run: Run) -> bool:
+    """Whether whole numbers prove that nothing is better than the best choice, or that there is none."""
+    return run.proved_by in WHOLE and run.bound == (FORBIDDEN if run.cost is None else run.cost)
+
+
+def _unproved(run: Run) -> tuple[str, ...]:
+    """What is to be said where a solver in floating point calls something the best and nothing proves it."""
+    if not run.said_by or _counted(run):
+        return ()
+    what = "there is no choice" if run.cost is None else f"nothing costs less than {run.cost:,}"
+    return (f"{run.said_by} says, in floating point, that {what}; no proof in whole numbers was found, and it is not called proved",)
 
 
 def _by_size(core: Core) -> str:
@@ -141,8 +161,9 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
     value, bound = (verdict.cost if verdict else None), (run.bound if run and verdict else None)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge prices the strategies at {value}, below the bound {bound}")
-    certificate = None if run is None or bound is None or run.proved_by == BY_EVERY else _certificate(run)
-    unkept = bound is not None and certificate is None and run is not None and run.proved_by != BY_EVERY
+    shown = bound is not None or ended.proof == BY_TREE
+    certificate = None if run is None or not shown or run.proved_by == BY_EVERY else _certificate(run)
+    unkept = shown and certificate is None and run is not None and run.proved_by != BY_EVERY
     proved = bool(ended.reasons) or is_proved(value, bound, limits.gap) if value is not None or ended.reasons else False
     return ShardingResult(
         kind=KIND,
@@ -175,7 +196,7 @@ def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> Shardi
 def _certificate(run: Run) -> Certificate | None:
     """The proof in whole numbers, or else the best dual, where it is small enough to be held by a result."""
     steps: tuple[Step, ...] = run.steps or (() if run.dual is None else (run.dual,))
-    bound = run.bound if run.steps else run.dual_bound
+    bound = run.aim if run.steps else run.dual_bound
     told = tuple(_step(step) for step in steps)
     size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in told)
     return Certificate(bound, told) if told and bound is not None and size <= _STORED else None

@@ -4,9 +4,14 @@ A choice by simple rules is there at once. Then the linear relaxation, until its
 give a bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model;
 each solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can
 overlook, that choice is ruled out there.
+
+What HiGHS says is never a proof to the last unit, nor that there is no choice. It counts in floating point, keeps rows and whole numbers
+to a millionth and reduced costs to a tenth of that, and its bounds have been above the optimum where costs are near 1e11. So a millionth of
+each bound is given away, and a millionth of the model's unit for every node and edge, since each choice takes one column of each of them.
+What it calls the best is a reason to look for a proof in whole numbers (solvers.sharding.closing).
 """
 
-from math import ceil
+from math import ceil, floor
 
 import numpy as np
 
@@ -17,7 +22,6 @@ from formulation.sharding.fixing import fixed
 from formulation.sharding.implication import weak_program_of
 from formulation.sharding.marginal import chosen_memory, cover_row
 from formulation.sharding.reducing import ContradictionError, reduced
-from instances.sharding.problem import FORBIDDEN
 from solvers.backends.arrays import Look
 from solvers.sharding.local import descended
 from solvers.sharding.relaxing import Modelled, modelled, relaxation
@@ -25,6 +29,8 @@ from solvers.sharding.run import EnoughError, Run
 
 _SMALLER = 0.5
 """Where no more than this share of the pairs is left, a model of its own is worth its relaxation."""
+_KEPT = 1e-6
+"""To which HiGHS keeps a column."""
 _WHOLE_UNIT = 0.5
 """Costs are whole: less than this below a solution there is nothing better."""
 
@@ -72,25 +78,28 @@ def _relax(model: Modelled, run: Run) -> bool:
         return True
     if found == "stopped":
         raise EnoughError
-    run.bound_told(FORBIDDEN, model.session.name)
+    _tell_none(model, run)
     return False
 
 
 def _solve(model: Modelled, run: Run, back: Back) -> None:
     run.words = "integer model"
     while True:
-        found = model.session.solved(run.left, (_WHOLE_UNIT / model.unit, run.limits.gap), _look(model, run, back))
+        gap = _gap(model, run)
+        found = model.session.solved(run.left, (_WHOLE_UNIT / model.unit, gap), _look(model, run, back))
         if found.ending == "infeasible":
-            run.bound_told(FORBIDDEN if run.cost is None else run.cost, model.session.name)
+            _tell_none(model, run)
             return
         chosen = None if found.columns is None else _chosen(model.core, found.columns)
-        _tell(model, run, found.bound, exact=found.ending == "solved" and run.limits.gap == 0)
+        _tell(model, run, found.bound)
         over = chosen_memory(model.core, chosen)[0] if chosen is not None else model.times
         if chosen is not None and not len(over):
             run.offer(back(chosen))
         if found.ending == "stopped" or chosen is None:
             raise EnoughError
         if not len(over):
+            if gap == 0:
+                run.best_said(model.session.name)
             return
         new = over[~np.isin(over, model.times)]
         if len(new):
@@ -100,14 +109,34 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
         run.tick()
 
 
-def _tell(model: Modelled, run: Run, bound: float, exact: bool) -> None:
+def _gap(model: Modelled, run: Run) -> float:
+    """What HiGHS has to reach, so that its bound is as near as was asked once it is lowered."""
+    given_away = 2.0 * (_KEPT + _not_believed(model) / max(run.cost or 1, 1))
+    return max(run.limits.gap - given_away, 0.0)
+
+
+def _not_believed(model: Modelled) -> int:
+    """What bounds may be wrong by, besides their millionth."""
+    return ceil(_KEPT * model.unit * (len(model.core) + len(model.core.firsts)))
+
+
+def _tell(model: Modelled, run: Run, bound: float) -> None:
     """A bound of the model, which holds for the problem too unless a better choice is known."""
-    if not np.isfinite(bound):
-        return
-    figure = bound * model.unit
-    whole = round(figure) if exact else ceil(figure)
-    told = whole + model.core.constant
-    run.bound_told(told if run.cost is None else min(told, run.cost), model.session.name)
+    if np.isfinite(bound):
+        told = floor(bound * model.unit) + model.core.constant - _not_believed(model)
+        run.bound_in_floats(told, model.session.name)
+
+
+def _tell_none(model: Modelled, run: Run) -> None:
+    """That HiGHS finds nothing in a model: there is no choice, or, where it is of what may be better than the best one, none is better."""
+    by = model.session.name
+    if run.cost is None:
+        run.best_said(by)
+    elif model.core is run.core:
+        run.refuted(by, "there is no choice")
+    else:
+        run.best_said(by)
+        run.bound_in_floats(run.cost, by)
 
 
 def _chosen(core: Core, columns: Array) -> Whole:

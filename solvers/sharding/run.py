@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from crossflow.arrays import Whole
-from formulation.sharding.core import Core, cost_of
+from formulation.sharding.core import Core, beyond, cost_of
 from formulation.sharding.dual import Dual, bound_of
 from formulation.sharding.marginal import chosen_memory
 from formulation.sharding.tree import Step
 from instances.sharding.problem import FORBIDDEN
 from solvers.certify import Limits
-from solvers.sharding.answer import BY_DUAL, BY_TREE
+from solvers.sharding.answer import BY_DUAL, BY_TREE, IN_FLOATS, lowered
 from solvers.watching import Progress, Watch
 
 _EVERY = 0.2
@@ -42,6 +42,8 @@ class Run:
     dual_bound: int | None = None
     steps: tuple[Step, ...] = ()
     """That prove, in whole numbers, that nothing costs less than the best choice."""
+    said_by: str = ""
+    """Who says, in floating point, that nothing costs less than the best choice, or that there is none."""
     words: str = "strategies"
     notes: list[str] = field(default_factory=list)
     distrusted: set[str] = field(default_factory=set)
@@ -63,16 +65,46 @@ class Run:
             self.chosen, self.cost = chosen.copy(), cost
             if self.bound is not None and self.bound > cost:
                 self.notes.append(f"{self.proved_by} bounded the cost by {self.bound:,}, and was wrong: its bounds are not believed")
-                self.distrusted.add(self.proved_by)
-                self.bound, self.proved_by = self.dual_bound, BY_DUAL if self.dual_bound is not None else ""
+                self._distrust(self.proved_by)
+            if self.said_by:
+                self.refuted(self.said_by, "nothing is better")
+            if self.bound is not None and self.proved_by.startswith(IN_FLOATS):
+                self._keep_below(cost)
             self.show(news=True)
         return True
+
+    def refuted(self, by: str, what: str) -> None:
+        """Somebody said what a choice contradicts."""
+        self.notes.append(f"{by} said that {what}, and was wrong: its bounds are not believed")
+        self._distrust(by)
+
+    def _distrust(self, by: str) -> None:
+        """Nothing that it told stays."""
+        self.distrusted.add(by)
+        self.said_by = ""
+        if self.proved_by == by:
+            self.bound, self.proved_by = self.dual_bound, BY_DUAL if self.dual_bound is not None else ""
+
+    def _keep_below(self, cost: int) -> None:
+        """A bound in floating point stays below the best choice, and is not worth more than what whole numbers prove."""
+        self.bound = min(self.bound, lowered(cost)) if self.bound is not None else None
+        if self.bound is not None and self.dual_bound is not None and self.dual_bound >= self.bound:
+            self.bound, self.proved_by = self.dual_bound, BY_DUAL
 
     def bound_told(self, bound: int, by: str) -> None:
         """Keeps a bound that somebody answers for, where it is above all before."""
         if by not in self.distrusted and (self.bound is None or bound > self.bound):
             self.bound, self.proved_by = bound, by
             self.show(news=True)
+
+    def bound_in_floats(self, bound: int, by: str) -> None:
+        """The same of a solver in floating point, whose word is never good for the last unit."""
+        self.bound_told(lowered(bound if self.cost is None else min(bound, self.cost)), by)
+
+    def best_said(self, by: str) -> None:
+        """Notes who says, in floating point, that nothing is better: a reason to look for a proof, and none itself."""
+        if by not in self.distrusted:
+            self.said_by = by
 
     def bound_proved(self, dual: Dual) -> int:
         """Counts what a dual bounds, and keeps it."""
@@ -85,9 +117,15 @@ class Run:
         return bound
 
     def closed(self, steps: tuple[Step, ...]) -> None:
-        """Keeps a proof in whole numbers that nothing costs less than the best choice."""
-        if self.cost is not None and (self.bound is None or self.bound <= self.cost):
-            self.steps, self.bound, self.proved_by = steps, self.cost, BY_TREE
+        """Keeps a proof in whole numbers that nothing costs less than the best choice, or that there is none."""
+        bound = FORBIDDEN if self.cost is None else self.cost
+        if self.bound is None or self.bound <= bound:
+            self.steps, self.bound, self.proved_by = steps, bound, BY_TREE
+
+    @property
+    def aim(self) -> int:
+        """What a proof in whole numbers has to reach: the cost of the best choice, or what no choice can cost."""
+        return beyond(self.core) if self.cost is None else self.cost
 
     @property
     def near(self) -> bool:

@@ -11,7 +11,7 @@ from instances.sharding.question import read_sharding
 from solvers.certify import Limits
 from solvers.cli import main
 from solvers.sharding import engines, every
-from solvers.sharding.answer import BY_ARCS, BY_EVERY, UNKEPT
+from solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT
 from solvers.sharding.check import check
 from solvers.sharding.engines import answered
 from solvers.sharding.judge import judge
@@ -69,7 +69,11 @@ NOTHING = {
         ("milp", {"proved_by": "magic"}, "nothing is proved by 'magic'"),
         ("exhaustive", {**NOTHING, "proved_by": BY_EVERY}, "reasons: there is a choice, which costs"),
         ("exhaustive", {**NOTHING, "proved_by": BY_ARCS}, "reasons: there is a choice, which costs"),
-        ("milp", {**NOTHING, "proved_by": "highs 1.12.0"}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, "proved_by": "cpsat 9.14"}, "reasons: there is a choice, which costs"),
+        ("milp", {**NOTHING, "proved_by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
+        ("milp", {**NOTHING, "proved_by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
+        ("milp", {**NOTHING, "proved_by": BY_TREE}, "reasons: there is a choice, which costs"),
+        ("milp", {"proved_by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and is a proof within a millionth at best"),
         ("local", {**NOTHING, "proved_by": "highs 1.12.0"}, "the engine local asks no solver"),
     ],
 )
@@ -95,13 +99,14 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
     )
     forged = replace(
         best,
+        engine="cpsat",
         value=cost,
         bound=cost,
         gap=0.0,
         strategies=choice,
         peak=verdict.peak,
         peak_time=verdict.peak_time,
-        proved_by="highs 1.12.0",
+        proved_by="cpsat 9.14",
         certificate=None,
         notes=(UNKEPT,),
     )

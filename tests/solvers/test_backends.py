@@ -91,6 +91,21 @@ def test_they_agree_on_knapsacks_with_costs_of_a_million(seed: int) -> None:
     assert one.status == "OPTIMAL"
 
 
+@pytest.mark.parametrize(("worth", "proved"), [(10**6, True), (10**9, False)])
+def test_beyond_eight_digits_floating_point_proves_no_last_unit(worth: int, proved: bool) -> None:
+    """What HiGHS calls solved keeps a bound that is a millionth away."""
+    things = tuple(Variable(f"thing {place}") for place in range(5))
+    worths = tuple((worth + place, thing) for place, thing in enumerate(things))
+    answer = backend("highs")(
+        Model(things, (Linear("room", tuple((2, thing) for thing in things), high=5),), worths, minimise=False), Spend()
+    )
+    best = 2 * worth + 7
+    assert (answer.status, answer.value) == ("OPTIMAL" if proved else "FEASIBLE", best)
+    assert answer.bound is not None
+    assert (answer.bound == best) == proved
+    assert best <= answer.bound <= best * (1 + 2e-6)
+
+
 @EACH
 def test_a_model_on_which_highs_1_13_and_1_14_are_wrong(name: str) -> None:
     """They prove 10019 where 10013 can be had (enumerated): four integers, two rows, coefficients below a thousand."""

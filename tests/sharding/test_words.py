@@ -1,0 +1,135 @@
+"""What a solver says that counts in floating point: nothing is called the best, or impossible, by its word alone."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from instances.sharding.question import ShardingQuestion, read_sharding
+from reports.sharding import sharding_text
+from solvers.backends.arrays import Look, Relaxed, Session, Solved
+from solvers.certify import Limits
+from solvers.sharding import engines
+from solvers.sharding.answer import IN_FLOATS, WHOLE, ShardingResult, lowered
+from solvers.sharding.check import check
+from solvers.sharding.engines import answered
+from tests.sharding.tiny import least
+
+Solve = Callable[[Session, float, tuple[float, float], Look], Solved]
+
+
+def _question(folder: Path, seed: int, factor: int = 1) -> ShardingQuestion:
+    """Six nodes that are alive at once, few of which may take little memory together: relaxations take halves."""
+    random, nodes = np.random.default_rng(seed), 6
+    pairs = [[first, second] for first in range(nodes) for second in range(first + 1, nodes) if random.random() < 0.8]
+    costs = (random.integers(0, 30, (nodes, 3)) * factor).tolist()
+    usages = np.sort(random.integers(0, 9, (nodes, 3)))
+    entries = random.integers(0, 30, (len(pairs), 9)) * factor
+    entries[:, 0] = 10**18
+    limit = int(random.integers(usages[:, 0].sum(), usages[:, 2].sum() + 1))
+    parts = {"intervals": [[0, 5]] * nodes, "costs": costs, "usages": usages.tolist()}
+    edges = {"nodes": pairs, "costs": entries.tolist()}
+    path = folder / f"{seed}.json"
+    path.write_text(json.dumps({"problem": {"name": f"covers {seed}", "nodes": parts, "edges": edges, "usage_limit": limit}}))
+    return read_sharding(path)
+
+
+def _answers(folder: Path, seeds: range, factor: int, limits: Limits) -> list[tuple[ShardingResult, int | None]]:
+    questions = [_question(folder, seed, factor) for seed in seeds]
+    return [(answered(question, "milp", limits, lambda progress: None), least(question.problem)) for question in questions]
+
+
+def _without_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "close", lambda run: None)
+
+
+@pytest.mark.parametrize("factor", [1, 10**10])
+@pytest.mark.parametrize("above", [0.0, 1e-9, 1e-3])
+def test_a_bound_at_or_above_the_optimum_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: int, above: float) -> None:
+    """However little a solver is wrong by, its word leaves the last unit open, and the check tells it as a word."""
+    solved: Solve = Session.solved
+
+    def too_high(session: Session, seconds: float, gap: tuple[float, float], look: Look) -> Solved:
+        found = solved(session, seconds, gap, look)
+        return replace(found, bound=found.bound + above * max(1.0, abs(found.bound)))
+
+    monkeypatch.setattr(Session, "solved", too_high)
+    _without_closing(monkeypatch)
+    told = 0
+    for result, best in _answers(tmp_path, range(25), factor, Limits()):
+        if result.proved_by not in WHOLE and result.value is not None and result.bound is not None:
+            told += 1
+            assert best is not None
+            assert result.proved_by.startswith(IN_FLOATS)
+            assert (result.status, result.proved) == ("FEASIBLE", False)
+            assert result.bound <= lowered(result.value)
+            assert "in floating point" in sharding_text(result)
+            report = check(result, tmp_path)
+            assert report.refused == ()
+    assert told > 2
+
+
+def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that nothing is better than what a simple rule found."""
+    monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
+    worse = 0
+    for result, best in _answers(tmp_path, range(10), 1, Limits()):
+        assert result.status != "OPTIMAL" or (result.value == best and result.proved_by in WHOLE)
+        worse += result.value is not None and result.value != best
+    assert worse > 2
+
+
+def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = np.zeros(0)
+    monkeypatch.setattr(Session, "relaxed", lambda session, seconds, look: Relaxed("infeasible", 0.0, none, none))
+    monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
+    monkeypatch.setattr("solvers.sharding.milp.descended", lambda run: None)
+    unknown = 0
+    for result, best in _answers(tmp_path, range(25), 1, Limits()):
+        assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)
+        if result.status == "UNKNOWN":
+            unknown += 1
+            assert "in floating point, that there is no choice" in result.notes[0]
+    assert unknown > 2
+
+
+def test_that_there_is_no_choice_is_counted_and_checked(tmp_path: Path) -> None:
+    """By prices and messages beyond every cost; with a step less that is refused."""
+    counted = 0
+    for seed in range(30):
+        question = _question(tmp_path, seed)
+        result = answered(question, "milp", Limits(), lambda progress: None)
+        assert (result.status == "INFEASIBLE") == (least(question.problem) is None)
+        if result.certificate and result.value is None:
+            counted += 1
+            report = check(result, tmp_path)
+            assert report.refused == ()
+            assert not report.told
+            for cut in (
+                replace(result.certificate, steps=result.certificate.steps[:-1]),
+                replace(result.certificate, bound=result.certificate.bound - 1),
+            ):
+                assert "certificate: it does not prove that there is no choice" in check(replace(result, certificate=cut), tmp_path).refused
+    assert counted > 2
+
+
+def test_a_gap_wider_than_what_is_given_away_is_proved_by_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is as near as was asked after it was lowered."""
+    _without_closing(monkeypatch)
+    words = 0
+    for result, best in _answers(tmp_path, range(25), 10**10, Limits(gap=1e-3)):
+        if best is not None:
+            assert result.proved
+            assert result.bound is not None
+            assert result.bound <= best
+            words += result.proved_by not in WHOLE and best > 0
+    assert words > 0
+
+
+def test_a_lowered_bound_is_below_in_whole_numbers() -> None:
+    assert [lowered(cost) for cost in (0, 1, 999_999, 1_000_000, 84_102_392_590)] == [-1, 0, 999_998, 999_998, 84_102_308_487]
