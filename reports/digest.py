@@ -11,7 +11,7 @@ from solvers.counts.result import CountsResult
 from solvers.pareto import Front, Point
 from solvers.placement.answer import PlacementResult
 from solvers.reporting.stages import Staged
-from solvers.result import Result
+from solvers.result import BY_SOLVER, Result
 from solvers.several.result import JointResult
 
 
@@ -83,16 +83,18 @@ class _Answer(Protocol):
     def gap_asked(self) -> float: ...
 
 
-def verdict_of(result: _Answer, what: str) -> str:
-    """What is proved, in a few words; `what` is what was looked for."""
+def verdict_of(result: _Answer, what: str, told: bool = False) -> str:
+    """What is proved, or told by a solver, in a few words; `what` is what was looked for."""
     if result.value is None:
-        return f"proved: no {what}" if result.proved else f"no {what} found"
+        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
+    if told and result.proved:
+        return "optimal, as told" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}, as told"
     return "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
 
 
 def of_design(result: Result) -> Digest:
     """About one workload."""
-    evaluation, instance = result.evaluation, result.instance
+    evaluation, instance, told = result.evaluation, result.instance, result.engine in BY_SOLVER
     tables = () if evaluation is None else (_time(evaluation), _limits(evaluation["limits"]), _rivals(result))
     return Digest(
         name=instance["name"],
@@ -101,7 +103,7 @@ def of_design(result: Result) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=verdict_of(result, "design", told),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
@@ -259,6 +261,11 @@ def of_placement(result: PlacementResult) -> Digest:
     )
 
 
+def told_in(result: CountsResult) -> bool:
+    """Whether the word of a solver is among what the answer follows from."""
+    return any(answer.engine in BY_SOLVER and (answer.proved or answer.bound is not None) for answer in result.answers)
+
+
 def of_counts(result: CountsResult) -> Digest:
     """About several numbers of devices; the design is that of the best."""
     best = None if result.best is None else of_design(result.answers[result.best])
@@ -268,7 +275,7 @@ def of_counts(result: CountsResult) -> Digest:
             float(count),
             answer.value,
             None if answer.bound is None else Bound(answer.bound),
-            "proved: no design" if answer.value is None and answer.proved else "" if answer.design is None else design_words(answer.design),
+            design_words(answer.design) if answer.design is not None else of_design(answer).verdict if answer.proved else "",
         )
         for count, answer in zip(result.counts, result.answers, strict=False)
     )
@@ -280,7 +287,7 @@ def of_counts(result: CountsResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=verdict_of(result, "design", told_in(result)),
         prover="" if best is None else best.prover,
         engine="" if best is None else best.engine,
         seconds=result.seconds,

@@ -8,7 +8,7 @@ from typing import Any
 
 from instances.units import dimension_named, format_quantity
 from reports.near import common_words
-from solvers.result import Conflict, Result, Rival, Space
+from solvers.result import BY_SOLVER, Conflict, Result, Rival, Space
 
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
@@ -223,9 +223,15 @@ def proof_words(result: Result) -> str:
     if result.bound is None:
         return f"not proved by {result.engine}, so a better design may exist."
     if result.proved and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
-        return f"no design of the question is below this one's {result.value:.6g} {result.instance['unit']}, by {result.proved_by}."
-    figure = f"{lowered(result.bound)} {result.instance['unit']}, by {result.proved_by}."
+        return f"no design of the question is below this one's {result.value:.6g} {result.instance['unit']}, by {prover_words(result)}."
+    figure = f"{lowered(result.bound)} {result.instance['unit']}, by {prover_words(result)}."
     return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
+
+
+def prover_words(result: Result) -> str:
+    """Who proved the bound, or whose word it is."""
+    solver = result.engine in BY_SOLVER and result.relaxation is not None and result.relaxation.solver
+    return f"the word of {result.proved_by}" if solver else result.proved_by
 
 
 def lowered(bound: float) -> str:

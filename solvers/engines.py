@@ -14,7 +14,7 @@ from solvers.certify import Limits, Outcome, certified
 from solvers.designs import Candidate, from_words, to_words
 from solvers.exhaustive import Found, search
 from solvers.expert import expert_design, expert_point
-from solvers.result import Conflict, Relaxation, Result, Status, Tree
+from solvers.result import Conflict, Relaxation, Result, Space, Status, Tree
 from solvers.schools import fsdp_design, pipedream_design
 from solvers.searchers.anneal import anneal
 from solvers.searchers.driver import Searcher, searched
@@ -127,7 +127,12 @@ ALIASES = {"megatron": "expert", "deepflow": "gradient"}
 
 def proof(found: Found) -> str:
     """Who proved the bound, in words."""
-    return f"exhaustive enumeration of {found.space.designs:,} designs"
+    return proof_of_space(found.space)
+
+
+def proof_of_space(space: Space) -> str:
+    """The same for what enumeration counted."""
+    return f"exhaustive enumeration of {space.designs:,} designs"
 
 
 def tree_of(instance: Instance, seen: "by_boxes.Found | by_boxes.Reread") -> Tree:
@@ -181,7 +186,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
 
 
 def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, watch: Watch) -> Result:
-    """The optimum of a narrower question, which bounds nothing in the whole one; no answer where the rule has none."""
+    """The optimum of a narrower question, which bounds and counts nothing in the whole one; no answer where the rule has none."""
     began = monotonic()
     try:
         narrowed = narrow(instance, began + limits.seconds)
@@ -193,7 +198,8 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     status: Status = "FEASIBLE" if answer.value is not None else "UNKNOWN"
     if answer.design is not None:
         answer = replace(answer, design=to_words(instance, from_words(instance, answer.design)))
-    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", tree=None, relaxation=None, rivals=(), conflicts=())
+    unproved = replace(answer, bound=None, gap=None, proved=False, proved_by="", space=None, tree=None, relaxation=None)
+    unproved = replace(unproved, rivals=(), conflicts=())
     trace = tuple((started + seconds, value, None) for seconds, value, _ in answer.trace)
     return replace(unproved, engine=name, status=status, trace=trace, seconds=monotonic() - began)
 

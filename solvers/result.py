@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
 FORMAT = 1
+BY_SOLVER = ("milp", "cpsat")
+"""Engines whose proof is a solver's word."""
 
 
 @dataclass(frozen=True, slots=True)

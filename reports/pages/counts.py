@@ -1,19 +1,19 @@
 """A page about several numbers of devices: what each of them reaches, and the best one's design in full."""
 
 from reports.charts import Row, Titles, bars
-from reports.digest import verdict_of
+from reports.digest import told_in, verdict_of
 from reports.pages.design import answer_sections, question_section
 from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
 from reports.text import amount, count_of, design_words, time_of
 from solvers.counts.result import CountsResult
 from solvers.reporting.facts import Asked, Facts
-from solvers.result import Result
+from solvers.result import BY_SOLVER, Result
 
 
 def counts_page(result: CountsResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `facts` are those of the best design, `data` is the result as it was read."""
     name = result.instance["name"]
-    head = (heading(name, asked.sentence), proof_box(verdict_of(result, "design"), _words(result), result.proved))
+    head = (heading(name, asked.sentence), proof_box(verdict_of(result, "design", told_in(result)), _words(result), result.proved))
     question = question_section(result.instance, asked)
     if result.best is None or facts is None:
         return Page(name, (*head, question, _numbers(result)), data)
@@ -77,10 +77,14 @@ def _line(answer: Result | None, result: CountsResult) -> tuple[str, str, str, s
         why = "not looked at, as fewer are enough" if _fewest(result) and result.best is not None else f"not looked at ({result.stopped})"
         return "-", "-", "-", why
     if answer.value is None or answer.evaluation is None or answer.design is None:
-        return "-", "-", "-", "no design keeps every limit, proved" if answer.proved else f"no design found ({answer.stopped})"
+        return "-", "-", "-", _none(answer) if answer.proved else f"no design found ({answer.stopped})"
     unit = answer.instance["unit"]
     bound = "none" if answer.bound is None else amount(answer.bound, unit)
     return amount(answer.value, unit), bound, time_of(answer.evaluation["step_time"]), design_words(answer.design)
+
+
+def _none(answer: Result) -> str:
+    return f"no design keeps every limit, {'told' if answer.engine in BY_SOLVER else 'proved'}"
 
 
 def _left(result: CountsResult) -> str:

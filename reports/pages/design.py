@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports.charts import Row, Titles, bars
+from reports.digest import verdict_of
 from reports.near import option_word
 from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from reports.pages.linear import linear_section
@@ -23,9 +24,9 @@ from reports.pages.shell import (
     tiles,
 )
 from reports.pages.step import step_section
-from reports.text import amount, count_of, design_words, proof_words, seconds_of, shown, time_of
+from reports.text import amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
 from solvers.reporting.facts import Asked, Facts
-from solvers.result import Conflict, Result, Rival
+from solvers.result import BY_SOLVER, Conflict, Result, Rival
 
 
 def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> Page:
@@ -81,14 +82,14 @@ def _settings(instance: dict[str, Any]) -> str:
 
 
 def _verdict(result: Result) -> str:
+    label = verdict_of(result, "design", result.engine in BY_SOLVER)
     if result.design is None:
         words = (
-            f"No design of the question keeps every limit, by {result.proved_by}."
+            f"No design of the question keeps every limit, by {prover_words(result)}."
             if result.proved
             else "No design was found, and none is ruled out."
         )
-        return proof_box("proved: no design" if result.proved else "no design found", words, result.proved)
-    label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
+        return proof_box(label, words, result.proved)
     return proof_box(label, _sentence(result), result.proved)
 
 

@@ -44,14 +44,15 @@ def _own_faults(result: CountsResult, asked: Counted) -> list[str]:
 
 
 def _check(result: CountsResult, asked: Counted, watch: Watch, cross_check: bool) -> Report:
-    checked, refused = ["the question was read anew"], _own_faults(result, asked)
+    checked, refused, told = ["the question was read anew"], _own_faults(result, asked), False
     for count, part, answer in zip(asked.counts, asked.parts, result.answers, strict=False):
         if refused:
             break
         report = check_answer(answer, part, watch, cross_check)
         checked += [f"{count} devices: {line}" for line in report.checked[1:]]
         refused += [f"{count} devices: {line}" for line in report.refused]
-    return Report(tuple(checked), tuple(refused))
+        told = told or report.told
+    return Report(tuple(checked), tuple(refused), told)
 
 
 def _differing(true: CountsResult, said: CountsResult) -> list[str]:

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import prod
 
 from instances.document import InstanceError
 from instances.instance import Instance, Portfolio
 from instances.reading import asked_in
+from instances.space import hardware_points
+from solvers.blocks import plans_of
 from solvers.certify import CHECKS, VerificationError, gap_between, status_of
 from solvers.check import ANEW, STOPPED, Report, check_answer, differences, short, trace_holds
 from solvers.check import faults_but_proof as answer_faults
@@ -16,7 +19,7 @@ from solvers.several.boxes import reread
 from solvers.several.combined import Joint, joint
 from solvers.several.engines import ENGINES, enumeration_proof, question, share_of, together, tree_of, tree_proof
 from solvers.several.exhaustive import search
-from solvers.several.result import JointResult
+from solvers.several.result import JointResult, JointTree
 from solvers.watching import Watch
 
 PROVES = ("boxes", "exhaustive")
@@ -38,6 +41,7 @@ def check_any(result: Result | JointResult, watch: Watch, cross_check: bool = Fa
 def _check(result: JointResult, portfolio: Portfolio, watch: Watch, cross_check: bool) -> Report:
     checked = ["the question was read anew"]
     refused = [*differences("instance", question(portfolio), result.instance), *_certificate_faults(result, portfolio)]
+    refused += _block_faults(result, portfolio) if not refused else []
     if refused:
         return Report(tuple(checked), tuple(refused))
     for part, answer in zip(portfolio.parts, result.alone, strict=False):
@@ -60,6 +64,7 @@ def _check(result: JointResult, portfolio: Portfolio, watch: Watch, cross_check:
 def faults_but_proof(result: JointResult, portfolio: Portfolio) -> list[str]:
     """Why the result is refused, as far as that can be said without carrying out its proofs."""
     refused = [*differences("instance", question(portfolio), result.instance), *_certificate_faults(result, portfolio)]
+    refused += _block_faults(result, portfolio) if not refused else []
     if not refused:
         pairs = zip(portfolio.parts, result.alone, strict=False)
         refused += [f"{part.name} alone: {fault}" for part, answer in pairs for fault in answer_faults(answer, part)]
@@ -111,6 +116,28 @@ def _has_its_proof(result: JointResult) -> bool:
         return result.space is None and (result.tree is not None) == (result.proved or result.bound is not None)
     says = result.proved or result.bound is not None
     return result.tree is None and (not says if result.space is None else result.engine == "exhaustive")
+
+
+def _block_faults(result: JointResult, portfolio: Portfolio) -> list[str]:
+    """What cannot be in the counts of a proof, and words that do not follow from them."""
+    block, says = result.tree or result.space, result.proved or result.bound is not None
+    if block is None:
+        return []
+    points = hardware_points(portfolio.parts[0])
+    counted = [plans_of(part) for part in portfolio.parts]
+    plans = [said if true is None else true for said, true in zip(block.plans, counted, strict=False)]
+    name, words = ("tree", tree_proof(block)) if isinstance(block, JointTree) else ("space", enumeration_proof(block))
+    rules = (
+        (f"{name}.hardware_points: it is {points}, the result says {block.hardware_points}", block.hardware_points == points),
+        (
+            f"{name}.plans: there are {plans}, the result says {list(block.plans)}",
+            len(block.plans) == len(counted) and plans == [*block.plans],
+        ),
+        (f"{name}.designs: other plans and chips make {block.designs}", block.designs == prod(block.plans) * points),
+        (f"proved_by: it is {words!r}, the result says another", not says or result.proved_by == words),
+        ("tree: its boxes are not those of its cuts", result.tree is None or result.tree.boxes == len(result.tree.cuts)),
+    )
+    return [sentence for sentence, holds in rules if not holds]
 
 
 def _share_faults(result: JointResult, portfolio: Portfolio, asked: Joint) -> list[str]:

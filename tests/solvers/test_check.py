@@ -18,7 +18,7 @@ from solvers.branch import root_node
 from solvers.certify import Limits
 from solvers.check import check
 from solvers.designs import candidate, to_words
-from solvers.engines import ENGINES, exhaustive
+from solvers.engines import ENGINES, exhaustive, tree_proof
 from solvers.files import text_of
 from solvers.result import Result, evaluation_json, from_json, to_json
 from solvers.verify import verify
@@ -213,7 +213,10 @@ def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
 def test_a_feasible_question_that_is_claimed_to_be_infeasible_is_refused() -> None:
     empty = {"value": None, "bound": None, "gap": None, "design": None, "evaluation": None, "checks": (), "rivals": (), "trace": ()}
     claim = replace(solved(TINY), status="INFEASIBLE", **empty)  # type: ignore[arg-type]
-    assert any("bound" in reason for reason in check(claim, silent).refused)
+    assert "space: there are feasible designs where one was found, and only there" in check(claim, silent).refused
+    assert claim.space is not None
+    none = replace(claim.space, feasible=0, ties=0, within_1_percent=0, within_5_percent=0, within_error=0, near=())
+    assert any("bound" in reason for reason in check(replace(claim, space=none), silent).refused)
 
 
 def test_a_design_over_its_limits_is_refused() -> None:
@@ -331,7 +334,7 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
     cuts: list[tuple[tuple[int, int, int], ...] | None] = []
     high = int(root_node(instance, grid(instance)).box.high[0, names.index("compute_power")])
     cuts += [((names.index("compute_power"), 0, last),) for last in range(high - 1, -1, -1)]
-    deep = replace(result, tree=replace(result.tree, boxes=2 * len(cuts) + 1, cuts=(*cuts, *(None for _ in range(len(cuts) + 1)))))
-    report = check(deep, silent)
+    tree = replace(result.tree, boxes=2 * len(cuts) + 1, cuts=(*cuts, *(None for _ in range(len(cuts) + 1))))
+    report = check(replace(result, tree=tree, proved_by=tree_proof(tree)), silent)
     assert not report.accepted
     assert "the tree of cuts is too deep to follow" in report.refused
