@@ -140,3 +140,16 @@ def test_several_workloads_lie_on_the_page_without_overlaps(tmp_path: Path) -> N
 
 def test_a_front_lies_on_the_page_without_overlaps(front: Path, tmp_path: Path) -> None:
     assert faults_in_a_browser(page_of(front), tmp_path, 500) == []
+
+
+@pytest.mark.parametrize(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
+@pytest.mark.parametrize("field", ["designs", "hardware_points", "plans", "proved_by"])
+def test_made_up_counts_about_several_workloads_are_not_drawn(
+    engine: str, block: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = solved(tmp_path, TWO, "--engine", engine)
+    place = (field,) if field == "proved_by" else (block, field)
+    path = edited(path, place, {"proved_by": "magic", "plans": [10**15, 1]}.get(field, 10**15))
+    for command in (["check", str(path)], ["report", str(path), "--out", str(tmp_path / "page.html")]):
+        assert main(command) == 30
+    assert f"{place[-1]}: " in capsys.readouterr().err
