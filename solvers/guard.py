@@ -50,8 +50,9 @@ def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:
 
 
 def _without_limits(instance: Instance) -> Instance:
-    """The question with room for every plan on every chip, so that no limit hides a value."""
-    return replace(instance, budget=Budget(), hardware=replace(instance.hardware, reserved_memory=-float("inf")))
+    """The question with room for every plan on every chip and in its host, so that no limit hides a value."""
+    host = instance.hardware.host and replace(instance.hardware.host, capacity=float("inf"))
+    return replace(instance, budget=Budget(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
 
 
 def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:

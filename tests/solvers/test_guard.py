@@ -13,7 +13,7 @@ from instances.instance import Instance, Portfolio
 from instances.reading import read_asked
 from instances.registry import ladder, names
 from instances.space import plan_blocks
-from solvers import pricing
+from solvers import guard, pricing
 from solvers.certify import Limits
 from solvers.check import check
 from solvers.engines import ENGINES
@@ -73,6 +73,15 @@ def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatc
     result = ENGINES["boxes"](instance, Limits(), silent)
     slower_with("stacks", monkeypatch)
     assert any("bounds prove nothing here" in reason for reason in check(result, silent).refused)
+
+
+def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
+    """Without limits there is room for what it offloads as well."""
+    instance = ask(TINY_FREE, "workload.model=gpt3-13b", "cluster.host={memory: 1 MiB, bandwidth: 20 GB/s}", "offload=[all]", "pipeline=1")
+    assert search(instance, silent).value is None
+    space, free = grid(instance), guard._without_limits(instance)
+    assert all(np.isfinite(values_of(free, corners(free, space, whole(space)), plans)).all() for plans in plan_blocks(free))
+    refuse_broken_bounds(instance)
 
 
 def questions() -> list[Instance]:
