@@ -40,7 +40,7 @@ CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
 }
 """Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
 more than any of some: the least recomputation, everything overlapped that one of them overlaps, nothing offloaded but what
-all of them offload."""
+all of them offload. `costs_only` says of which offloading that is true."""
 
 _WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}
 
@@ -135,6 +135,13 @@ def plan_at(plans: Plans, row: int) -> Plan:
     values: dict[str, object] = {name: int(getattr(plans, name)[row]) for name in PLAN_FIELDS}
     values.update({name: words[int(getattr(plans, name)[row])] for name, words in _WORDS.items()})
     return Plan(**{**values, "sequence_parallel": bool(values["sequence_parallel"])})  # type: ignore[arg-type]
+
+
+def costs_only(name: str, offload: int) -> bool:
+    """Whether more of a concession gains nothing where this is offloaded.
+
+    Recomputation may gain where activations are: what is not kept is not moved, and the host's link may be slower than the device."""
+    return name != "recompute" or not offload & code("offload", "activations")
 
 
 def rows_of(plans: Plans, rows: Whole | slice) -> Plans:

@@ -1,7 +1,9 @@
 """Plans in families: those that differ in nothing but their concessions, which are bounded together.
 
 A concession (`crossflow.plan.CONCESSIONS`) costs time and energy for memory, or for nothing at all. So the plan with the least of each
-bounds a whole family on every device, whether or not it is a plan of the question, and whether or not it fits.
+bounds a whole family on every device, whether or not it is a plan of the question, and whether or not it fits. Members come down to it
+setting by setting, and no step may gain: first to what all of them offload, then to the most overlap, last to the least recomputation.
+The last step is none where all of them offload activations (`crossflow.plan.costs_only`); there each recomputation has its own families.
 """
 
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ from itertools import product
 import numpy as np
 
 from crossflow.arrays import Whole
-from crossflow.plan import CONCESSIONS, Plan, Plans, code, rows_of
+from crossflow.plan import CONCESSIONS, Plan, Plans, code, costs_only, rows_of
+from crossflow.workload import Transformer
 from instances.instance import Instance
 from instances.space import AnyPlans, keeps_rules, plan_blocks
 
@@ -35,7 +38,7 @@ def family_blocks(instance: Instance) -> Iterator[Families]:
         if isinstance(plain, Plans):
             counts = _members(instance, plain)
             rows = np.flatnonzero(counts)
-            least = {name: least_of(codes_of(instance, name)) for name, least_of in CONCESSIONS.items()}
+            least = {name: CONCESSIONS[name](codes_of(instance, name)) for name in concessions_of(instance)}
             yield Families(with_settings(rows_of(plain, rows), least), counts[rows])
         else:
             yield Families(plain, np.ones(len(plain), np.int64))
@@ -45,11 +48,18 @@ def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
     """All plans of these families."""
     if not isinstance(heads, Plans):
         return heads
-    ways = list(product(*(codes_of(instance, name) for name in CONCESSIONS)))
+    names = concessions_of(instance)
+    ways = list(product(*(codes_of(instance, name) for name in names)))
     every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
-    columns = {name: np.tile(np.array([way[place] for way in ways], np.int64), len(heads)) for place, name in enumerate(CONCESSIONS)}
+    columns = {name: np.tile(np.array([way[place] for way in ways], np.int64), len(heads)) for place, name in enumerate(names)}
     plans = replace(every, **columns)
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+
+
+def concessions_of(instance: Instance) -> tuple[str, ...]:
+    """The settings in which the members of a family differ: concessions of which the least bounds every plan of the question."""
+    moved_by_all = CONCESSIONS["offload"](codes_of(instance, "offload"))
+    return tuple(name for name in CONCESSIONS if costs_only(name, moved_by_all))
 
 
 def codes_of(instance: Instance, name: str) -> tuple[int, ...]:
@@ -65,14 +75,15 @@ def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
 def _without_concessions(instance: Instance) -> Instance:
     """The question with every concession at its default, which no rule forbids."""
     default = Plan()
-    options = tuple((name, (getattr(default, name),) if name in CONCESSIONS else values) for name, values in instance.plan_options)
+    names = concessions_of(instance) if isinstance(instance.workload, Transformer) else ()
+    options = tuple((name, (getattr(default, name),) if name in names else values) for name, values in instance.plan_options)
     return replace(instance, plan_options=options)
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
     """How many combinations of concessions keep the rules. No rule is about two of them, so the counts of each multiply."""
     counts = np.ones(len(plain), np.int64)
-    for name in CONCESSIONS:
+    for name in concessions_of(instance):
         kept = (keeps_rules(instance, with_settings(plain, {name: number})) for number in codes_of(instance, name))
         counts *= sum((mask.astype(np.int64) for mask in kept), np.zeros(len(plain), np.int64))
     return counts

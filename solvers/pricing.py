@@ -22,7 +22,7 @@ from crossflow.transformer import price as price_transformer
 from crossflow.transformer import sharding
 from crossflow.workload import Gemm, Lstm, Transformer, Workload
 from instances.boxes import Corners
-from instances.families import codes_of, with_settings
+from instances.families import codes_of, concessions_of, with_settings
 from instances.instance import Instance
 from instances.space import AnyPlans
 from solvers.objective import NO_FINITE_VALUE, ModelError, values
@@ -100,8 +100,10 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     """Bytes that the thriftiest member of each family needs."""
     if not isinstance(heads, Plans) or not len(heads):
         return memory_of(instance.workload, heads)
-    offload = reduce(or_, codes_of(instance, "offload"))
-    ways = (with_settings(heads, {"recompute": number, "offload": offload}) for number in codes_of(instance, "recompute"))
+    thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
+    if "recompute" not in concessions_of(instance):
+        return memory_of(instance.workload, thrifty)
+    ways = (with_settings(thrifty, {"recompute": number}) for number in codes_of(instance, "recompute"))
     return reduce(np.minimum, (memory_of(instance.workload, plans) for plans in ways))
 
 

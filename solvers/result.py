@@ -67,8 +67,8 @@ class Tree:
     hardware_points: int
     plans: int
     families: int
-    """Groups of plans that differ in recomputation, overlap and offloading only, and are bounded together by the plan with the least of
-    each."""
+    """Groups of plans that differ in overlap and offloading only, and in recomputation unless every option offloads activations; they are
+    bounded together by the plan with the least of each."""
     promising: int
     """Plans that would be below the bound on that chip."""
     boxes: int

@@ -1,0 +1,76 @@
+"""Where plans offload to the host, recomputation may make a step faster: proofs hold there, and say what enumeration says."""
+
+import pytest
+
+from solvers.certify import Limits
+from solvers.check import check
+from solvers.engines import ENGINES
+from solvers.refine import LEAST_GAP
+from solvers.several.check import check_any
+from solvers.several.engines import ENGINES as SEVERAL
+from tests.offloading_questions import offloading_question, several_offloading, slow_link
+
+FASTEST = ENGINES["exhaustive"](slow_link(), Limits(), lambda progress: None)
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def test_with_a_slow_link_the_fastest_plan_computes_again_what_it_would_have_to_move() -> None:
+    kept = ENGINES["exhaustive"](slow_link("recompute=none"), Limits(), silent)
+    assert FASTEST.design is not None
+    assert FASTEST.design["plan"]["recompute"] == "full"
+    assert kept.value is not None
+    assert FASTEST.value is not None
+    assert FASTEST.value < 0.98 * kept.value
+
+
+@pytest.mark.parametrize("engine", ["auto", "boxes", "cpsat", "milp"])
+def test_every_proof_finds_that_plan(engine: str) -> None:
+    result = ENGINES[engine](slow_link(), Limits(), silent)
+    assert result.proved
+    assert result.value is not None
+    assert FASTEST.value is not None
+    assert FASTEST.value <= result.value <= FASTEST.value * (1.0 + LEAST_GAP * (engine in ("cpsat", "milp")))
+    assert check(result, silent, cross_check=True).accepted
+
+
+def assert_boxes_say_what_enumeration_says(seed: int) -> None:
+    instance = offloading_question(seed)
+    true, found = (ENGINES[name](instance, Limits(), silent) for name in ("exhaustive", "boxes"))
+    assert found.proved
+    assert found.value == found.bound == true.value
+    assert check(found, silent).refused == ()
+
+
+def assert_boxes_say_so_of_several(seed: int) -> None:
+    portfolio = several_offloading(seed)
+    true, found = (SEVERAL[name](portfolio, Limits(), silent) for name in ("exhaustive", "boxes"))
+    assert found.proved
+    assert found.value == found.bound == true.value
+    assert check_any(found, silent).refused == ()
+
+
+@pytest.mark.parametrize("seed", range(36))
+def test_boxes_say_what_enumeration_says_of_drawn_questions(seed: int) -> None:
+    assert_boxes_say_what_enumeration_says(seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_boxes_say_what_enumeration_says_of_several_workloads(seed: int) -> None:
+    assert_boxes_say_so_of_several(seed)
+
+
+@pytest.mark.slow
+def test_boxes_say_what_enumeration_says_of_many_drawn_questions() -> None:
+    for seed in range(36, 400):
+        assert_boxes_say_what_enumeration_says(seed)
+    for seed in range(8, 80):
+        assert_boxes_say_so_of_several(seed)
+
+
+def test_the_drawn_questions_are_of_both_kinds() -> None:
+    options = [dict(offloading_question(seed).plan_options)["offload"] for seed in range(36)]
+    forced = [all("activations" in word or word == "all" for word in words) for words in options]
+    assert 12 < sum(forced) < 30
