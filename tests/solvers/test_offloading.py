@@ -1,10 +1,15 @@
 """Where plans offload to the host, recomputation may make a step faster: proofs hold there, and say what enumeration says."""
 
+from typing import Any
+
 import pytest
 
+from crossflow.arrays import Array
+from solvers import boxes
 from solvers.certify import Limits
 from solvers.check import check
 from solvers.engines import ENGINES
+from solvers.pricing import head_values_of
 from solvers.refine import LEAST_GAP
 from solvers.several.check import check_any
 from solvers.several.engines import ENGINES as SEVERAL
@@ -34,6 +39,25 @@ def test_every_proof_finds_that_plan(engine: str) -> None:
     assert FASTEST.value is not None
     assert FASTEST.value <= result.value <= FASTEST.value * (1.0 + LEAST_GAP * (engine in ("cpsat", "milp")))
     assert check(result, silent, cross_check=True).accepted
+
+
+@pytest.mark.parametrize("engine", ["cpsat", "milp"])
+def test_a_cross_check_does_not_believe_the_families_that_solver_and_boxes_share(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Families of which the fastest plan's are taken for slow: both leave it out, and what they then agree on is refused."""
+
+    def without_full(instance: Any, chips: Any, heads: Any) -> Array:  # noqa: ANN401
+        found = head_values_of(instance, chips, heads)
+        found[heads.recompute == 2] = 1.0
+        return found
+
+    monkeypatch.setattr(boxes, "head_values_of", without_full)
+    claim = ENGINES[engine](slow_link(), Limits(), silent)
+    assert claim.proved
+    assert claim.value is not None
+    assert FASTEST.value is not None
+    assert claim.value > 1.01 * FASTEST.value
+    refused = check(claim, silent, cross_check=True).refused
+    assert any(reason.startswith("the cross-check is no proof") for reason in refused)
 
 
 def assert_boxes_say_what_enumeration_says(seed: int) -> None:
