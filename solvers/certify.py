@@ -58,7 +58,8 @@ class Outcome:
 def certified(instance: Instance, engine: str, limits: Limits, began: float, outcome: Outcome) -> Result:
     """The result of an engine that began at this time of the monotonic clock."""
     verdict = _verified(instance, outcome)
-    value, bound = verdict.value if verdict else None, outcome.bound
+    value = verdict.value if verdict else None
+    bound = told_bound(value, outcome.bound)
     proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= limits.gap)
     return Result(
         instance=question(instance),
@@ -74,7 +75,7 @@ def certified(instance: Instance, engine: str, limits: Limits, began: float, out
         design=to_words(instance, outcome.best) if outcome.best else None,
         evaluation=evaluation_json(verdict.evaluation) if verdict else None,
         space=outcome.space,
-        tree=outcome.tree,
+        tree=None if bound is None else outcome.tree,
         relaxation=outcome.relaxation,
         gap_asked=limits.gap,
         conflicts=outcome.conflicts if proved and not verdict else (),
@@ -84,6 +85,11 @@ def certified(instance: Instance, engine: str, limits: Limits, began: float, out
         seed=limits.seed,
         versions=versions(outcome.relaxation),
     )
+
+
+def told_bound(value: float | None, bound: float | None) -> float | None:
+    """A bound without a design says nothing that can be checked, unless it is that there is none: the search was stopped before."""
+    return bound if value is not None or bound == float("inf") else None
 
 
 def gap_between(value: float, bound: float) -> float:

@@ -12,7 +12,7 @@ from instances.instance import Portfolio
 from instances.space import combinations, hardware_points
 from solvers import engines as single
 from solvers.branch import Spend
-from solvers.certify import CHECKS, Limits, Trace, VerificationError, gap_between, status_of, versions
+from solvers.certify import CHECKS, Limits, Trace, VerificationError, gap_between, status_of, told_bound, versions
 from solvers.designs import Candidate, from_words, to_words
 from solvers.expert import expert_design
 from solvers.objective import UNITS
@@ -127,7 +127,7 @@ def _certified(
     shares = shares_of(portfolio, outcome.best, alone) if asked else ()
     value = together(asked, shares) if asked and shares else None
     _refuse_contradictions(outcome, value)
-    bound = outcome.bound
+    bound = told_bound(value, outcome.bound)
     proved = bound is not None and (bound == float("inf") if value is None else gap_between(value, bound) <= limits.gap)
     return JointResult(
         instance=question(portfolio),
@@ -143,7 +143,7 @@ def _certified(
         shares=shares,
         alone=alone,
         space=outcome.space,
-        tree=outcome.tree,
+        tree=None if bound is None else outcome.tree,
         gap_asked=limits.gap,
         trace=outcome.trace,
         seconds=monotonic() - began,

@@ -15,7 +15,7 @@ from instances.instance import Instance
 from instances.reading import read_instance
 from instances.space import plan_blocks
 from solvers.branch import root_node
-from solvers.certify import Limits
+from solvers.certify import Limits, Outcome, certified
 from solvers.check import check
 from solvers.designs import candidate, to_words
 from solvers.engines import ENGINES, exhaustive, tree_proof
@@ -252,6 +252,16 @@ def test_an_answer_that_was_cut_short_is_accepted_for_what_it_claims() -> None:
     assert (result.status, result.proved) == ("FEASIBLE", False)
     assert check(result, silent).accepted
     assert not check(replace(result, proved=True, status="OPTIMAL", bound=result.value, gap=0.0), silent).accepted
+
+
+def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accepted() -> None:
+    """Where there is no design a search has a bound on what is left to be looked at, of which nothing can be said yet."""
+    found = Outcome(
+        None, None, 1.0, "monotone branch and bound", "time limit", tree=solved(INFEASIBLE, "boxes").tree, trace=((0.1, None, 1.0),)
+    )
+    result = certified(INFEASIBLE, "boxes", Limits(), 0.0, found)
+    assert (result.status, result.bound, result.tree, result.proved_by) == ("UNKNOWN", None, None, "")
+    assert check(reread(to_json(result)), silent).accepted
 
 
 # --- files that are no results -------------------------------------------------------------------------------------------------------
