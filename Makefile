@@ -15,10 +15,11 @@ test: lint
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	mkdir -p $(VENV)/typing && ln -sfn $(CURDIR) $(VENV)/typing/crossopt
 	$(BIN)/mypy
 
 schema: $(INSTALLED)
-	$(BIN)/python -m instances.editors > instances/codesign.schema.json
+	$(BIN)/python -m crossopt.instances.editors > instances/codesign.schema.json
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks

@@ -1,17 +1,58 @@
 """The analytical model: what a design costs in time, memory, energy, area and money. Pure functions on SI floats and numpy arrays."""
 
-from crossflow.bill import Bill, Prices
-from crossflow.evaluate import Budget, Design, Evaluation, Limit, evaluate
-from crossflow.generator import Architecture, Edges, Parts, Split, generate
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossflow.kernel_plan import KernelPlan
-from crossflow.mesh import LinkLoads, Mesh, link_loads
-from crossflow.parameters import parameters, step_flops
-from crossflow.plan import Plan, Plans, broken_rules, table
-from crossflow.technology import Technology, scale_logic, scale_network
-from crossflow.transformer import price
-from crossflow.workload import Gemm, Lstm, Transformer, Workload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from crossopt.crossflow.bill import Bill, Prices
+    from crossopt.crossflow.evaluate import Budget, Design, Evaluation, Limit, evaluate
+    from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate
+    from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+    from crossopt.crossflow.kernel_plan import KernelPlan
+    from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads
+    from crossopt.crossflow.parameters import parameters, step_flops
+    from crossopt.crossflow.plan import Plan, Plans, broken_rules, table
+    from crossopt.crossflow.technology import Technology, scale_logic, scale_network
+    from crossopt.crossflow.transformer import price
+    from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
+
+_WHERE = {
+    "Architecture": "generator",
+    "Bill": "bill",
+    "Budget": "evaluate",
+    "Cluster": "hardware",
+    "Design": "evaluate",
+    "Edges": "generator",
+    "Efficiency": "hardware",
+    "Evaluation": "evaluate",
+    "Gemm": "workload",
+    "Hardware": "hardware",
+    "KernelPlan": "kernel_plan",
+    "Limit": "evaluate",
+    "Link": "hardware",
+    "LinkLoads": "mesh",
+    "Lstm": "workload",
+    "Memory": "hardware",
+    "Mesh": "mesh",
+    "Parts": "generator",
+    "Plan": "plan",
+    "Plans": "plan",
+    "Prices": "bill",
+    "Split": "generator",
+    "Technology": "technology",
+    "Transformer": "workload",
+    "Workload": "workload",
+    "broken_rules": "plan",
+    "evaluate": "evaluate",
+    "generate": "generator",
+    "link_loads": "mesh",
+    "parameters": "parameters",
+    "price": "transformer",
+    "scale_logic": "technology",
+    "scale_network": "technology",
+    "step_flops": "parameters",
+    "table": "plan",
+}
 __all__ = [
     "Architecture",
     "Bill",
@@ -49,3 +90,9 @@ __all__ = [
     "step_flops",
     "table",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

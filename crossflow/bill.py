@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crossflow.arrays import Array, Real
+from crossopt.crossflow.arrays import Array, Real
 
 Items = tuple[tuple[str, Real], ...]
 

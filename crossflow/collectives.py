@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real, Whole
-from crossflow.hardware import Link
+from crossopt.crossflow.arrays import Real, Whole
+from crossopt.crossflow.hardware import Link
 
 
 @dataclass(frozen=True, slots=True)

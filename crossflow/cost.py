@@ -5,7 +5,7 @@ from math import pi
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossopt.crossflow.arrays import Real
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """From a generated architecture to the device that the cost model prices."""
 
-from crossflow.arrays import Real
-from crossflow.generator import Architecture
-from crossflow.hardware import Efficiency, Hardware, Link, Memory
-from crossflow.technology import CoreTechnology, SramTechnology, Technology
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.generator import Architecture
+from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.technology import CoreTechnology, SramTechnology, Technology
 
 _VECTOR_SHARE = 1.0 / 8.0
 """Vector FLOP/s of a generated device as a share of its matrix peak: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""

@@ -23,7 +23,7 @@ from math import ceil
 
 import numpy as np
 
-from crossflow.collectives import (
+from crossopt.crossflow.collectives import (
     Exchange,
     Members,
     all_gather,
@@ -34,10 +34,10 @@ from crossflow.collectives import (
     members_on_levels,
     ring_all_reduce,
 )
-from crossflow.hardware import Cluster, Hardware, Link
-from crossflow.kernel_plan import KernelPlan
-from crossflow.mesh import Mesh, link_loads
-from crossflow.roofline import NOTHING, Cost, Product, product_cost
+from crossopt.crossflow.hardware import Cluster, Hardware, Link
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.mesh import Mesh, link_loads
+from crossopt.crossflow.roofline import NOTHING, Cost, Product, product_cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Mask, Real
-from crossflow.generator import (
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.generator import (
     Architecture,
     Compute,
     Dram,
@@ -34,7 +34,7 @@ from crossflow.generator import (
     sram_of,
     sram_static_power,
 )
-from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 
 _OUTWARD = 1.0e-12
 

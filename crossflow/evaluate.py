@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, replace
 
-from crossflow.arrays import Real
-from crossflow.bill import Bill
-from crossflow.cost import Prices, step_cost
-from crossflow.gemm import bill as gemm_bill
-from crossflow.hardware import Cluster, Hardware, faults, variants_of
-from crossflow.kernel_plan import KernelPlan
-from crossflow.kernel_plan import broken_rules as broken_kernel_rules
-from crossflow.lstm import bill as lstm_bill
-from crossflow.plan import Plan
-from crossflow.plan import broken_rules as broken_plan_rules
-from crossflow.transformer import bill as transformer_bill
-from crossflow.workload import Gemm, Lstm, Transformer, Workload
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.bill import Bill
+from crossopt.crossflow.cost import Prices, step_cost
+from crossopt.crossflow.gemm import bill as gemm_bill
+from crossopt.crossflow.hardware import Cluster, Hardware, faults, variants_of
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
+from crossopt.crossflow.lstm import bill as lstm_bill
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.plan import broken_rules as broken_plan_rules
+from crossopt.crossflow.transformer import bill as transformer_bill
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
 
 @dataclass(frozen=True, slots=True)

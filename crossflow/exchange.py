@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Mask, Real
-from crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
-from crossflow.hardware import Hardware, Link
-from crossflow.layout import Layout
-from crossflow.memory import Sharding, Weights, edge_weights, layer_weights, stage_weights
-from crossflow.roofline import Cost, stream_cost
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
+from crossopt.crossflow.hardware import Hardware, Link
+from crossopt.crossflow.layout import Layout
+from crossopt.crossflow.memory import Sharding, Weights, edge_weights, layer_weights, stage_weights
+from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.workload import Transformer
 
 
 @dataclass(frozen=True, slots=True)

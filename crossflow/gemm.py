@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossflow.bill import Bill, Items, Prices
-from crossflow.distributed_product import exchange_cost, forward, grid, products_cost
-from crossflow.hardware import Cluster, Hardware, devices_in
-from crossflow.kernel_plan import KernelPlan
-from crossflow.price_table import price_table
-from crossflow.roofline import Product
-from crossflow.workload import Gemm
+from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.distributed_product import exchange_cost, forward, grid, products_cost
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.price_table import price_table
+from crossopt.crossflow.roofline import Product
+from crossopt.crossflow.workload import Gemm
 
 
 def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
-from crossflow.voltage import nominal_frequency_power, operating_point
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
 """A count may exceed what its budget holds by one part in 1e9. Budgets and unit sizes are products of rounded decimals: 10 % of 600 mm^2

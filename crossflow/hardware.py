@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Real, Whole
+from crossopt.crossflow.arrays import Real, Whole
 
 
 @dataclass(frozen=True, slots=True)

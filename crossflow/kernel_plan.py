@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
 
-from crossflow.workload import Gemm, Lstm
+from crossopt.crossflow.workload import Gemm, Lstm
 
 Split = Literal["rows-columns", "inner"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -11,11 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_energy, exchange_time, ring_all_reduce, send
-from crossflow.hardware import Hardware
-from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, stream_cost
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.collectives import (
+    Members,
+    all_gather,
+    all_reduce_time,
+    all_to_all,
+    exchange_energy,
+    exchange_time,
+    ring_all_reduce,
+    send,
+)
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, stream_cost
+from crossopt.crossflow.workload import Transformer
 
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""

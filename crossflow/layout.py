@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from crossflow.collectives import members_on_levels
-from crossflow.hardware import Cluster
-from crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.collectives import members_on_levels
+from crossopt.crossflow.hardware import Cluster
+from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
 
 _ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS] for name in PLACEMENTS], np.int64)
 """For each placement, the position of each dimension, innermost 0."""

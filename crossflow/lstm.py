@@ -16,14 +16,14 @@ from functools import reduce
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.bill import Bill, Items, Prices
-from crossflow.collectives import send
-from crossflow.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
-from crossflow.hardware import Cluster, Hardware, devices_in
-from crossflow.kernel_plan import KernelPlan
-from crossflow.lstm_memory import Held, held_on_chain, memory
-from crossflow.lstm_operations import (
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.collectives import send
+from crossopt.crossflow.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.lstm_memory import Held, held_on_chain, memory
+from crossopt.crossflow.lstm_operations import (
     Work,
     cell_backward,
     cell_forward,
@@ -32,9 +32,9 @@ from crossflow.lstm_operations import (
     softmax_backward,
     softmax_forward,
 )
-from crossflow.price_table import price_table, total
-from crossflow.roofline import Cost, stream_cost
-from crossflow.workload import Lstm
+from crossopt.crossflow.price_table import price_table, total
+from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.workload import Lstm
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ The rows-columns cut holds the weights of the products twice, K x N/c and K/c x 
 
 from dataclasses import dataclass
 
-from crossflow.bill import Items
-from crossflow.kernel_plan import KernelPlan
-from crossflow.price_table import total
-from crossflow.workload import Lstm
+from crossopt.crossflow.bill import Items
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.price_table import total
+from crossopt.crossflow.workload import Lstm
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.collectives import all_to_all
-from crossflow.distributed_product import Grid, Share, backward, exchange_cost, forward, gather_output_gradient, products_cost
-from crossflow.hardware import Hardware
-from crossflow.roofline import NOTHING, Cost, Product, stream_cost
-from crossflow.workload import Lstm
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.collectives import all_to_all
+from crossopt.crossflow.distributed_product import Grid, Share, backward, exchange_cost, forward, gather_output_gradient, products_cost
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.roofline import NOTHING, Cost, Product, stream_cost
+from crossopt.crossflow.workload import Lstm
 
 HOST_BANDWIDTH = 12.4 * 2**30
 """Bytes per second at which inputs come from the host: a 16-lane PCIe 3.0 slot, as DeepFlow has it."""

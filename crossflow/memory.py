@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from crossflow.arrays import Mask, Real
-from crossflow.bill import Items
-from crossflow.parameters import attention_parameters, expert_parameters, head_parameters, norm_parameters, router_parameters
-from crossflow.stages import microbatches_in_flight, split_layers
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.bill import Items
+from crossopt.crossflow.parameters import attention_parameters, expert_parameters, head_parameters, norm_parameters, router_parameters
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.workload import Transformer
 
 RESIDENT_LAYERS: Final = 3.0
 """Layers of which what is offloaded stays on the device: one in use, one coming and one going."""

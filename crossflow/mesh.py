@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Whole
 
 
 @dataclass(frozen=True, slots=True)

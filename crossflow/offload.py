@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Mask, Real
-from crossflow.hardware import Memory
-from crossflow.memory import RESIDENT_LAYERS, Sharding, Weights, kept_activations, layer_weights, offloads, shared_out
-from crossflow.stages import microbatches_in_flight, split_layers
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.hardware import Memory
+from crossopt.crossflow.memory import RESIDENT_LAYERS, Sharding, Weights, kept_activations, layer_weights, offloads, shared_out
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.workload import Transformer
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.hardware import Hardware
-from crossflow.layer import (
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.layer import (
     ElementWise,
     Ranks,
     attention_core,
@@ -23,15 +23,15 @@ from crossflow.layer import (
     head,
     projections,
 )
-from crossflow.parameters import (
+from crossopt.crossflow.parameters import (
     attention_parameters,
     embedding_parameters,
     expert_parameters,
     norm_parameters,
     router_parameters,
 )
-from crossflow.roofline import Cost, product_cost
-from crossflow.workload import Transformer
+from crossopt.crossflow.roofline import Cost, product_cost
+from crossopt.crossflow.workload import Transformer
 
 EMBEDDING_FORWARD, HEAD_FORWARD = 2.0 / 5.0, 1.0 / 3.0
 """Two of the embedding's five passes and one of the head's three products are forward."""

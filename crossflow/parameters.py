@@ -1,6 +1,6 @@
 """How many weights a transformer has and how many FLOPs a step of it needs, whatever runs it."""
 
-from crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer
 
 
 def attention_parameters(model: Transformer) -> int:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.stages import Split
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.stages import Split
 
 
 @dataclass(frozen=True, slots=True)

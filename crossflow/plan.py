@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from crossflow.arrays import Mask, Whole
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.workload import Transformer
 
 Recompute = Literal["none", "selective", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]

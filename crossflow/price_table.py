@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from crossflow.arrays import Real
-from crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.bill import Bill, Items, Prices
 
 
 def total(items: Items) -> Real:

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_time, members_on_levels
-from crossflow.hardware import Link
+from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, all_to_all, exchange_time, members_on_levels
+from crossopt.crossflow.hardware import Link
 
 Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
 Change = Literal["none", "slice", "scatter", "exchange", "sum", "gather"]

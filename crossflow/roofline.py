@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crossflow.arrays import Array, Real, Whole
-from crossflow.hardware import Hardware
+from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.hardware import Hardware
 
 TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 64.0, 0.76))
 """Output tiles that a matrix library offers: rows, columns, share of the best tile's rate (fewer operand re-uses in smaller ones)."""
@@ -84,7 +84,7 @@ def product_costs(products: Sequence[Product], value_bytes: float, hardware: Har
 
 
 def _in_numbers(hardware: Hardware) -> bool:
-    """Whether the hardware's figures are numbers; `formulation.separable` has others, whose rows cannot be taken."""
+    """Whether the hardware's figures are numbers; `formulation.codesign.separable` has others, whose rows cannot be taken."""
     levels = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)
     figures = (hardware.throughput, hardware.bundles, *(figure for level in levels for figure in (level.capacity, level.bandwidth)))
     return all(isinstance(figure, int | float | np.ndarray) for figure in figures)

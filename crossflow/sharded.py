@@ -23,11 +23,20 @@ from typing import Literal
 
 import numpy as np
 
-from crossflow.hardware import Hardware
-from crossflow.layer import Ranks, attention_core, attention_core_backward, backward_costs, element_wise, embedding, head, projections
-from crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
-from crossflow.roofline import Cost, Product, product_cost, stream_cost
-from crossflow.workload import Transformer
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.layer import (
+    Ranks,
+    attention_core,
+    attention_core_backward,
+    backward_costs,
+    element_wise,
+    embedding,
+    head,
+    projections,
+)
+from crossopt.crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
+from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossopt.crossflow.workload import Transformer
 
 Manner = Literal["whole", "batch", "sequence", "columns", "summed", "scattered", "feature"]
 Way = tuple[Manner, ...]

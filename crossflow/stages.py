@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Real
+from crossopt.crossflow.arrays import Real
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,20 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossflow.arrays import Array, Real, Whole, distinct
-from crossflow.bill import Bill, Items, Prices
-from crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
-from crossflow.hardware import Cluster, Hardware, devices_in
-from crossflow.layer import Layer, Ranks, backward_pass, embedding, forward_pass, head, layer
-from crossflow.layout import Layout, lay_out
-from crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
-from crossflow.offload import HostTraffic, host_traffic
-from crossflow.parameters import step_flops
-from crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
-from crossflow.roofline import Cost
-from crossflow.stages import split_layers
-from crossflow.workload import Transformer
+from crossopt.crossflow.arrays import Array, Real, Whole, distinct
+from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.layer import Layer, Ranks, backward_pass, embedding, forward_pass, head, layer
+from crossopt.crossflow.layout import Layout, lay_out
+from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
+from crossopt.crossflow.offload import HostTraffic, host_traffic
+from crossopt.crossflow.parameters import step_flops
+from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
+from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
+from crossopt.crossflow.roofline import Cost
+from crossopt.crossflow.stages import split_layers
+from crossopt.crossflow.workload import Transformer
 
 _BLOCK = 1 << 15
 """Prices computed together: few enough for all intermediate arrays to stay in the processor's cache."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crossflow.arrays import Array, Real
+from crossopt.crossflow.arrays import Array, Real
 
 
 class Clocked(Protocol):

@@ -1,3 +1,1 @@
 """What may be chosen, as a small integer model that every solver understands. Imports no solver."""
-
-__all__: list[str] = []

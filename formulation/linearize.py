@@ -16,7 +16,7 @@ The solutions, read off on the variables of the first model, are the same ones.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from formulation.model import Constraint, ExactlyOne, Linear, Model, Table, Terms, Values, Variable, reach
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Table, Terms, Values, Variable, reach
 
 Choices = tuple[tuple[Variable, tuple[int, ...]], ...]
 """A 0/1 variable for each row of a table."""

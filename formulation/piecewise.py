@@ -23,7 +23,7 @@ from math import ceil, exp, expm1, inf, isfinite, log, log1p, sinh, tanh
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crossflow.arrays import Array
+from crossopt.crossflow.arrays import Array
 
 Measured = Callable[[float], float]
 """Something about two neighbouring points, by the step between them."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Mask, Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

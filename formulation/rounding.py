@@ -15,8 +15,8 @@ from math import floor, frexp, inf, isfinite, log2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crossflow.arrays import Array, Whole
-from formulation.model import EXACT
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.model import EXACT
 
 
 def quantum_for(largest: float, steps: int) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from formulation.model import Constraint, ExactlyOne, Linear, Terms, Variable
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Terms, Variable
 
 Points = Sequence[tuple[int, int]]
 

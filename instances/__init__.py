@@ -1,9 +1,24 @@
 """Questions: the YAML files, their reading, the registries of hardware, technologies and workloads, and the designs a question allows."""
 
-from instances.document import Fault, InstanceError
-from instances.instance import FreeHardware, Instance, Portfolio
-from instances.reading import asked_in, read_asked, read_instance, read_question
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
+    from crossopt.instances.codesign.reading import asked_in, read_asked, read_instance, read_question
+    from crossopt.instances.errors import Fault, InstanceError
+
+_WHERE = {
+    "Fault": "errors",
+    "FreeHardware": "codesign.instance",
+    "Instance": "codesign.instance",
+    "InstanceError": "errors",
+    "Portfolio": "codesign.instance",
+    "asked_in": "codesign.reading",
+    "read_asked": "codesign.reading",
+    "read_instance": "codesign.reading",
+    "read_question": "codesign.reading",
+}
 __all__ = [
     "Fault",
     "FreeHardware",
@@ -15,3 +30,9 @@ __all__ = [
     "read_instance",
     "read_question",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

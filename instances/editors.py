@@ -1,10 +1,10 @@
-"""The JSON schema with which editors complete and check questions; `python -m instances.editors` prints it."""
+"""The JSON schema with which editors complete and check questions; `python -m crossopt.instances.editors` prints it."""
 
 import json
 import sys
 
-from instances.codesign import CodesignFile
-from instances.schema import json_schema
+from crossopt.instances.codesign.section import CodesignFile
+from crossopt.instances.files.schema import json_schema
 
 
 def schema_text() -> str:

@@ -10,9 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from instances.document import Entry, Fault, InstanceError, Node, Scalar, read_file
-from instances.quantities import Duration, Positive
-from instances.schema import Doc, read_as
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Entry, Node, Scalar, read_file
+from crossopt.instances.files.quantities import Duration, Positive
+from crossopt.instances.files.schema import Doc, read_as
 
 MOST_QUESTIONS = 1_000
 _SPECIAL = frozenset(",[]{}#:")

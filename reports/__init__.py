@@ -1,3 +1,1 @@
-"""Results for people: text for the terminal. Reads results only."""
-
-__all__: list[str] = []
+"""What a person sees, and the way in: command line, texts, pages, tables and pictures."""

@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crossflow.memory import RESIDENT_LAYERS
-from crossflow.plan import DIMENSIONS, Plan
-from crossflow.workload import Transformer
+from crossopt.crossflow.memory import RESIDENT_LAYERS
+from crossopt.crossflow.plan import DIMENSIONS, Plan
+from crossopt.crossflow.workload import Transformer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from crossflow.arrays import Array
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossflow.workload import Transformer
-from instances.registry import build_device, device
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import build_device, device
 
 settings.register_profile("crossopt", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("crossopt")

@@ -98,7 +98,7 @@ def others() -> Iterator[tuple[str, list[str]]]:
 
 def run(arguments: list[str], folder: Path) -> tuple[int, str, str]:
     """Exit code, output and errors of one command."""
-    command = [sys.executable, "-c", "from solvers.cli import main; raise SystemExit(main())", *arguments]
+    command = [sys.executable, "-c", "from crossopt.reports.cli import main; raise SystemExit(main())", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=900, check=False)
     return done.returncode, done.stdout, done.stderr
 

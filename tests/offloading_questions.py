@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from instances.instance import Instance, Portfolio
-from instances.reading import read_question
-from tests.questions import ask, random_question
-from tests.several_questions import random_several, several
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.reading import read_question
+from tests.solvers.codesign.questions import ask, random_question
+from tests.solvers.codesign.several_questions import random_several, several
 
 _FORCED = ("[activations]", "[activations, all]", "[weights-activations, activations-optimizer]", "[all]", "[all, weights-activations]")
 """Every option moves activations."""

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ("crossflow", "formulation", "instances", "reports", "solvers")
+PACKAGES = ("crossopt.crossflow", "crossopt.instances")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

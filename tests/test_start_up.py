@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.instances.placement.test_formats import document, written
 from tests.paths import INSTANCES
-from tests.placement.test_fiddle import document, written
 
 SLOW = ("highspy", "networkx", "ortools", "pulp")
 """Packages that take from a third of a second to over a second to import."""
@@ -18,12 +18,12 @@ def loaded(*arguments: str) -> set[str]:
     """The packages that are loaded after a command ran in a fresh process."""
     program = (
         "import sys\n"
-        "from solvers.cli import main\n"
+        "from crossopt.reports.cli import main\n"
         "try:\n"
         f"    main({list(arguments)!r})\n"
         "except SystemExit:\n"
         "    pass\n"
-        "sys.stderr.write('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.modules})))\n"
+        "sys.stderr.write('\\n' + ' '.join(sorted({name.removeprefix('crossopt.').partition('.')[0] for name in sys.modules})))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     return set(done.stderr.splitlines()[-1].split())

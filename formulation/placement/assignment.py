@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulation.model import ExactlyOne, Linear, Model, Values, Variable
-from formulation.placement.blocks import Blocks
-from formulation.placement.rows import Figures, figures_of
-from formulation.rounding import floored
-from instances.placement.graph import PlacementQuestion
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.rows import Figures, figures_of
+from crossopt.formulation.rounding import floored
+from crossopt.instances.placement.graph import PlacementQuestion
 
 STEPS = 1 << 20
 """Quanta of the busiest time: few enough for a solver in floating point to tell them apart."""

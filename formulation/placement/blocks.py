@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from formulation.placement.networks import numbered_along
-from instances.placement.graph import Graph
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.placement.networks import numbered_along
+from crossopt.instances.placement.graph import Graph
 
 Pins = tuple[int, ...]
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulation.model import ExactlyOne, Linear, Model, Terms, Variable
-from formulation.rounding import ceiled, floored, quantum_for
-from instances.placement.graph import Graph, PlacementQuestion
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Terms, Variable
+from crossopt.formulation.rounding import ceiled, floored, quantum_for
+from crossopt.instances.placement.graph import Graph, PlacementQuestion
 
 STEPS = 1 << 34
 """Quanta of the greatest time that is looked at."""

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossflow.arrays import Mask
-from formulation.placement.assignment import Machine
-from formulation.placement.blocks import Blocks, Pins
+from crossopt.crossflow.arrays import Mask
+from crossopt.formulation.placement.assignment import Machine
+from crossopt.formulation.placement.blocks import Blocks, Pins
 
 _GUARD = 1e-9
 """The share by which the budget is raised: many times what sums of floats can be off."""

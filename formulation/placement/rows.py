@@ -20,9 +20,9 @@ from math import gcd
 
 import numpy as np
 
-from crossflow.arrays import Array
-from formulation.placement.blocks import Blocks
-from formulation.rounding import ceiled, floored, quantum_for
+from crossopt.crossflow.arrays import Array
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.rounding import ceiled, floored, quantum_for
 
 _GUARD = 1e-12
 """The share by which sums of times and sizes are lowered: many times what rounding can have added to a sum of 100,000 figures."""

@@ -13,10 +13,10 @@ without loads the linear relaxation is integral.
 
 from dataclasses import dataclass
 
-from formulation.model import Linear, Model, Terms, Values, Variable
-from formulation.placement.blocks import Blocks
-from formulation.placement.rows import Figures, figures_of
-from formulation.rounding import floored
+from crossopt.formulation.model import Linear, Model, Terms, Values, Variable
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.rows import Figures, figures_of
+from crossopt.formulation.rounding import floored
 
 STEPS = 1 << 36
 """Quanta of the busiest time: CP-SAT counts in whole numbers, so that fine ones cost it nothing."""

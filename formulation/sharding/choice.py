@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.model import ExactlyOne, Linear, Model, Values, Variable
-from formulation.sharding.core import Core
-from formulation.sharding.memory import fewer_times
-from instances.sharding.problem import FORBIDDEN
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.memory import fewer_times
+from crossopt.instances.sharding.problem import FORBIDDEN
 
 
 @dataclass(frozen=True, slots=True)

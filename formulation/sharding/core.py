@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.sharding.problem import FORBIDDEN, Problem, offsets_of
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from formulation.compiled import compiled
-from formulation.sharding.core import Core
-from formulation.sharding.editing import places
-from instances.sharding.problem import FORBIDDEN, offsets_of
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.compiled import compiled
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.editing import places
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 _ROOM = float(1 << 61)
 """Figures stay below this; that is counted in floating point, so that 64 bits leave room for its rounding."""

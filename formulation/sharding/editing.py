@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from crossflow.arrays import Mask, Whole
-from formulation.compiled import compiled
-from formulation.sharding.core import Core
-from instances.sharding.problem import FORBIDDEN, offsets_of
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.formulation.compiled import compiled
+from crossopt.formulation.sharding.core import Core
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 Back = Callable[[Whole], Whole]
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.compiled import compiled
-from formulation.sharding.core import Core
-from formulation.sharding.dual import Dual, bound_of, edge_leasts, message_offsets, node_values
-from formulation.sharding.editing import Reduced, places, unchanged, with_strategies
-from instances.sharding.problem import FORBIDDEN
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.compiled import compiled
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.dual import Dual, bound_of, edge_leasts, message_offsets, node_values
+from crossopt.formulation.sharding.editing import Reduced, places, unchanged, with_strategies
+from crossopt.instances.sharding.problem import FORBIDDEN
 
 _ROOM = 1 << 60
 

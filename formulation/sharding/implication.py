@@ -8,10 +8,10 @@ Its relaxation may halve every x between two strategies and pay for no pair, whi
 
 import numpy as np
 
-from formulation.program import Program, Rows
-from formulation.sharding.core import Core
-from formulation.sharding.marginal import unit_of
-from instances.sharding.problem import FORBIDDEN, offsets_of
+from crossopt.formulation.program import Program, Rows
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.marginal import unit_of
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 def weak_program_of(core: Core) -> Program:

@@ -14,12 +14,12 @@ In floating point the rows of memory are made no tighter than they are: what the
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from formulation.program import Program, Rows
-from formulation.sharding.core import Core
-from formulation.sharding.dual import Dual, bound_of, message_offsets
-from formulation.sharding.editing import places
-from instances.sharding.problem import FORBIDDEN, offsets_of
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.program import Program, Rows
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.dual import Dual, bound_of, message_offsets
+from crossopt.formulation.sharding.editing import places
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 _LARGEST_COST = 1e5
 """Of a column; solvers' tolerances suit it."""

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from crossflow.arrays import Mask, Whole
-from formulation.sharding.core import Core
-from formulation.sharding.editing import NothingAllowedError, Reduced, places, unchanged, with_members
-from instances.sharding.problem import FORBIDDEN, offsets_of
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.editing import NothingAllowedError, Reduced, places, unchanged, with_members
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 
 def fixed_apart(core: Core) -> Reduced:

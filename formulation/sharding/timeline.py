@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.sharding.core import Core
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.sharding.core import Core
 
 
 class Timeline(NamedTuple):

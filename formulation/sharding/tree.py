@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.sharding.core import Core
-from formulation.sharding.dual import Dual, bound_of
-from formulation.sharding.editing import NothingAllowedError, with_strategies
-from formulation.sharding.fixing import fixed
-from formulation.sharding.reducing import ContradictionError, reduced
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.dual import Dual, bound_of
+from crossopt.formulation.sharding.editing import NothingAllowedError, with_strategies
+from crossopt.formulation.sharding.fixing import fixed
+from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced
 
 DEEPEST = 200
 """Branches within each other that a proof may have."""

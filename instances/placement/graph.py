@@ -4,11 +4,10 @@ The problem is that of Tarnawski et al. (NeurIPS 2020). All data between devices
 the transfer time of a node's output once if it takes it in from outside, and once if it hands it out; CPUs pay nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Mask, Whole
 
 Problem = Literal["throughput", "latency"]
 Contiguity = Literal["stages", "convex", "no"]
@@ -62,30 +61,3 @@ class PlacementQuestion:
         """Names of the devices: accelerators first. For latency all CPU cores are one device, and never too few."""
         cpus = ("cpu",) if self.problem == "latency" else tuple(f"cpu {number + 1}" for number in range(self.cpus))
         return (*(f"accelerator {number + 1}" for number in range(self.accelerators)), *cpus)
-
-
-def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
-    """Some cycle of a graph with so many nodes, in its order; nothing where there is none."""
-    after: list[list[int]] = [[] for _ in range(count)]
-    for one, other in arcs:
-        after[one].append(other)
-    state, way = [0] * count, list[int]()
-    for start in range(count):
-        stack = [(start, iter(after[start]))] if not state[start] else []
-        if stack:
-            state[start] = 1
-            way.append(start)
-        while stack:
-            node, left = stack[-1]
-            following = next(left, None)
-            if following is None:
-                state[node] = 2
-                way.pop()
-                stack.pop()
-            elif state[following] == 1:
-                return tuple(way[way.index(following) :])
-            elif not state[following]:
-                state[following] = 1
-                way.append(following)
-                stack.append((following, iter(after[following])))
-    return ()

@@ -8,13 +8,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from instances.document import Fault, InstanceError, Node, read_file, read_text
-from instances.json_graphs import read_json
-from instances.placement.fiddle import graph_of
-from instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion, Problem
-from instances.placement.section import PlacementFile
-from instances.placement.written import written
-from instances.settings import laid_over, with_setting
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, read_file, read_text
+from crossopt.instances.files.graphs import read_json
+from crossopt.instances.files.settings import laid_over, with_setting
+from crossopt.instances.placement.formats import graph_of
+from crossopt.instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion, Problem
+from crossopt.instances.placement.section import PlacementFile
+from crossopt.instances.placement.written import written
 
 TransferUnit = Literal["ms", "s"]
 MOST_DEVICES = 1024
@@ -101,11 +102,11 @@ def _of_json(document: Any, source: str) -> _Said:  # noqa: ANN401
 
 def _of_yaml(root: Node, source: str, asked: Asked, graph_text: str | None) -> _Said:
     for setting in asked.settings:
-        root = laid_over(root, setting, source, bare=None)
+        root = laid_over(root, setting, source)
     try:
         found = written(root, source, graph_text)
     except InstanceError as error:
-        raise InstanceError(error.source, [with_setting(fault, asked.settings, bare=None) for fault in error.faults]) from error
+        raise InstanceError(error.source, [with_setting(fault, asked.settings) for fault in error.faults]) from error
     if found.accelerators is None and asked.accelerators is None:
         raise InstanceError(source, [Fault(1, 1, "devices", "this key is missing, the number of accelerators is needed (or --devices)")])
     memory = float("inf") if found.memory is None else found.memory

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from instances.codesign import WorkloadSection
-from instances.placement.graph import Communication, Contiguity, Problem
-from instances.quantities import Bandwidth, Bytes, Duration, Positive
-from instances.schema import Bounds, Doc
+from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
+from crossopt.instances.files.schema import Bounds, Doc
+from crossopt.instances.placement.graph import Communication, Contiguity, Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.document import Fault, InstanceError
-from instances.json_graphs import read_json
-from instances.placement.graph import PlacementQuestion
-from instances.units import quoted
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.graphs import read_json
+from crossopt.instances.files.units import quoted
+from crossopt.instances.placement.graph import PlacementQuestion
 
 _UNPLACED = -1
 

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.operators import Operator, blocks, operators
-from crossflow.workload import Transformer
-from instances.document import Fault, InstanceError, Node, fault_at
-from instances.json_graphs import GREATEST, read_json
-from instances.placement.fiddle import graph_of
-from instances.placement.graph import Graph, cycle_of
-from instances.placement.section import GraphSection, NodeSection, PlacementFile
-from instances.registry import UnknownNameError, build_device, device
-from instances.schema import read_as
-from instances.units import quoted
-from instances.workloads import Report, build_workload
+from crossopt.crossflow.operators import Operator, blocks, operators
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
+from crossopt.instances.catalogue.workload import Report, build_workload
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, fault_at
+from crossopt.instances.files.graphs import GREATEST, cycle_of, read_json
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import quoted
+from crossopt.instances.placement.formats import graph_of
+from crossopt.instances.placement.graph import Graph
+from crossopt.instances.placement.section import GraphSection, NodeSection, PlacementFile
 
 _MILLISECONDS = 1e3
 _CPU = 10.0

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from crossflow.workload import Transformer
-from instances.document import Fault, InstanceError, Node, fault_at
-from instances.registry import UnknownNameError, build_device, device
-from instances.sharding.network import Network, network_problem
-from instances.sharding.problem import Problem
-from instances.sharding.section import ShardingFile
-from instances.workloads import Report, build_workload
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
+from crossopt.instances.catalogue.workload import Report, build_workload
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, fault_at
+from crossopt.instances.sharding.network import Network, network_problem
+from crossopt.instances.sharding.problem import Problem
+from crossopt.instances.sharding.section import ShardingFile
 
 _MOST_AXES, _MOST_DEVICES = 3, 1 << 16
 

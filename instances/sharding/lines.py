@@ -5,7 +5,7 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from instances.document import Fault
+from crossopt.instances.errors import Fault
 
 
 @dataclass(slots=True)

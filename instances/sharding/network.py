@@ -14,10 +14,10 @@ from math import ceil
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from crossflow.hardware import Hardware
-from crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
-from crossflow.sharded import (
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
+from crossopt.crossflow.sharded import (
     Kind,
     Manner,
     Way,
@@ -31,8 +31,8 @@ from crossflow.sharded import (
     ways,
     weights_lay,
 )
-from crossflow.workload import Transformer
-from instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
 
 BELONGINGS = ("weights", "gradients", "optimizer")
 """What the nodes of an operator with weights are called, after its name."""

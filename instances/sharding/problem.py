@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Whole
 
 FORBIDDEN = 1 << 61
 """The cost of what may not be chosen. Two of them still add up within 64 bits; sums are cut back to it."""

@@ -10,15 +10,16 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from instances.document import Fault, InstanceError, Node, fault_at, fault_at_key, read_file
-from instances.json_graphs import FaultList
-from instances.schema import read_as
-from instances.settings import laid_over
-from instances.sharding.generated import digest_of, generated
-from instances.sharding.network import Network
-from instances.sharding.problem import GREATEST_SUM, Problem
-from instances.sharding.reading import problem_in, read_problem
-from instances.sharding.section import ShardingFile
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, fault_at, fault_at_key, read_file
+from crossopt.instances.files.graphs import FaultList
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.settings import laid_over
+from crossopt.instances.sharding.generated import digest_of, generated
+from crossopt.instances.sharding.network import Network
+from crossopt.instances.sharding.problem import GREATEST_SUM, Problem
+from crossopt.instances.sharding.reading import problem_in, read_problem
+from crossopt.instances.sharding.section import ShardingFile
 
 _YAML = (".yaml", ".yml")
 _WAYS: dict[str, tuple[str, ...]] = {"file": (), "nodes": ("edges",), "workload": ("hardware", "mesh", "devices_per_node")}
@@ -78,7 +79,7 @@ def _plain(path: Path) -> ShardingQuestion:
 def _written(path: Path, settings: tuple[str, ...]) -> ShardingQuestion:
     root = read_file(path)
     for setting in settings:
-        root = laid_over(root, setting, str(path), bare=None)
+        root = laid_over(root, setting, str(path))
     faults: list[Fault] = []
     file = read_as(ShardingFile, root, faults)
     if file is not None:

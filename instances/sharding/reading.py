@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.document import Fault, InstanceError
-from instances.json_graphs import FaultList
-from instances.sharding.lines import Lines
-from instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, greatest_sum, offsets_of
-from instances.sharding.stream import Text, TextError, items, members
-from instances.units import quoted
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.graphs import FaultList
+from crossopt.instances.files.units import quoted
+from crossopt.instances.sharding.lines import Lines
+from crossopt.instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem, greatest_sum, offsets_of
+from crossopt.instances.sharding.stream import Text, TextError, items, members
 
 FORBIDDEN_FROM = 10**18
 _LARGEST = 3 << 30

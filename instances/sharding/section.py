@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from instances.codesign import WorkloadSection
-from instances.quantities import Bytes, Positive
-from instances.schema import Doc
+from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.files.quantities import Bytes, Positive
+from crossopt.instances.files.schema import Doc
 
 
 @dataclass(frozen=True, slots=True)

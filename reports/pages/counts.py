@@ -1,13 +1,13 @@
 """A page about several numbers of devices: what each of them reaches, and the best one's design in full."""
 
-from reports.charts import Row, Titles, bars
-from reports.digest import told_in, verdict_of
-from reports.pages.design import answer_sections, question_section
-from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
-from reports.text import amount, count_of, design_words, time_of
-from solvers.counts.result import CountsResult
-from solvers.reporting.facts import Asked, Facts
-from solvers.result import BY_SOLVER, Result
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.facts.design import Asked, Facts
+from crossopt.reports.pages.design import answer_sections, question_section
+from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
+from crossopt.reports.tables.digest import told_in, verdict_of
+from crossopt.reports.texts.design import amount, count_of, design_words, time_of
+from crossopt.solvers.codesign.combined.devices.result import CountsResult
+from crossopt.solvers.codesign.result import BY_SOLVER, Result
 
 
 def counts_page(result: CountsResult, asked: Asked, facts: Facts | None, data: object) -> Page:

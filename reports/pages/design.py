@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from reports.charts import Row, Titles, bars
-from reports.digest import verdict_of
-from reports.near import option_word
-from reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
-from reports.pages.linear import linear_section
-from reports.pages.machine import network_section, operators_section
-from reports.pages.search import Search, search_section
-from reports.pages.shell import (
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.facts.design import Asked, Facts
+from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from crossopt.reports.pages.linear import linear_section
+from crossopt.reports.pages.machine import network_section, operators_section
+from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.shell import (
     Page,
     figure,
     folded,
@@ -23,10 +22,11 @@ from reports.pages.shell import (
     table,
     tiles,
 )
-from reports.pages.step import step_section
-from reports.text import amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
-from solvers.reporting.facts import Asked, Facts
-from solvers.result import BY_SOLVER, Conflict, Result, Rival
+from crossopt.reports.pages.step import step_section
+from crossopt.reports.tables.digest import verdict_of
+from crossopt.reports.texts.design import amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
+from crossopt.reports.texts.near import option_word
+from crossopt.solvers.codesign.result import BY_SOLVER, Conflict, Result, Rival
 
 
 def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> Page:

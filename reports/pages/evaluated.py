@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.charts import Part, Row, Titles, Units, bars, columns, stacked
-from reports.pages.shell import figure, named, parts_table, section, table
-from reports.text import chip_words, hardware_words, shown, time_of
-from solvers.reporting.facts import Amounts, Facts
+from crossopt.reports.drawing.charts import Part, Row, Titles, Units, bars, columns, stacked
+from crossopt.reports.facts.design import Amounts, Facts
+from crossopt.reports.pages.shell import figure, named, parts_table, section, table
+from crossopt.reports.texts.design import chip_words, hardware_words, shown, time_of
 
 _BINDING = 0.95
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from reports.charts import Titles, points
-from reports.pages.design import question_section
-from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
-from reports.text import amount, bound_amount, hardware_words
-from solvers.pareto import Front
-from solvers.reporting.facts import Asked
+from crossopt.reports.drawing.charts import Titles, points
+from crossopt.reports.facts.design import Asked
+from crossopt.reports.pages.design import question_section
+from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
+from crossopt.reports.texts.design import amount, bound_amount, hardware_words
+from crossopt.solvers.codesign.combined.pareto import Front
 
 UNITS = {"step_time": ("s", 1.0, "s"), "power": ("W", 1.0, "W"), "die_area": ("m^2", 1e-6, "mm^2")}
 """Of each figure: its unit, how much one mark of its axis is, and what the axis calls that."""

@@ -1,10 +1,10 @@
 """The section about an integer model: each term of the step as its tangent has it and as the full model does."""
 
-from reports.charts import Titles
-from reports.diagonal import diagonal
-from reports.pages.shell import figure, paragraph, section, table
-from reports.text import time_of
-from solvers.reporting.terms import Linearized, Term
+from crossopt.reports.drawing.charts import Titles
+from crossopt.reports.drawing.parity import diagonal
+from crossopt.reports.facts.terms import Linearized, Term
+from crossopt.reports.pages.shell import figure, paragraph, section, table
+from crossopt.reports.texts.design import time_of
 
 _TITLE = "The integer model against the full one"
 _FORMS = {

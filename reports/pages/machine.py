@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from reports.charts import Row, Titles, bars
-from reports.pages.evaluated import ALONE, Of
-from reports.pages.shell import figure, paragraph, section, table
-from reports.roofline import Mark, Roof, roofline
-from reports.svg import letter
-from reports.text import shown, time_of
-from solvers.reporting.network import Network
-from solvers.reporting.roofline import MEMORIES, Roofs, Work
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.roofline import Mark, Roof, roofline
+from crossopt.reports.drawing.svg import letter
+from crossopt.reports.facts.network import Network
+from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work
+from crossopt.reports.pages.evaluated import ALONE, Of
+from crossopt.reports.pages.shell import figure, paragraph, section, table
+from crossopt.reports.texts.design import shown, time_of
 
 
 def operators_section(roofs: Roofs | None, of: Of = ALONE) -> str:

@@ -3,15 +3,15 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from instances.units import format_quantity
-from reports.charts import Row, Titles, bars
-from reports.layered import MOST, Graph, drawn
-from reports.pages.search import Search, search_section
-from reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
-from reports.timeline import Segment, Track, timeline
-from solvers.placement.answer import PlacementResult
-from solvers.placement.judge import Load, Run
-from solvers.reporting.placement import Placed
+from crossopt.instances.files.units import format_quantity
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.graph import MOST, Graph, drawn
+from crossopt.reports.drawing.timeline import Segment, Track, timeline
+from crossopt.reports.facts.placement import Placed
+from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
+from crossopt.solvers.placement.answer import PlacementResult
+from crossopt.solvers.placement.judge import Load, Run
 
 _SHOWN = 40
 """Devices in a picture, the busiest ones; tables have as many."""

@@ -1,11 +1,11 @@
 """A page about the relaxation of a question's integer model: the fractions at its root, and the tree that closes the gap."""
 
-from reports.charts import Steps, Titles, steps
-from reports.digest import Digest, Table
-from reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
-from reports.relaxation import ending, relaxation_tree, said_once
-from solvers.certify import gap_between
-from solvers.relaxing import Relaxed
+from crossopt.reports.drawing.charts import Steps, Titles, steps
+from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
+from crossopt.reports.tables.digest import Digest, Table
+from crossopt.reports.texts.relaxation import ending, relaxation_tree, said_once
+from crossopt.solvers.answer import gap_between
+from crossopt.solvers.codesign.linear.relaxation import Relaxed
 
 _ASKED = "What does the integer model of this question choose if it may choose fractions, and how does branching close the gap?"
 _BRANCHED = (

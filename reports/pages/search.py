@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from reports.charts import Steps, Titles, steps
-from reports.pages.shell import figure, section
-from reports.text import seconds_of
+from crossopt.reports.drawing.charts import Steps, Titles, steps
+from crossopt.reports.pages.shell import figure, section
+from crossopt.reports.texts.design import seconds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from reports.pages.design import assumptions_section, question_section
-from reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
-from reports.pages.machine import network_section, operators_section
-from reports.pages.search import Search, search_section
-from reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
-from reports.pages.step import step_section
-from reports.several import OF_PLANS, figure_of, joint_proof
-from reports.text import count_of, seconds_of, time_of
-from solvers.reporting.facts import Asked, Facts
-from solvers.several.result import JointResult, Share
+from crossopt.reports.facts.design import Asked, Facts
+from crossopt.reports.pages.design import assumptions_section, question_section
+from crossopt.reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
+from crossopt.reports.pages.machine import network_section, operators_section
+from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
+from crossopt.reports.pages.step import step_section
+from crossopt.reports.texts.design import count_of, seconds_of, time_of
+from crossopt.reports.texts.workloads import OF_PLANS, figure_of, joint_proof
+from crossopt.solvers.codesign.combined.workloads.result import JointResult, Share
 
 
 def several_page(result: JointResult, asked: tuple[Asked, ...], facts: tuple[Facts, ...], data: object) -> Page:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from instances.units import format_quantity
-from reports.charts import Row, Titles, bars
-from reports.digest import Digest, Table, verdict_of
-from reports.pages.search import Search, search_section
-from reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
-from reports.sharding import certificate_sentence
-from reports.text import bound_amount, seconds_of, time_of
-from solvers.sharding.answer import ShardingResult
+from crossopt.instances.files.units import format_quantity
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
+from crossopt.reports.tables.digest import Digest, Table, verdict_of
+from crossopt.reports.texts.design import bound_amount, seconds_of, time_of
+from crossopt.reports.texts.sharding import certificate_sentence
+from crossopt.solvers.sharding.answer import ShardingResult
 
 _ASKED = "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?"
 _TOLD = (

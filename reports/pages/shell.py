@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from reports.charts import Part
-from reports.pages.style import style
-from reports.svg import HUES, letter
+from crossopt.reports.drawing.charts import Part
+from crossopt.reports.drawing.svg import HUES, letter
+from crossopt.reports.pages.style import style
 
 TIE: Final = "\N{NO-BREAK SPACE}"
 _HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"

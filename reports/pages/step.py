@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from reports.charts import Titles
-from reports.pages.evaluated import ALONE, Of
-from reports.pages.shell import figure, paragraph, section, swatch_row, table
-from reports.schedule import Axis, Block, drawn_stages, passes_over_time, pieces_of
-from reports.svg import letter
-from reports.text import time_of
-from solvers.reporting.schedule import Passes, Step
+from crossopt.reports.drawing.charts import Titles
+from crossopt.reports.drawing.passes import Axis, Block, drawn_stages, passes_over_time, pieces_of
+from crossopt.reports.drawing.svg import letter
+from crossopt.reports.facts.schedule import Passes, Step
+from crossopt.reports.pages.evaluated import ALONE, Of
+from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row, table
+from crossopt.reports.texts.design import time_of
 
 _KINDS = ("forward", "backward", "recompute", "communication")
 _NEAR = 1e-9

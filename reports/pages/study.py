@@ -4,14 +4,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from reports.charts import Titles
-from reports.courses import Course as Drawn
-from reports.courses import courses as drawn
-from reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
-from reports.ranges import Mark, Row, ranges
-from reports.study import course_words, ends_of, refuted_words, share_of, time_of
-from reports.text import amount, hardware_words, seconds_of
-from solvers.study.figures import (
+from crossopt.reports.drawing.charts import Titles
+from crossopt.reports.drawing.lines import Course as Drawn
+from crossopt.reports.drawing.lines import courses as drawn
+from crossopt.reports.drawing.ranges import Mark, Row, ranges
+from crossopt.reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
+from crossopt.reports.texts.design import amount, hardware_words, seconds_of
+from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of
+from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
     Course,
@@ -25,7 +25,7 @@ from solvers.study.figures import (
     overall,
     values_along,
 )
-from solvers.study.records import Study, text_of
+from crossopt.solvers.study.records import Study, text_of
 
 _FEW: Final = 12
 """Questions up to which each has rows of its own in the pictures."""

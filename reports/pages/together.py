@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reports.charts import Row, Titles, bars
-from reports.digest import Digest
-from reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
-from reports.paper import names_of
+from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
+from crossopt.reports.tables.digest import Digest
+from crossopt.reports.tables.paper import names_of
 
 ROOM: Final = 490_000
 """Bytes of a page, less a little for what says what was shortened."""

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
-from formulation.model import Model
-from solvers.backends.answer import Answer, SolverError, Spend
-from solvers.backends.cpsat import cpsat
-from solvers.backends.milp import cbc, gurobi, highs, scip
+from crossopt.formulation.model import Model
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.answer import Answer, Spend
+from crossopt.solvers.backends.cpsat import cpsat
+from crossopt.solvers.backends.milp import cbc, gurobi, highs, scip
 
 __all__ = ["BACKENDS", "Backend", "Spend", "backend"]
 

@@ -15,17 +15,14 @@ from math import inf, isfinite
 from time import monotonic
 from typing import Literal
 
-from formulation.model import Model, Values, Variable, violations
+from crossopt.formulation.model import Model, Values, Variable, violations
+from crossopt.instances.errors import SolverError
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]
 
 _POLL = 0.05
 """Seconds between looks at the watch and at Ctrl-C."""
-
-
-class SolverError(Exception):
-    """A solver broke its word, or is not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crossflow.arrays import Array, Mask, Whole
-from formulation.program import Program, Rows
-from solvers.backends.answer import SolverError
-from solvers.backends.milp import GIVEN_AWAY
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.formulation.program import Program, Rows
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.milp import GIVEN_AWAY
 
 Foreign = Any
 Ending = Literal["solved", "infeasible", "stopped"]

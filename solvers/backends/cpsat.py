@@ -10,8 +10,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Table, Variable
-from solvers.backends.answer import Answer, Course, Reply, SolverError, Spend, Stopped, attended, hinted, judged
+from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Table, Variable
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.answer import Answer, Course, Reply, Spend, Stopped, attended, hinted, judged
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

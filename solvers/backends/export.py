@@ -10,11 +10,11 @@ The column `one`, where there is one, is fixed at 1 and carries the constant of 
 import json
 from pathlib import Path
 
-from formulation.linearize import linearize
-from formulation.model import Model
-from solvers.backends.cpsat import write_proto
-from solvers.backends.milp import problem_of
-from solvers.backends.rows import printable
+from crossopt.formulation.linearize import linearize
+from crossopt.formulation.model import Model
+from crossopt.solvers.backends.cpsat import write_proto
+from crossopt.solvers.backends.milp import problem_of
+from crossopt.solvers.backends.rows import printable
 
 
 def write_lp(model: Model, path: Path) -> Path:

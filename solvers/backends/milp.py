@@ -20,10 +20,11 @@ from importlib.metadata import version
 from math import ceil, isfinite
 from typing import Any
 
-from formulation.linearize import lifted, linearize
-from formulation.model import EXACT, Model, Values, Variable
-from solvers.backends.answer import Answer, Course, Reply, SolverError, Spend, Stopped, attended, hinted, judged
-from solvers.backends.rows import exact, printable, rows_of
+from crossopt.formulation.linearize import lifted, linearize
+from crossopt.formulation.model import EXACT, Model, Values, Variable
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.answer import Answer, Course, Reply, Spend, Stopped, attended, hinted, judged
+from crossopt.solvers.backends.rows import exact, printable, rows_of
 
 GIVEN_AWAY = 1e-6
 """The share of a bound in floating point that is not believed."""

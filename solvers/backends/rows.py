@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, reach
+from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, reach
 
 DIGITS = 10**12
 """PuLP writes files with twelve digits; a larger number would lose its last ones."""

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.placement.graph import PlacementQuestion
-from solvers.certify import Limits, VerificationError, gap_between
-from solvers.graph_answers import answer_status, is_proved, versions
-from solvers.placement.judge import Load, Run, Verdict, judge
-from solvers.placement.latency.judge import judge_latency
-from solvers.result import Status, record
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.errors import VerificationError
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.answer import Limits, Status, answer_status, gap_between, is_proved, record, versions
+from crossopt.solvers.placement.judge import Load, Run, Verdict, judge
+from crossopt.solvers.placement.latency.judge import judge_latency
 
 KIND = "placement"
 LEAST_GAP = 1e-7

@@ -7,13 +7,13 @@ No solver and no model is imported here.
 from dataclasses import asdict
 from math import inf
 
-from instances.document import InstanceError
-from instances.placement.graph import PlacementQuestion
-from instances.placement.question import placement_again, too_large
-from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences
-from solvers.placement.answer import BY_COUNTING, KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
-from solvers.placement.ideals import Best, best_by_ideals
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import placement_again, too_large
+from crossopt.solvers.answer import differences
+from crossopt.solvers.checking import Report, certificate_faults
+from crossopt.solvers.placement.answer import BY_COUNTING, KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
+from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 
 _ENGINES = {"throughput": ("portfolio", "stages"), "latency": ("latency",)}
 

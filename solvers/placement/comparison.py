@@ -7,16 +7,16 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.placement.assignment import machine_of
-from formulation.placement.blocks import Blocks, blocks_of
-from instances.placement.graph import PlacementQuestion
-from solvers.placement.anneal import HEAT, annealed
-from solvers.placement.answer import RivalPlacement
-from solvers.placement.judge import judge
-from solvers.placement.listing import by_rank, by_work
-from solvers.placement.mincut import equal_shares
-from solvers.placement.rivals import RULES, judged
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.assignment import machine_of
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.rivals import RULES, judged
+from crossopt.solvers.placement.search.anneal import HEAT, annealed
+from crossopt.solvers.placement.search.lists import by_rank, by_work
+from crossopt.solvers.placement.search.minimum_cut import equal_shares
 
 _RESTARTS, _MOVES, _MOVES_A_BLOCK = 10, 200_000, 2_000
 

@@ -7,32 +7,31 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.model import violations
-from formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
-from formulation.placement.blocks import Blocks, blocks_of
-from formulation.placement.reductions import contracted
-from formulation.placement.stages import Stages, stage_of, stages_model
-from formulation.placement.stages import values_at as stage_values_at
-from formulation.rounding import real
-from instances.placement.graph import PlacementQuestion
-from instances.placement.question import too_large
-from solvers.backends import backend
-from solvers.backends.answer import Answer, Event, SolverError, Spend
-from solvers.certify import Limits, gap_between
-from solvers.objective import RefusedError
-from solvers.placement.answer import BY_COUNTING, COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
-from solvers.placement.ideals import Best, best_by_ideals
-from solvers.placement.judge import judge
-from solvers.placement.latency.engine import latency
-from solvers.placement.portfolio import Known, solved_together
-from solvers.placement.restarts import improved
-from solvers.placement.rivals import rivals_of
-from solvers.placement.search import staged_start
-from solvers.placement.single import PROOF, least_busiest, least_stage
-from solvers.placement.sweep import PROOF as PROOF_ALONG
-from solvers.placement.sweep import Along, along
-from solvers.watching import Progress, Watch
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.model import violations
+from crossopt.formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.stages import Stages, stage_of, stages_model
+from crossopt.formulation.placement.stages import values_at as stage_values_at
+from crossopt.formulation.rounding import real
+from crossopt.instances.errors import RefusedError, SolverError
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import too_large
+from crossopt.solvers.answer import Limits, Progress, Watch, gap_between
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Answer, Event, Spend
+from crossopt.solvers.placement.answer import BY_COUNTING, COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
+from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
+from crossopt.solvers.placement.bounds.along.bound import Along, along
+from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
+from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.latency.engine import latency
+from crossopt.solvers.placement.portfolio import Known, solved_together
+from crossopt.solvers.placement.rivals import rivals_of
+from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.search.restarts import improved
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
 _WORKERS = 3
@@ -262,8 +261,8 @@ def _bounds(
     machine, limit = machine_of(question), value * (1.0 - limits.gap / 2.0)
     seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
     if seconds >= _SHORTEST_PRICING:
-        from solvers.placement.columns import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
-        from solvers.placement.columns import priced  # noqa: PLC0415
+        from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
+        from crossopt.solvers.placement.bounds.set_partitioning import priced  # noqa: PLC0415
 
         for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
             yield Along(bound, ()), PROOF_BY_PRICES

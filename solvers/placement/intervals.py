@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from formulation.placement.blocks import Blocks
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.placement.blocks import Blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from crossflow.arrays import Whole
-from instances.placement.graph import Graph, PlacementQuestion, cycle_of
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.files.graphs import cycle_of
+from crossopt.instances.placement.graph import Graph, PlacementQuestion
 
 LISTED = 4
 

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from time import monotonic
 
-from formulation.model import Model, Values
-from solvers.backends import backend
-from solvers.backends.answer import Answer, Event, SolverError, Spend
+from crossopt.formulation.model import Model, Values
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Answer, Event, Spend
 
 SOLVERS = ("highs", "cpsat")
 

@@ -5,12 +5,12 @@ from math import isfinite
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.placement.blocks import Blocks, blocks_of
-from instances.placement.graph import PlacementQuestion
-from solvers.placement.answer import RivalPlacement
-from solvers.placement.intervals import best_stages
-from solvers.placement.judge import judge
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.placement.intervals import best_stages
+from crossopt.solvers.placement.judge import judge
 
 Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
 

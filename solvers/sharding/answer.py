@@ -6,11 +6,10 @@ The result does not hold the problem, which may be hundreds of megabytes, but na
 from dataclasses import dataclass, field
 from typing import Any
 
-from instances.sharding.extent import Extent, Taken
-from instances.sharding.question import ShardingQuestion
-from solvers.certify import Trace
-from solvers.result import Status, record
-from solvers.sharding.plans import Chosen, Plan
+from crossopt.instances.sharding.extent import Extent, Taken
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.solvers.answer import Status, Trace, record
+from crossopt.solvers.sharding.plans import Chosen, Plan
 
 KIND = "sharding"
 SOLVERS, ASKING_NOBODY = ("milp", "cpsat", "weak"), ("exhaustive", "greedy", "local", "search")

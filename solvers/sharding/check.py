@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.document import InstanceError
-from instances.sharding.problem import FORBIDDEN
-from instances.sharding.question import ShardingQuestion, sharding_again
-from solvers.check import Report
-from solvers.graph_answers import certificate_faults, differences
-from solvers.sharding.answer import (
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.instances.sharding.question import ShardingQuestion, sharding_again
+from crossopt.solvers.answer import differences
+from crossopt.solvers.checking import Report, certificate_faults
+from crossopt.solvers.sharding.answer import (
     ASKING_NOBODY,
     BY_ARCS,
     BY_DUAL,
@@ -34,14 +34,14 @@ from solvers.sharding.answer import (
     described,
     lowered,
 )
-from solvers.sharding.judge import judge
-from solvers.sharding.least import nothing_fits, too_much, too_much_together
-from solvers.sharding.plans import chosen_of, plans_of
+from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.memory_fits import nothing_fits, too_much, too_much_together
+from crossopt.solvers.sharding.plans import chosen_of, plans_of
 
 if TYPE_CHECKING:
-    from formulation.sharding.core import Core
-    from formulation.sharding.reducing import Reduction
-    from formulation.sharding.tree import Step
+    from crossopt.formulation.sharding.core import Core
+    from crossopt.formulation.sharding.reductions.loop import Reduction
+    from crossopt.formulation.sharding.tree import Step
 
 _SOLVERS = {IN_FLOATS: ("milp", "weak"), "cpsat": ("cpsat",)}
 """How the names of those begin whose word a bound may be, and the engines that ask them."""
@@ -189,7 +189,7 @@ def _none(result: ShardingResult, question: ShardingQuestion, checked: list[str]
 
 
 def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[str]:
-    from formulation.sharding.core import beyond  # noqa: PLC0415 - most checks are of choices
+    from crossopt.formulation.sharding.core import beyond  # noqa: PLC0415 - most checks are of choices
 
     holds = found is not None and certificate.bound >= beyond(found.core) and _proves(found.core, certificate)
     return [] if holds else ["certificate: it does not prove that there is no choice"]
@@ -197,8 +197,8 @@ def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[st
 
 def _reduction(question: ShardingQuestion) -> "Reduction | str":
     """The problem reduced anew, or why nothing is allowed."""
-    from formulation.sharding.core import unreduced  # noqa: PLC0415 - some checks need no reductions
-    from formulation.sharding.reducing import ContradictionError, reduced  # noqa: PLC0415
+    from crossopt.formulation.sharding.core import unreduced  # noqa: PLC0415 - some checks need no reductions
+    from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced  # noqa: PLC0415
 
     try:
         return reduced(unreduced(question.problem))
@@ -217,7 +217,7 @@ def _reduction_faults(result: ShardingResult, found: "Reduction | None") -> list
 
 def _least_of_few(core: "Core") -> int | None:
     """The least cost, FORBIDDEN where there is no choice, of a core whose choices are few; None where they are not."""
-    from solvers.sharding.every import MOST, best_of_all, choices_in  # noqa: PLC0415
+    from crossopt.solvers.sharding.exhaustive import MOST, best_of_all, choices_in  # noqa: PLC0415
 
     if choices_in(core) > MOST:
         return None
@@ -227,7 +227,7 @@ def _least_of_few(core: "Core") -> int | None:
 
 def _proves(core: "Core", certificate: Certificate) -> bool:
     """Whether the steps of a certificate close this core at its bound."""
-    from formulation.sharding.tree import closes  # noqa: PLC0415
+    from crossopt.formulation.sharding.tree import closes  # noqa: PLC0415
 
     try:
         return closes(core, certificate.bound, iter([_step(step) for step in certificate.steps]))
@@ -236,8 +236,8 @@ def _proves(core: "Core", certificate: Certificate) -> bool:
 
 
 def _step(step: ProofStep) -> "Step":
-    from formulation.sharding.dual import Dual  # noqa: PLC0415
-    from formulation.sharding.tree import Branch  # noqa: PLC0415
+    from crossopt.formulation.sharding.dual import Dual  # noqa: PLC0415
+    from crossopt.formulation.sharding.tree import Branch  # noqa: PLC0415
 
     if step.node is not None:
         return Branch(step.node, np.array(step.first, np.int64))

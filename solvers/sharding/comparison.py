@@ -7,10 +7,9 @@ from pathlib import Path
 from statistics import median_low
 from typing import NamedTuple
 
-from instances.document import Fault, InstanceError
-from instances.sharding.question import ShardingQuestion
-from solvers.certify import Limits
-from solvers.watching import Watch
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.solvers.answer import Limits, Watch
 
 RIVALS = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
 """Engines, and what they are called."""
@@ -35,7 +34,7 @@ def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watc
 
 
 def _row(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> Row:
-    from solvers.sharding.engines import answered  # noqa: PLC0415 - reports import the rows alone
+    from crossopt.solvers.sharding.engines import answered  # noqa: PLC0415 - reports import the rows alone
 
     result = answered(question, engine, limits, watch)
     note = "" if result.value is not None else "no choice keeps the rules" if result.proved else "no choice found"

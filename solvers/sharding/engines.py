@@ -8,16 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from formulation.sharding.core import Core, unreduced
-from formulation.sharding.dual import no_dual
-from formulation.sharding.reducing import ContradictionError, Reduction, reduced
-from formulation.sharding.tree import Branch, Step
-from instances.sharding.problem import FORBIDDEN
-from instances.sharding.question import ShardingQuestion
-from solvers.backends.answer import SolverError
-from solvers.certify import Limits, VerificationError, gap_between
-from solvers.graph_answers import answer_status, is_proved, versions
-from solvers.sharding.answer import (
+from crossopt.formulation.sharding.core import Core, unreduced
+from crossopt.formulation.sharding.dual import no_dual
+from crossopt.formulation.sharding.reductions.loop import ContradictionError, Reduction, reduced
+from crossopt.formulation.sharding.tree import Branch, Step
+from crossopt.instances.errors import SolverError, VerificationError
+from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.solvers.answer import Limits, Progress, Watch, answer_status, gap_between, is_proved, versions
+from crossopt.solvers.sharding.answer import (
     BY_ARCS,
     BY_EVERY,
     BY_LEAST,
@@ -32,18 +31,17 @@ from solvers.sharding.answer import (
     ShardingResult,
     described,
 )
-from solvers.sharding.closing import close
-from solvers.sharding.every import MOST, choices_in, exhaustive
-from solvers.sharding.exact import cpsat
-from solvers.sharding.judge import judge
-from solvers.sharding.least import nothing_fits, too_much, too_much_together
-from solvers.sharding.local import greedy, local
-from solvers.sharding.milp import milp, weak
-from solvers.sharding.plans import chosen_of, plans_of
-from solvers.sharding.run import EnoughError, Run
-from solvers.sharding.searching import search, spared
-from solvers.sharding.warming import warmed
-from solvers.watching import Progress, Watch
+from crossopt.solvers.sharding.compile_ahead import warmed
+from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
+from crossopt.solvers.sharding.integer.certify_bound import close
+from crossopt.solvers.sharding.integer.cpsat import cpsat
+from crossopt.solvers.sharding.integer.milp import milp, weak
+from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.memory_fits import nothing_fits, too_much, too_much_together
+from crossopt.solvers.sharding.plans import chosen_of, plans_of
+from crossopt.solvers.sharding.run import EnoughError, Run
+from crossopt.solvers.sharding.search.engine import search, spared
+from crossopt.solvers.sharding.search.local import greedy, local
 
 Engine = Callable[[Run], None]
 ENGINES: dict[str, Engine] = {

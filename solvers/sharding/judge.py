@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.sharding.problem import FORBIDDEN, Problem
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 
 
 @dataclass(frozen=True, slots=True)

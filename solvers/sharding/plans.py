@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from instances.sharding.network import BELONGINGS, Network
-from solvers.sharding.judge import judge
+from crossopt.instances.sharding.network import BELONGINGS, Network
+from crossopt.solvers.sharding.judge import judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ Engines offer choices and bounds. A choice is kept only where its cost and its m
 from dataclasses import dataclass, field
 from time import monotonic
 
-from crossflow.arrays import Whole
-from formulation.sharding.core import Core, beyond, cost_of
-from formulation.sharding.dual import Dual, bound_of
-from formulation.sharding.marginal import chosen_memory
-from formulation.sharding.tree import Step
-from instances.sharding.problem import FORBIDDEN
-from solvers.certify import Limits
-from solvers.sharding.answer import BY_DUAL, BY_TREE, IN_FLOATS, lowered
-from solvers.watching import Progress, Watch
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.sharding.core import Core, beyond, cost_of
+from crossopt.formulation.sharding.dual import Dual, bound_of
+from crossopt.formulation.sharding.marginal import chosen_memory
+from crossopt.formulation.sharding.tree import Step
+from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.sharding.answer import BY_DUAL, BY_TREE, IN_FLOATS, lowered
 
 _EVERY = 0.2
 

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from instances.document import Fault, InstanceError, Node, Scalar
-from instances.instance import Instance
-from instances.reading import read_instance
-from instances.registry import shipped
-from instances.settings import with_setting
-from instances.study import Point, Setting, StudyText, place_of, points_of
-from instances.units import nearest, quoted
-from solvers.console import question_path
-from solvers.engines import ALIASES, ENGINES
-from solvers.kinds import FAMILIES, family_of
-from solvers.objective import RefusedError
-from solvers.study.records import Axis, Plan
+from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.section import KEYS
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
+from crossopt.instances.files.document import Node, Scalar
+from crossopt.instances.files.settings import with_setting
+from crossopt.instances.files.units import nearest, quoted
+from crossopt.instances.kinds import FAMILIES, family_of, question_path
+from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
+from crossopt.solvers.codesign.engines import ALIASES, ENGINES
+from crossopt.solvers.study.records import Axis, Plan
 
 _SOURCE = " [from --set "
 
@@ -137,7 +137,7 @@ def _placed(fault: Fault, source: str, point: Point) -> Fault:
     """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
     said = replace(fault, message=fault.message.partition(_SOURCE)[0])
     for setting in reversed(point.settings):
-        inside = with_setting(said, (setting.text,)) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
+        inside = with_setting(said, (setting.text,), KEYS) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
         if source == f"--set {setting.text}" or inside:
             path = "" if source.startswith("--set ") else f"{said.path}: "
             return _at(setting, point, f"{path}{said.message}")

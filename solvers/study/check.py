@@ -12,17 +12,18 @@ from itertools import pairwise
 from math import fsum, inf, isfinite
 from typing import Any
 
-from instances.document import InstanceError
-from instances.instance import Instance
-from instances.reading import read_question
-from solvers.certify import VerificationError, gap_between
-from solvers.check import PROOFS, Report, trace_holds
-from solvers.designs import Candidate, from_words, to_words
-from solvers.objective import UNITS, ModelError
-from solvers.study.figures import hold_together
-from solvers.study.pricing import priced_together
-from solvers.study.records import Run, Study
-from solvers.verify import verify
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.errors import InstanceError, ModelError, VerificationError
+from crossopt.solvers.answer import gap_between
+from crossopt.solvers.checking import Report, trace_holds
+from crossopt.solvers.codesign.check import PROOFS
+from crossopt.solvers.codesign.designs import Candidate, from_words, to_words
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.study.figures import hold_together
+from crossopt.solvers.study.pricing import priced_together
+from crossopt.solvers.study.records import Run, Study
 
 _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from solvers.certify import VerificationError
-from solvers.study.records import Run, Study
+from crossopt.instances.errors import VerificationError
+from crossopt.solvers.study.records import Run, Study
 
 NEAR = 0.01
 """How near to the bound is near: a hundredth above it."""

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossflow.plan import Plan, table
-from crossflow.workload import Transformer
-from instances.boxes import Boxes, corners, grid, places_of
-from instances.instance import Instance
-from instances.space import keeps_rules
-from solvers.designs import Candidate
-from solvers.pricing import values_of
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import keeps_rules
+from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.pricing import values_of
 
 _BLOCK = 32
 """Designs of a block, of which only those on its diagonal are designs that were asked for."""

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from solvers.result import Status, record
+from crossopt.solvers.answer import Status, record
 
 KIND, FORMAT = "study", 1
 

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
-from solvers.backends.answer import SolverError
-from solvers.certify import Limits, versions
-from solvers.engines import ENGINES, SEARCHERS
-from solvers.objective import UNITS, ModelError, RefusedError
-from solvers.progress import in_words
-from solvers.study.asking import Asked, Asking
-from solvers.study.figures import hold_together
-from solvers.study.records import Plan, Question, Run, Source, Study
-from solvers.watching import Progress
+from crossopt.instances.errors import ModelError, RefusedError, SolverError
+from crossopt.solvers.answer import Limits, Progress, in_words
+from crossopt.solvers.codesign.certify import versions
+from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.study.asking import Asked, Asking
+from crossopt.solvers.study.figures import hold_together
+from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
 
 SEARCH = 5.0
 """Seconds of a searcher where no limit is given."""

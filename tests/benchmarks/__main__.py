@@ -50,7 +50,7 @@ def start_up() -> list[Row]:
 
 def _seconds(words: list[str]) -> float:
     start = perf_counter()
-    subprocess.run([sys.executable, "-m", "solvers.cli", *words], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "crossopt.reports.cli", *words], check=True, capture_output=True)
     return perf_counter() - start
 
 

@@ -7,14 +7,15 @@ from time import perf_counter
 
 import numpy as np
 
-from crossflow.plan import Plans, rows_of
-from crossflow.transformer import price, price_directly
-from instances.instance import Instance
-from instances.reading import read_instance
-from instances.space import devices, plan_blocks
-from solvers import boxes, exhaustive
-from solvers.branch import Spend
-from solvers.watching import Progress
+from crossopt.crossflow.plan import Plans, rows_of
+from crossopt.crossflow.transformer import price, price_directly
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.space import devices, plan_blocks
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign.boxes import search as boxes
+from crossopt.solvers.codesign.boxes.branch import Spend
 
 _SETTINGS = ("tensor=divisors", "context=[1, 2, 4]", "microbatch=divisors", "interleave=divisors")
 _LONG = (
@@ -65,7 +66,9 @@ def tables_over_formulas() -> Figure:
 def memory_of_a_long_enumeration() -> Figure:
     """Peak memory of a process that enumerates more than 1e8 designs."""
     program = (
-        "import resource; from instances.reading import read_instance; from solvers.exhaustive import search;"
+        "import resource; "
+        "from crossopt.instances.codesign.reading import read_instance; "
+        "from crossopt.solvers.codesign.exhaustive import search;"
         f"found = search(read_instance('instances/gpt3-175b-pathfinding-7nm.yaml', {_LONG!r}), lambda progress: None);"
         "print(found.space.designs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
@@ -124,8 +127,11 @@ def proof_of_a_plan_on_fixed_hardware() -> Figure:
 def _large() -> tuple[float, float, float]:
     """Seconds, MiB and designs of the large question in a process of its own."""
     program = (
-        "import resource; from instances.reading import read_instance; from instances.space import hardware_points;"
-        "from solvers.boxes import search; from solvers.branch import Spend;"
+        "import resource; "
+        "from crossopt.instances.codesign.reading import read_instance; "
+        "from crossopt.instances.codesign.space import hardware_points;"
+        "from crossopt.solvers.codesign.boxes.search import search; "
+        "from crossopt.solvers.codesign.boxes.branch import Spend;"
         "asked = read_instance('instances/gpt3-175b-pathfinding-large.yaml'); found = search(asked, lambda progress: None, Spend());"
         "print(found.plans * hardware_points(asked) * (found.bound == found.value), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

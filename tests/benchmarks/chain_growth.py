@@ -11,11 +11,10 @@ from time import process_time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from solvers.certify import Limits
-from solvers.chain.engine import answered
-from solvers.chain.optimum import best_plans
-from solvers.watching import Progress
-from tests.chain.chains import SHAPES, asked_of, text_of
+from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.stages.chain.engine import answered
+from crossopt.solvers.stages.chain.optimum import best_plans
+from tests.solvers.stages.chain.chains import SHAPES, asked_of, text_of
 
 LAYERS = (24, 48, 96, 192, 384, 960)
 DEVICES = (64, 256, 1_024, 4_096, 16_384, 65_536)

@@ -14,12 +14,12 @@ from time import monotonic, process_time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from formulation.codesign_forms import FORMS
-from instances.reading import read_instance
-from solvers.backends import backend
-from solvers.boxes import survivors
-from solvers.refine import Refined, refine_among
-from solvers.watching import Progress
+from crossopt.formulation.codesign.forms import FORMS
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.backends import backend
+from crossopt.solvers.codesign.boxes.search import survivors
+from crossopt.solvers.codesign.linear.refine import Refined, refine_among
 
 SOLVERS = {"milp": "highs", "cpsat": "cpsat"}
 PACKAGES = {"HiGHS": "highspy", "CP-SAT": "ortools"}

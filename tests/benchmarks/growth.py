@@ -39,10 +39,11 @@ FINE = (
 
 PROGRAM = """
 import json, resource, sys, time
-from instances.reading import read_instance
-from instances.space import hardware_points
-from solvers import boxes, exhaustive
-from solvers.branch import Spend
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.space import hardware_points
+from crossopt.solvers.codesign.boxes import search as boxes
+from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign.boxes.branch import Spend
 name, engine, *settings = json.loads(sys.argv[1])
 asked = read_instance(name, tuple(settings))
 if engine == "boxes":

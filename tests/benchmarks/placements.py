@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from instances.document import InstanceError
-from instances.placement.question import Asked, read_placement
-from instances.placement.split import read_split
-from solvers.placement.comparison import compared
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.placement.split import read_split
+from crossopt.solvers.placement.comparison import compared
 
 HEURISTICS = ("one device", "equal stages", "list by work", "list by rank", "minimum cut", "local search")
 AUTHORS = {"DP(ideals)": "ideals", "DPL": "one order", "scotch": "Scotch", "local-search(10)": "local search"}
@@ -27,10 +27,10 @@ AUTHORS = {"DP(ideals)": "ideals", "DPL": "one order", "scotch": "Scotch", "loca
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
-from instances.document import InstanceError
-from instances.placement.question import Asked, read_placement
-from solvers.certify import Limits
-from solvers.placement.engines import answered
+from crossopt.instances.files.document import InstanceError
+from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.solvers.codesign.certify import Limits
+from crossopt.solvers.placement.engines import answered
 path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
 asked = Asked(contiguity=contiguity, accelerators=devices, settings=tuple(settings))
 began = time.monotonic()

@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from crossflow.arrays import Array
-from crossflow.parameters import parameters, step_flops
-from instances.measured import Measurement, device_for
-from solvers.fitting import Constant
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.parameters import parameters, step_flops
+from crossopt.instances.measured.runs import Measurement, device_for
+from crossopt.solvers.measured.fitting import Constant
 
 ONE = (Constant("efficiency", 0.01, 0.3, 1.0),)
 TWELVE = (

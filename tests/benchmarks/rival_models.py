@@ -19,14 +19,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from crossflow.arrays import Array, Mask
-from instances.measured import Measured, Measurement, Rejected, read_measured
-from solvers.accuracy import Errors, Line, accuracy, predictions
-from solvers.calibrate import CONSTANTS
-from solvers.cross_validation import by_model, by_source, folds
-from solvers.fitting import Constant, relative, row_weights
-from solvers.least_squares import Problem, fit_together
-from solvers.ranking import Ranking
+from crossopt.crossflow.arrays import Array, Mask
+from crossopt.instances.measured.runs import Measured, Measurement, Rejected, read_measured
+from crossopt.solvers.measured.accuracy import Errors, Line, accuracy, predictions
+from crossopt.solvers.measured.calibrate import CONSTANTS
+from crossopt.solvers.measured.cross_validation import by_model, by_source, folds
+from crossopt.solvers.measured.fitting import Constant, relative, row_weights
+from crossopt.solvers.measured.least_squares import Problem, fit_together
+from crossopt.solvers.measured.ranking import Ranking
 from tests.benchmarks.rival_formulas import ONE, TWELVE, closed_form, one_efficiency, runs_of
 from tests.benchmarks.rival_page import BELOW, DEVICES, FURTHER, RANKING, TOP
 

@@ -18,10 +18,10 @@ from typing import Any
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
-from instances.sharding.question import read_sharding
-from solvers.certify import Limits
-from solvers.sharding.answer import WHOLE
-from solvers.sharding.engines import answered
+from crossopt.instances.sharding.question import read_sharding
+from crossopt.solvers.codesign.certify import Limits
+from crossopt.solvers.sharding.answer import WHOLE
+from crossopt.solvers.sharding.engines import answered
 path, engine, seconds, began = json.loads(sys.argv[1])
 question = read_sharding(Path(path))
 read = time.time() - began

@@ -12,13 +12,13 @@ from time import perf_counter
 
 import numpy as np
 
-from formulation.sharding.core import Core, unreduced
-from formulation.sharding.messages import Network, State, network_of, passed, state_of
-from formulation.sharding.reducing import reduced
-from formulation.sharding.timeline import timeline_of
-from instances.sharding.reading import read_problem
-from solvers.sharding import walk
-from solvers.sharding.walker import walker_of
+from crossopt.formulation.sharding.core import Core, unreduced
+from crossopt.formulation.sharding.reductions.loop import reduced
+from crossopt.formulation.sharding.timeline import timeline_of
+from crossopt.instances.sharding.reading import read_problem
+from crossopt.solvers.sharding.messages.passes import Network, State, network_of, passed, state_of
+from crossopt.solvers.sharding.search import walk
+from crossopt.solvers.sharding.search.walker import walker_of
 
 
 def main() -> None:

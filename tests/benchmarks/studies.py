@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from reports.study import course_words, share_of
-from reports.text import amount
-from solvers.cli import main as command
-from solvers.files import read_as
-from solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
-from solvers.study.records import Study, from_json
+from crossopt.instances.files.saved import read_as
+from crossopt.reports.cli import main as command
+from crossopt.reports.texts.design import amount
+from crossopt.reports.texts.study import course_words, share_of
+from crossopt.solvers.study.figures import Overall, best_of, cell, courses, flips_along, overall, values_along
+from crossopt.solvers.study.records import Study, from_json
 from tests.paths import INSTANCES, ROOT
 
 STUDIES = ("joint-vs-single-layer", "logic-memory-network-scaling")

@@ -5,12 +5,12 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from crossflow.hardware import Cluster
-from crossflow.plan import Plan
-from crossflow.workload import Transformer
-from instances.measured import Measurement, device_for, read_measured
-from instances.measured_machines import Machine
-from solvers.fitting import row_weights
+from crossopt.crossflow.hardware import Cluster
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.measured.machines import Machine
+from crossopt.instances.measured.runs import Measurement, device_for, read_measured
+from crossopt.solvers.measured.fitting import row_weights
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of
 from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page, section
 from tests.paths import ROOT, reference

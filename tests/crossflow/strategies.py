@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
-from crossflow.workload import Transformer
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
+from crossopt.crossflow.workload import Transformer
 
 MODELS = (
     Transformer("gelu", layers=12, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=192),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossflow.arrays import distinct
+from crossopt.crossflow.arrays import distinct
 
 SMALL, HUGE = st.integers(0, 3), st.integers(0, 2**40)
 

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
-from crossflow.generator import Architecture, Edges, Parts, Split, generate, split_from_fractions
-from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology, scale_logic, scale_network
+from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate, split_from_fractions
+from crossopt.crossflow.technology import (
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    SramTechnology,
+    Technology,
+    scale_logic,
+    scale_network,
+)
 
 DATA = Path(__file__).parents[2] / "../shared/data/crossflow"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published case study is not on this machine")

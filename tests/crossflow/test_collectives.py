@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.collectives import (
+from crossopt.crossflow.collectives import (
     Exchange,
     Members,
     all_gather,
@@ -22,7 +22,7 @@ from crossflow.collectives import (
     send,
     tree_all_reduce,
 )
-from crossflow.hardware import Link
+from crossopt.crossflow.hardware import Link
 
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
 """Bytes per second, seconds a step, seconds a start, joules a byte."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossflow.cost import Prices, device_price, die_yield, dies_per_wafer, step_cost
+from crossopt.crossflow.cost import Prices, device_price, die_yield, dies_per_wafer, step_cost
 
 MM2 = 1e-6
 WAFER = Prices(electricity=0.0, lifetime=1.0, wafer=10_000.0, defect_density=1e3, stack=100.0, package=500.0)

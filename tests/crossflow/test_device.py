@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from crossflow.device import device_from
-from crossflow.generator import Architecture, generate
-from crossflow.hardware import Efficiency, Hardware, faults
-from crossflow.technology import Technology
-from instances.registry import build_technology, technology, usual_split
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import Architecture, generate
+from crossopt.crossflow.hardware import Efficiency, Hardware, faults
+from crossopt.crossflow.technology import Technology
+from crossopt.instances.catalogue.registry import build_technology, technology, usual_split
 
 ENTRY = technology("v100-class")
 EFFICIENCY = Efficiency(matrix=0.5)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.arrays import Array, Mask
-from crossflow.envelope import Envelope, envelope
-from crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
-from crossflow.technology import Technology
-from instances.registry import build_technology, names, technology, usual_split
+from crossopt.crossflow.arrays import Array, Mask
+from crossopt.crossflow.envelope import Envelope, envelope
+from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.technology import Technology
+from crossopt.instances.catalogue.registry import build_technology, names, technology, usual_split
 from tests.crossflow.test_generator import flat
 
 TECHNOLOGIES = tuple(

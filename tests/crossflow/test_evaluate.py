@@ -6,13 +6,13 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from crossflow.cost import Prices
-from crossflow.evaluate import Budget, Design, Limit, evaluate
-from crossflow.hardware import Cluster, Hardware, Link, faults, variants_of
-from crossflow.kernel_plan import KernelPlan
-from crossflow.parameters import step_flops
-from crossflow.plan import Plan
-from crossflow.workload import Gemm, Transformer
+from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.evaluate import Budget, Design, Limit, evaluate
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, faults, variants_of
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.parameters import step_flops
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Gemm, Transformer
 from tests.conftest import scaled
 
 PLAN = Plan(tensor=4, data=16)

@@ -5,13 +5,13 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
-from crossflow.hardware import Cluster, Hardware, Link
-from crossflow.layout import lay_out
-from crossflow.parameters import embedding_parameters, layer_parameters, parameters
-from crossflow.plan import Plan, table
-from crossflow.transformer import sharding
-from crossflow.workload import Transformer
+from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.hardware import Cluster, Hardware, Link
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.parameters import embedding_parameters, layer_parameters, parameters
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.workload import Transformer
 
 CLUSTER = Cluster(64, (8, 64))
 GPT = Transformer("gpt", 8, 1024, 16, 4096, 32000, 2048, 64, biases=False, learned_positions=False)

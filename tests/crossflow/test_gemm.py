@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from crossflow.gemm import bill, price
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossflow.kernel_plan import KernelPlan, kernel_plans
-from crossflow.price_table import total
-from crossflow.workload import Gemm
+from crossopt.crossflow.gemm import bill, price
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
+from crossopt.crossflow.price_table import total
+from crossopt.crossflow.workload import Gemm
 
 RUNS = Path(__file__).parents[2] / "../shared/data/crossflow/deepflow_runs.csv"
 GIB, MIB = 2.0**30, 2.0**20

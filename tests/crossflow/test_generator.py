@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.arrays import Array, Real
-from crossflow.generator import (
+from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.generator import (
     Architecture,
     Edges,
     Parts,
@@ -20,7 +20,7 @@ from crossflow.generator import (
     split_for_stacks,
     split_from_fractions,
 )
-from crossflow.technology import (
+from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,
     LinkTechnology,

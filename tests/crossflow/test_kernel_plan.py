@@ -2,11 +2,11 @@
 
 import pytest
 
-from crossflow.distributed_product import grid, shared_links
-from crossflow.hardware import Cluster, Link
-from crossflow.kernel_plan import KernelPlan, broken_rules, kernel_plans
-from crossflow.mesh import Mesh
-from crossflow.workload import Gemm, Lstm
+from crossopt.crossflow.distributed_product import grid, shared_links
+from crossopt.crossflow.hardware import Cluster, Link
+from crossopt.crossflow.kernel_plan import KernelPlan, broken_rules, kernel_plans
+from crossopt.crossflow.mesh import Mesh
+from crossopt.crossflow.workload import Gemm, Lstm
 
 MODEL = Lstm("language model", layers=2, hidden=19968, vocabulary=800_000, sequence=20, global_batch=4096)
 GEMM = Gemm("product", rows=96, depth=64, columns=48)

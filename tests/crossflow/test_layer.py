@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from crossflow.hardware import Cluster, Hardware, Link, Memory
-from crossflow.layer import (
+from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
+from crossopt.crossflow.layer import (
     Layer,
     Pass,
     Ranks,
@@ -20,12 +20,12 @@ from crossflow.layer import (
     layer,
     projections,
 )
-from crossflow.layout import lay_out
-from crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
-from crossflow.plan import RECOMPUTE, Plan, table
-from crossflow.roofline import Cost, Product, product_cost
-from crossflow.transformer import ranks
-from crossflow.workload import Transformer
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
+from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.roofline import Cost, Product, product_cost
+from crossopt.crossflow.transformer import ranks
+from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS
 
 CLUSTER = Cluster(64, (8, 64))

@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 import pytest
 
-from crossflow.arrays import Whole
-from crossflow.hardware import Cluster
-from crossflow.layout import Spread, lay_out
-from crossflow.plan import DIMENSIONS, PLACEMENTS, Plan, table
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.hardware import Cluster
+from crossopt.crossflow.layout import Spread, lay_out
+from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plan, table
 
 DEVICES = 48
 PLAN = Plan(tensor=2, context=2, data=4, pipeline=3, expert=2)

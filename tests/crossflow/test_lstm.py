@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.arrays import Array
-from crossflow.bill import Bill
-from crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
-from crossflow.kernel_plan import KernelPlan, kernel_plans
-from crossflow.lstm import bill, finish_times, price, step_flops
-from crossflow.lstm_memory import held_on_chain, memory
-from crossflow.lstm_operations import HOST_BANDWIDTH
-from crossflow.price_table import total
-from crossflow.workload import Lstm
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.bill import Bill
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
+from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
+from crossopt.crossflow.lstm import bill, finish_times, price, step_flops
+from crossopt.crossflow.lstm_memory import held_on_chain, memory
+from crossopt.crossflow.lstm_operations import HOST_BANDWIDTH
+from crossopt.crossflow.price_table import total
+from crossopt.crossflow.workload import Lstm
 
 GIB, MIB = 2.0**30, 2.0**20
 ENDLESS = 1.0e30

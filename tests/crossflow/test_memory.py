@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossflow.memory import (
+from crossopt.crossflow.memory import (
     Sharding,
     StageMemory,
     edge_weights,
@@ -19,11 +19,11 @@ from crossflow.memory import (
     stage_memory,
     stage_weights,
 )
-from crossflow.parameters import parameters
-from crossflow.plan import Plan, table
-from crossflow.stages import microbatches_in_flight
-from crossflow.transformer import sharding
-from crossflow.workload import Transformer
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 
 GIB = 2.0**30

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossflow.evaluate import Design, Evaluation, evaluate
-from crossflow.hardware import Cluster, Hardware, Memory
-from crossflow.memory import host_memory, kept_activations, layer_weights
-from crossflow.plan import OFFLOAD, Offload, Plan, table
-from crossflow.transformer import sharding
-from crossflow.workload import Transformer
+from crossopt.crossflow.evaluate import Design, Evaluation, evaluate
+from crossopt.crossflow.hardware import Cluster, Hardware, Memory
+from crossopt.crossflow.memory import host_memory, kept_activations, layer_weights
+from crossopt.crossflow.plan import OFFLOAD, Offload, Plan, table
+from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.workload import Transformer
 
 MODEL = Transformer("ten", layers=10, hidden=1024, heads=16, ffn=4096, vocabulary=32000, sequence=1024, global_batch=8)
 CLUSTER = Cluster(2, (2,))

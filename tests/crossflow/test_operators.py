@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossflow.hardware import Hardware
-from crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
-from crossflow.operators import blocks, operators
-from crossflow.parameters import parameters
-from crossflow.workload import Transformer
-from instances.registry import build_device, device
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
+from crossopt.crossflow.operators import blocks, operators
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import build_device, device
 
 MODELS = {
     "gelu": Transformer("gelu", layers=3, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=8),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossflow.parameters import layer_parameters, parameters, step_flops
-from crossflow.workload import Transformer
+from crossopt.crossflow.parameters import layer_parameters, parameters, step_flops
+from crossopt.crossflow.workload import Transformer
 
 GPT2 = Transformer("gpt2", 12, 768, 12, 3072, 50257, 1024, 1)
 LLAMA = Transformer("llama", 32, 4096, 32, 11008, 32000, 4096, 1, gated=True, tied=False, learned_positions=False, biases=False)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossflow.stages import Split, split_layers
+from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
+from crossopt.crossflow.stages import Split, split_layers
 
 PLAIN = Terms(
     split=split_layers(8, 4),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
-from crossflow.workload import Transformer
+from crossopt.crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
+from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 
 MODEL = Transformer("model", 12, 1536, 12, 6144, 32000, 1024, 192, kv_heads=4, experts=4)

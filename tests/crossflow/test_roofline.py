@@ -7,11 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow import roofline
-from crossflow.arrays import Array
-from crossflow.hardware import Efficiency, Hardware, Memory
-from crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, reloads, stream_cost, tiled_time
-from instances.registry import build_device, device
+from crossopt.crossflow import roofline
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Efficiency, Hardware, Memory
+from crossopt.crossflow.roofline import (
+    NOTHING,
+    Cost,
+    Product,
+    fused_attention_cost,
+    product_cost,
+    product_costs,
+    reloads,
+    stream_cost,
+    tiled_time,
+)
+from crossopt.instances.catalogue.registry import build_device, device
 from tests.conftest import scaled
 
 SIDES = st.integers(1, 20_000)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from crossflow.schedule import Run, passes_of, schedule
-from crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.schedule import Run, passes_of, schedule
+from crossopt.crossflow.stages import microbatches_in_flight
 
 SECONDS = some.floats(0.1, 10.0)
 

@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
-from crossflow.hardware import Hardware
-from crossflow.layer import Ranks, backward_pass, forward_pass
-from crossflow.resharding import mesh_axes, reshard_time
-from crossflow.sharded import Way, edge_time, kinds, network, operator_time, ways
-from crossflow.workload import Transformer
-from instances.registry import build_device, device
+from crossopt.crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
+from crossopt.crossflow.resharding import mesh_axes, reshard_time
+from crossopt.crossflow.sharded import Way, edge_time, kinds, network, operator_time, ways
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import build_device, device
 
 MODEL = Transformer(
     name="small", layers=2, hidden=2048, heads=16, ffn=8192, vocabulary=50257, sequence=1024, global_batch=8, kv_heads=8, gated=True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 
 PIPELINES = [(layers, stages) for layers in range(1, 31) for stages in range(1, layers + 1)]
 """Every number of layers up to thirty on every number of stages."""

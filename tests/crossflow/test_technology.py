@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology, scale_logic, scale_network
+from crossopt.crossflow.technology import (
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    SramTechnology,
+    Technology,
+    scale_logic,
+    scale_network,
+)
 
 CORE = CoreTechnology(
     area=4.0e-7,

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.device import device_from
-from crossflow.evaluate import Design, evaluate
-from crossflow.generator import generate
-from crossflow.hardware import Cluster, Efficiency, Hardware, Memory, take
-from crossflow.parameters import step_flops
-from crossflow.plan import Plan, plan_at, table
-from crossflow.transformer import price, price_directly
-from crossflow.workload import Transformer
-from instances.registry import build_device, build_technology, device, names, technology, usual_split
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.evaluate import Design, evaluate
+from crossopt.crossflow.generator import generate
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Memory, take
+from crossopt.crossflow.parameters import step_flops
+from crossopt.crossflow.plan import Plan, plan_at, table
+from crossopt.crossflow.transformer import price, price_directly
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import build_device, build_technology, device, names, technology, usual_split
 from tests.conftest import FACTORS, GROWING, SHRINKING, scaled
 from tests.crossflow.strategies import MODELS, plans
 from tests.paths import reference

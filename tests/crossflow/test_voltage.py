@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossflow.arrays import Array
-from crossflow.voltage import nominal_frequency_power, operating_point
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from formulation.model import Constraint, ExactlyOne, Linear, Model, Table, Values, Variable, reach
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Table, Values, Variable, reach
 
 
 def kept_by_hand(constraint: Constraint, values: Values) -> bool:

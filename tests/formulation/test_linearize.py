@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from formulation.linearize import lifted, linearize, linearize_weakly, projected
-from formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
+from crossopt.formulation.linearize import lifted, linearize, linearize_weakly, projected
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from tests.formulation.models import models, searched, solutions
 
 FORMS = pytest.mark.parametrize("form", [linearize, linearize_weakly])

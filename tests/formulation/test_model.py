@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from tests.formulation.models import every_point, kept_by_hand, models
 
 A, B = Variable("a"), Variable("b")

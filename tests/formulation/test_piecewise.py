@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulation.piecewise import DECAY, RECIPROCAL, Curve, chord_pieces, chords, largest, sampled_pieces, tangent_pieces, tangents
+from crossopt.formulation.piecewise import DECAY, RECIPROCAL, Curve, chord_pieces, chords, largest, sampled_pieces, tangent_pieces, tangents
 
 CURVES = pytest.mark.parametrize("curve", [RECIPROCAL, DECAY], ids=lambda curve: curve.name)
 ERRORS = st.floats(1e-5, 0.3)

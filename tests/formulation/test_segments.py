@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulation.model import Model, Variable
-from formulation.piecewise import RECIPROCAL
-from formulation.segments import Points, by_bits, by_filling, by_segments, whole_pieces
+from crossopt.formulation.model import Model, Variable
+from crossopt.formulation.piecewise import RECIPROCAL
+from crossopt.formulation.segments import Points, by_bits, by_filling, by_segments, whole_pieces
 from tests.formulation.models import searched
 
 ENCODINGS = pytest.mark.parametrize("encoding", [by_segments, by_bits, by_filling])

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from instances.editors import schema_text
+from crossopt.instances.editors import schema_text
 from tests.paths import INSTANCES
 
 

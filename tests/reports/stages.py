@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from solvers.reporting.command import page_of
+from crossopt.reports.commands.report import page_of
 from tests.reports.look import embedded, looked_at
 
 

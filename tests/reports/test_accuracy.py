@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from instances.measured import read_measured
-from reports.accuracy import document, plot, text
-from reports.scatter import Labels, Series, scatter
-from solvers.accuracy import Accuracy, accuracy
+from crossopt.instances.measured.runs import read_measured
+from crossopt.reports.drawing.scatter import Labels, Series, scatter
+from crossopt.reports.texts.accuracy import document, plot, text
+from crossopt.solvers.measured.accuracy import Accuracy, accuracy
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,time_kind,framework"
 NAME = "a source of which the name is so long that it cannot stand in a column <&>"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.shell import Page, figure, page
-from reports.svg import picture, words
-from solvers.reporting.command import page_of, tables_on
+from crossopt.reports.commands.report import page_of, tables_on
+from crossopt.reports.drawing.svg import picture, words
+from crossopt.reports.pages.shell import Page, figure, page
 from tests.paths import ROOT
 from tests.reports.look import faults_in_a_browser, looked_at
 

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from crossflow.plan import Plan
-from crossflow.workload import Transformer
-from reports.launch import STACKS, launch_text
-from solvers.cli import main
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.reports.cli import main
+from crossopt.reports.launch import STACKS, launch_text
 from tests.paths import INSTANCES
 
 MODEL = Transformer("m", layers=96, hidden=12288, heads=96, ffn=49152, vocabulary=51200, sequence=2048, global_batch=1536)

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from reports.pages.shell import Page, page, paragraph, said, table, tiles
-from reports.pages.style import style
-from reports.svg import words
+from crossopt.reports.drawing.svg import words
+from crossopt.reports.pages.shell import Page, page, paragraph, said, table, tiles
+from crossopt.reports.pages.style import style
 from tests.reports.look import faults_in_a_browser
 
 HEADS = ("", "best", "bound", "exhaustive", "hardware-only", "plan-only", "annealing", "evolution", "megatron", "deepflow")

@@ -5,18 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from instances.instance import Instance
-from instances.reading import read_instance
-from instances.units import format_quantity, parse_quantity
-from reports.near import common_words
-from reports.text import answer, evaluation_text
-from solvers.certify import Limits
-from solvers.engines import ENGINES, SEARCHERS
-from solvers.result import Conflict, Occurring, Result, Space
-from solvers.single import evaluate_single
-from solvers.watching import Progress
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.files.units import format_quantity, parse_quantity
+from crossopt.reports.texts.design import answer, evaluation_text
+from crossopt.reports.texts.near import common_words
+from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.codesign.result import Conflict, Occurring, Result, Space
+from crossopt.solvers.codesign.single import evaluate_single
 from tests.paths import INSTANCES
-from tests.questions import LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
 PAGE = 100
 

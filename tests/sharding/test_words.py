@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from instances.sharding.question import ShardingQuestion, read_sharding
-from reports.sharding import sharding_text
-from solvers.backends.arrays import Look, Relaxed, Session, Solved
-from solvers.certify import Limits
-from solvers.sharding import engines
-from solvers.sharding.answer import IN_FLOATS, WHOLE, ShardingResult, lowered
-from solvers.sharding.check import check
-from solvers.sharding.engines import answered
-from tests.sharding.tiny import least
+from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
+from crossopt.reports.texts.sharding import sharding_text
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
+from crossopt.solvers.sharding import engines
+from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, ShardingResult, lowered
+from crossopt.solvers.sharding.check import check
+from crossopt.solvers.sharding.engines import answered
+from tests.instances.sharding.tiny import least
 
 Solve = Callable[[Session, float, tuple[float, float], Look], Solved]
 
@@ -88,7 +88,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeyp
     none = np.zeros(0)
     monkeypatch.setattr(Session, "relaxed", lambda session, seconds, look: Relaxed("infeasible", 0.0, none, none))
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
-    monkeypatch.setattr("solvers.sharding.milp.descended", lambda run: None)
+    monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descended", lambda run: None)
     unknown = 0
     for result, best in _answers(tmp_path, range(25), 1, Limits()):
         assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)

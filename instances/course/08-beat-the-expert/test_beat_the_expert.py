@@ -16,7 +16,7 @@ MINE = runpy.run_path(str(next(path for path in (HERE / "solution.py", HERE / "s
 
 def crossopt(*arguments: str) -> str:
     """What the tool prints; it must not refuse."""
-    found = subprocess.run([sys.executable, "-m", "solvers.cli", *arguments], capture_output=True, text=True, check=False)
+    found = subprocess.run([sys.executable, "-m", "crossopt.reports.cli", *arguments], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout
 

@@ -17,14 +17,14 @@ from time import monotonic
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from instances.placement.graph import PlacementQuestion
-from solvers.placement.answer import RivalPlacement
-from solvers.placement.comparison import middle
-from solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed
-from solvers.placement.latency.greedy import greedy
-from solvers.placement.latency.judge import judge_latency
-from solvers.placement.latency.search import along, annealed, first_pieces
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.placement.comparison import middle
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed
+from crossopt.solvers.placement.latency.greedy import greedy
+from crossopt.solvers.placement.latency.judge import judge_latency
+from crossopt.solvers.placement.latency.search import along, annealed, first_pieces
 
 _MOVES, _MOVES_A_BLOCK = 30_000, 300
 

@@ -8,17 +8,16 @@ from time import monotonic
 
 import numpy as np
 
-from instances.placement.graph import PlacementQuestion
-from solvers.certify import Limits, gap_between
-from solvers.placement.answer import LEAST_GAP, Found, PlacementResult, RivalPlacement, certified
-from solvers.placement.latency.beside import sharper
-from solvers.placement.latency.exact import LARGEST_MODEL, exactly
-from solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
-from solvers.placement.latency.greedy import greedy
-from solvers.placement.latency.judge import judge_latency
-from solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
-from solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
-from solvers.watching import Progress, Watch
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.answer import Limits, Progress, Watch, gap_between
+from crossopt.solvers.placement.answer import LEAST_GAP, Found, PlacementResult, RivalPlacement, certified
+from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
+from crossopt.solvers.placement.latency.greedy import greedy
+from crossopt.solvers.placement.latency.judge import judge_latency
+from crossopt.solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
+from crossopt.solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
+from crossopt.solvers.placement.latency.side_nodes import sharper
 
 NAME = "latency"
 _PROOF = "a dynamic program along a path of the data"

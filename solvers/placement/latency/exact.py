@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from formulation.model import Values, violations
-from formulation.placement.latency import Latency, latency_model
-from formulation.rounding import real
-from instances.placement.graph import PlacementQuestion
-from solvers.backends import backend
-from solvers.backends.answer import Event, Spend
-from solvers.placement.latency.flow import CPU, Flow, timed
+from crossopt.formulation.model import Values, violations
+from crossopt.formulation.placement.latency import Latency, latency_model
+from crossopt.formulation.rounding import real
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Event, Spend
+from crossopt.solvers.placement.latency.flow import CPU, Flow, timed
 
 _WORKERS = 2
 _GUARD = 1e-9

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.placement.blocks import Blocks, blocks_of
-from instances.placement.graph import PlacementQuestion
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.instances.placement.graph import PlacementQuestion
 
 CPU = -1
 _BELOW = 1.0 - 1e-12

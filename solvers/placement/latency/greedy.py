@@ -1,7 +1,7 @@
 """The usual rule: fill one accelerator after the other along the data, the rest on CPUs."""
 
-from instances.placement.graph import PlacementQuestion
-from solvers.placement.latency.flow import CPU, Flow
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.placement.latency.flow import CPU, Flow
 
 
 def greedy(question: PlacementQuestion, flow: Flow) -> list[int]:

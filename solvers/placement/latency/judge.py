@@ -19,9 +19,10 @@ from fractions import Fraction
 from itertools import pairwise
 from math import fsum
 
-from crossflow.arrays import Whole
-from instances.placement.graph import Graph, PlacementQuestion, cycle_of
-from solvers.placement.judge import Load, Run, Verdict, apart, beyond_memory, named, unsupported
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.files.graphs import cycle_of
+from crossopt.instances.placement.graph import Graph, PlacementQuestion
+from crossopt.solvers.placement.judge import Load, Run, Verdict, apart, beyond_memory, named, unsupported
 
 _Place = tuple[int, int]
 """The device and the piece of a node."""

@@ -25,9 +25,9 @@ from math import floor, log2
 
 import numpy as np
 
-from crossflow.arrays import Array
-from formulation.rounding import ceiled, floored, quantum_for, real
-from instances.placement.graph import Graph, PlacementQuestion
+from crossopt.crossflow.arrays import Array
+from crossopt.formulation.rounding import ceiled, floored, quantum_for, real
+from crossopt.instances.placement.graph import Graph, PlacementQuestion
 
 _STEPS = 1 << 50
 """Quanta of all corners together, whose sums then stay below 2^53."""

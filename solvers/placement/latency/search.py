@@ -15,11 +15,11 @@ from random import Random
 
 import numpy as np
 
-from crossflow.arrays import Whole
-from formulation.placement.blocks import Blocks
-from solvers.placement.latency.flow import CPU, Flow, replayed, timed
-from solvers.placement.latency.serial import Serial, best_pieces
-from solvers.placement.search import orders
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.solvers.placement.latency.flow import CPU, Flow, replayed, timed
+from crossopt.solvers.placement.latency.serial import Serial, best_pieces
+from crossopt.solvers.placement.search.orders import orders
 
 _ORDERS = 24
 _LARGE, LARGEST = 1500, 4000

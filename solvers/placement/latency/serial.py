@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossflow.arrays import Array, Whole
-from formulation.placement.blocks import Blocks
-from solvers.placement.intervals import interval_costs
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.solvers.placement.intervals import interval_costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ def engine() -> str:
 
 def crossopt(*arguments: str) -> None:
     """Run the tool, and stop where it refuses, as it does a design that breaks a limit."""
-    code = subprocess.run([sys.executable, "-m", "solvers.cli", *arguments], check=False).returncode
+    code = subprocess.run([sys.executable, "-m", "crossopt.reports.cli", *arguments], check=False).returncode
     if code:
         sys.exit(code)
 

@@ -1,0 +1,1 @@
+"""The joint design as integer models, in several forms."""

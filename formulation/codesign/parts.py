@@ -1,0 +1,248 @@
+"""A chip as one choice for each of its parts: cores, registers, L1, L2, stacks, links inside and between nodes, and a larger die.
+
+Data      for each part the combinations of its choices (literals k), and for each of them the best chip that has it, with all other choices
+          free: what the part offers there at the most, and what area and power it takes at the least
+Choices   z[part, k] in {0, 1}, one of them 1 in each part
+Rows      die area      sum of the areas that are given to the parts                <= budget
+          package       the same and that of the stacks, or a larger die and that   <= budget
+          power         sum of the least that each part draws                       <= budget
+
+The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks depend. There each literal is
+taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.envelope import envelope
+from crossopt.crossflow.generator import Parts, Split
+from crossopt.crossflow.hardware import Hardware, take
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
+from crossopt.formulation.rounding import ceiled, floored, quantum_for
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.space import PART_OF, split_of
+
+_STEPS = 1 << 19
+"""Quanta in a budget."""
+_SLACK = 1.0 + 1.0e-12
+"""Sums are computed in an order of their own, so that their last places may differ from the full model's."""
+_MOST = 20_000
+"""Literals of all parts together."""
+_DIE = "die"
+MEMORIES = ("dram", "l2", "l1", "registers")
+
+Point = Mapping[str, int | Whole]
+"""The literal of each part, by its place."""
+Masks = Mapping[str, Mask]
+"""Some of the literals of each part."""
+Amounts = Mapping[str, Array]
+"""What each literal takes of a budget, by part; what no part chooses is one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The literals of one part, those that are on some chip that keeps the budgets."""
+
+    name: str
+    choices: tuple[int, ...]
+    """Which choices of the question it has."""
+    places: Whole
+    """For each literal the places of those choices."""
+    best: Hardware
+    """For each literal the best chip that has it."""
+    literals: tuple[Variable, ...]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A limit on a sum over the parts."""
+
+    name: str
+    limit: float
+    """What is left to the literals when that which cannot be chosen has taken its share."""
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """All that may be chosen of a chip; no parts where nothing may be."""
+
+    parts: tuple[Part, ...]
+    budgets: tuple[Budget, ...]
+    root: Boxes
+    best: Hardware
+    """The best chip that the question allows."""
+    levels: tuple[str | None, ...]
+    """Which part each network level belongs to; None for links that are given."""
+
+    def places(self, point: Point) -> Whole:
+        """The chip of one literal of each part, as places of the choices."""
+        found: Whole = self.root.low[0].copy()
+        for part in self.parts:
+            found[list(part.choices)] = part.places[point[part.name]]
+        return found
+
+    def point(self, places: Whole) -> Point:
+        """The literals of a chip that keeps the budgets."""
+        rows = {part.name: (part.places == places[list(part.choices)]).all(axis=1) for part in self.parts}
+        return {name: int(np.argmax(same)) for name, same in rows.items()}
+
+    def chosen(self, values: Values) -> Point:
+        """The literals that are 1."""
+        return {part.name: next(place for place, literal in enumerate(part.literals) if values[literal]) for part in self.parts}
+
+
+def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
+    """The parts of the chips in a box; a ValueError in words where their choices have too many combinations."""
+    best = corners(instance, space, root)
+    device = take(best.hardware, 0)
+    if not isinstance(instance.hardware, FreeHardware):
+        return Chip((), (), root, device, (None,) * len(device.links))
+    sizes = root.high[0] - root.low[0] + 1
+    count = sum(prod(int(sizes[choice]) for choice in choices) for choices in _groups(space).values())
+    if count > _MOST:
+        raise ValueError(f"the parts of the chip have {count:,} combinations of their choices, more than {_MOST:,}; use boxes")
+    parts = tuple(_part(instance, space, root, name, choices) for name, choices in _groups(space).items())
+    free = instance.hardware
+    levels = tuple(level if given is None else None for level, given in zip(free.levels, free.overrides, strict=True))
+    return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels)
+
+
+def restricted(chip: Chip, kept: Masks) -> Chip:
+    """The chip with some of its literals."""
+    budgets = (replace(budget, amounts={name: taken[kept[name]] for name, taken in budget.amounts.items()}) for budget in chip.budgets)
+    return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(kept[part.name])) for part in chip.parts), budgets=tuple(budgets))
+
+
+def columns_of(chip: Chip, kept: Masks) -> Whole:
+    """The columns of those literals in a table over all of the chip's, part after part."""
+    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(kept[part.name] for part in chip.parts)]))
+
+
+def _fewer(part: Part, rows: Whole) -> Part:
+    literals = tuple(part.literals[row] for row in rows.tolist())
+    return replace(part, places=part.places[rows], best=take(part.best, rows), literals=literals)
+
+
+def chip_rows(chip: Chip) -> Iterator[Constraint]:
+    """One literal of each part, and the budgets: usage floored, capacities ceiled."""
+    for part in chip.parts:
+        yield ExactlyOne(f"one choice of {part.name}", part.literals)
+    for budget in chip.budgets:
+        quantum = quantum_for(max(budget.limit, *(float(amounts.max(initial=0.0)) for amounts in budget.amounts.values())), _STEPS)
+        terms = tuple(
+            (amount, literal)
+            for part in chip.parts
+            if part.name in budget.amounts
+            for amount, literal in zip(floored(budget.amounts[part.name], quantum).tolist(), part.literals, strict=True)
+            if amount
+        )
+        yield Linear(f"budget of {budget.name}", terms, high=int(ceiled(budget.limit, quantum)))
+
+
+def offered(chip: Chip, part: Part) -> dict[str, Array]:
+    """What the part decides of a device: each figure for each literal."""
+    if part.name == "core":
+        figures = {name: getattr(part.best, name) for name in ("throughput", "vector_throughput", "bundles")}
+    elif part.name in MEMORIES:
+        figures = {name: getattr(getattr(part.best, part.name), name) for name in ("capacity", "bandwidth")}
+    else:
+        levels = (level for level, name in enumerate(chip.levels) if name == part.name)
+        figures = {f"link {level}": part.best.links[level].bandwidth for level in levels}
+    return {name: np.broadcast_to(np.asarray(figure, np.float64), (len(part),)) for name, figure in figures.items()}
+
+
+def with_figures(chip: Chip, figures: Mapping[str, Mapping[str, Any]]) -> Hardware:
+    """The best chip with other figures for some parts, named as by `offered`."""
+    best = chip.best
+    memories = {name: replace(getattr(best, name), **figures[name]) for name in MEMORIES if name in figures}
+    links = []
+    for level, (link, part) in enumerate(zip(best.links, chip.levels, strict=True)):
+        links.append(link if part is None or part not in figures else replace(link, bandwidth=figures[part][f"link {level}"]))
+    return replace(best, **figures.get("core", {}), **memories, links=tuple(links), open_bundles=0.0)
+
+
+def composed(chip: Chip, point: Point) -> Hardware:
+    """The device of which each part offers what its literal does at the most."""
+    chosen = {part.name: {name: float(row[point[part.name]]) for name, row in offered(chip, part).items()} for part in chip.parts}
+    return with_figures(chip, chosen)
+
+
+def _groups(space: Grid) -> dict[str, tuple[int, ...]]:
+    """The parts of which something is chosen, with the choices of each."""
+    groups: dict[str, tuple[int, ...]] = {}
+    for choice, name in enumerate(space.names):
+        part = PART_OF.get(name.rpartition("_")[0], _DIE)
+        groups[part] = (*groups.get(part, ()), choice)
+    return groups
+
+
+def _part(instance: Instance, space: Grid, root: Boxes, name: str, choices: tuple[int, ...]) -> Part:
+    ranges = (range(root.low[0, choice], root.high[0, choice] + 1) for choice in choices)
+    places = np.array(list(product(*ranges)), np.int64)
+    boxes = _with(root, choices, places)
+    found = corners(instance, space, boxes)
+    alive = np.flatnonzero(found.alive)
+    literals = tuple(Variable(f"{name} {number}: {_words(space, choices, places[row])}") for number, row in enumerate(alive))
+    return Part(name, choices, places[alive], take(found.hardware, alive), literals)
+
+
+def _with(root: Boxes, choices: tuple[int, ...], places: Whole) -> Boxes:
+    """The box with some choices fixed, once for each row of places."""
+    low, high = (np.repeat(ends, len(places), axis=0) for ends in (root.low, root.high))
+    low[:, list(choices)] = high[:, list(choices)] = places
+    return Boxes(low, high)
+
+
+def _words(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
+    return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
+
+
+def _option(name: str, value: float) -> str:
+    """A choice as users write it: an area, a power, or a number."""
+    figure = _UNITS[name.rpartition("_")[2]](value) if name.rpartition("_")[2] in _UNITS else f"{value:g}"
+    return f"{name.replace('_', ' ')} {figure}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {"area": lambda area: f"{area * 1e6:.9g} mm^2", "power": lambda power: f"{power:.9g} W"}
+
+
+def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, parts: tuple[Part, ...]) -> Iterator[Budget]:
+    """The rows of the chip, each with its limit less what is not chosen."""
+    chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places)) for part in parts}
+    fixed = _taken(free, space, root)
+    names, asked = [field.name for field in fields(Parts)], instance.budget
+    rows = [("die area", asked.die_area, "area", names), ("package area", asked.package_area, "package", names)]
+    rows += [("power", asked.power, "power", names)]
+    if _DIE in chosen:
+        rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
+    for words, limit, kind, members in rows:
+        if np.isfinite(limit):
+            rest = sum(float(fixed[kind, name][0]) for name in members if name not in chosen)
+            yield Budget(words, limit * _SLACK - rest, {name: chosen[name][kind, name] for name in members if name in chosen})
+
+
+def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str], Array]:
+    """The least that each part takes of each budget, on any chip of each box."""
+    least, most = (_split(free, space, ends) for ends in (boxes.low, boxes.high))
+    best, count = envelope(free.technology, least, most).best, len(boxes)
+    taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
+    for name in (field.name for field in fields(Parts)):
+        taken["area", name] = taken["package", name] = getattr(least.areas, name)
+        taken["power", name] = getattr(best, name).power
+    taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
+    return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
+
+
+def _split(free: FreeHardware, space: Grid, places: Whole) -> Split:
+    return split_of(free, {name: space.options[choice][places[:, choice]] for choice, name in enumerate(space.names)})

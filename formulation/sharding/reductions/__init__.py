@@ -1,0 +1,1 @@
+"""What makes a core smaller without losing its best choice."""

@@ -1,0 +1,336 @@
+"""Devices, technologies and networks by name, one YAML file each in the folder `registry`, and what crossflow makes of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
+from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.technology import (
+    CoreTechnology,
+    DramTechnology,
+    LinkTechnology,
+    SramTechnology,
+    Technology,
+    scale_logic,
+    scale_network,
+)
+from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.instances.catalogue.entries import (
+    DeviceEntry,
+    GemmShape,
+    LinkEntry,
+    LstmShape,
+    MemoryEntry,
+    ModelEntry,
+    NetworkEntry,
+    PartsEntry,
+    SramEntry,
+    TechnologyEntry,
+    TransformerShape,
+)
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Entry, Node, Scalar, read_file
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import format_quantity, nearest, quoted
+
+Kind = Literal["hardware", "technologies", "workloads"]
+T = TypeVar("T")
+
+_SHIPPED: Final = Path(__file__).parents[1]
+_FOLDER: Final = _SHIPPED / "registry"
+_ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
+_BITS_PER_BYTE: Final = 8.0
+
+
+class UnknownNameError(ValueError):
+    """A name that the registry does not have; the message says which name may be meant and where all are listed."""
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """All names of a registry, sorted. A technology also answers to its name with one of its logic nodes after it."""
+    return tuple(sorted(path.stem for path in (_FOLDER / kind).glob("*.yaml")))
+
+
+def ladder() -> dict[str, Path]:
+    """The joint designs that come with the package: their paths by name, sorted."""
+    return {path.stem: path for path in sorted(_SHIPPED.glob("*.yaml"))}
+
+
+def shipped() -> dict[str, Path]:
+    """All questions that come with the package: joint designs, and those of each other family in its own folder."""
+    others = (path for path in sorted(_SHIPPED.glob("*/*.yaml")) if path.parent != _FOLDER)
+    return ladder() | {path.stem: path for path in others}
+
+
+@cache
+def device(name: str) -> DeviceEntry:
+    """The device of that name; an UnknownNameError if there is none."""
+    return _entry(DeviceEntry, "hardware", name)
+
+
+@cache
+def technology(name: str) -> TechnologyEntry:
+    """The technology of that name, at its base generation; an UnknownNameError if there is none."""
+    return _entry(TechnologyEntry, "technologies", name)
+
+
+@cache
+def model(name: str) -> ModelEntry:
+    """The network of that name; an UnknownNameError if there is none."""
+    return _entry(ModelEntry, "workloads", name)
+
+
+def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
+    """The technology and the logic node that the name ends in, if it does: `v100-class-7nm` is `v100-class` at `7nm`."""
+    known = names("technologies")
+    if name in known:
+        return technology(name), None
+    base, _, logic = name.rpartition("-")
+    if base in known and logic in technology(base).logic_steps:
+        return technology(base), logic
+    nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_steps)
+    raise _unknown("technologies", name, (*known, *nodes))
+
+
+def device_given(given: str | DeviceEntry) -> tuple[DeviceEntry, str]:
+    """The device that a question names or describes, and what to call it."""
+    return (device(given), given) if isinstance(given, str) else (given, given.name or "own device")
+
+
+def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
+    """The technology that a question names or describes, what to call it, and the logic node that its name ends in."""
+    if isinstance(given, str):
+        entry, node = technology_named(given)
+        return entry, given, node
+    return given, given.name or "own technology", None
+
+
+def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
+    """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
+    known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
+    if name not in known:
+        raise _unknown(kind, name, sorted(known))
+    return known[name].read_text(encoding="utf-8")
+
+
+def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ...]:
+    """Each name of a registry, or of the instances that come with the package, and a line that says what it is."""
+    match kind:
+        case "hardware":
+            return tuple((name, _device_line(device(name))) for name in names(kind))
+        case "technologies":
+            return tuple((name, _technology_line(technology(name))) for name in names(kind))
+        case "workloads":
+            return tuple((name, _model_line(name, model(name))) for name in names(kind))
+        case "instances":
+            return tuple((name, _instance_line(path)) for name, path in shipped().items())
+
+
+def build_technology(
+    entry: TechnologyEntry, name: str, logic: str | None = None, memory: str | None = None, network: str | None = None
+) -> Technology:
+    """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
+    base = Technology(
+        name=name,
+        core=CoreTechnology(**asdict(entry.core)),
+        registers=_sram(entry.registers),
+        l1=_sram(entry.l1),
+        l2=_sram(entry.l2),
+        dram=_dram(entry, memory),
+        intra=LinkTechnology(**asdict(entry.node_network)),
+        inter=LinkTechnology(**asdict(entry.network)),
+    )
+    logic_steps = _generation("logic node", logic, entry.logic_steps) if logic else 0
+    network_steps = _generation("network generation", network, entry.network_steps) if network else 0
+    return scale_network(scale_logic(base, logic_steps), network_steps)
+
+
+def usual_split(entry: TechnologyEntry) -> Split:
+    """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
+    split = entry.split
+    edges = Edges(split.hbm_edge, split.node_network_edge, split.network_edge)
+    return split_from_fractions(split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges)
+
+
+def parts_of(entry: PartsEntry) -> Parts:
+    """The figures of the parts by the names that crossflow gives them."""
+    return Parts(
+        core=entry.compute,
+        registers=entry.registers,
+        l1=entry.l1,
+        l2=entry.l2,
+        dram=entry.hbm,
+        intra=entry.node_network,
+        inter=entry.network,
+    )
+
+
+def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: int) -> Hardware:
+    """The device at that precision, with the links of a network of `levels` levels (see `links_of`)."""
+    for figures in (entry.peak, entry.energy_per_flop):
+        if precision not in figures:
+            raise ValueError(f"{name} does not compute in {precision} (one of {', '.join(entry.peak)})")
+    return Hardware(
+        name=name,
+        throughput=entry.peak[precision],
+        wide_share=entry.peak["bf16"] / entry.peak["fp8"] if precision == "fp8" else 1.0,
+        vector_throughput=entry.vector_peak,
+        bundles=float(entry.bundles),
+        dram=_memory(entry.dram),
+        l2=_memory(entry.l2),
+        l1=_memory(entry.l1),
+        registers=_memory(entry.registers),
+        links=links_of(entry.network, levels),
+        register_traffic=entry.register_traffic,
+        energy_per_flop=entry.energy_per_flop[precision],
+        idle_power=entry.idle_power,
+        power=entry.power,
+        die_area=entry.die_area,
+        package_area=entry.package_area,
+        reserved_memory=entry.reserved_memory,
+        efficiency=efficiency_with(entry.efficiency),
+        variants=_variants(entry),
+        error=entry.calibration.error if entry.calibration else None,
+    )
+
+
+def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> tuple[Efficiency, tuple[Efficiency, ...]]:
+    """The constants of a technology's chips, and the optimistic and pessimistic ones: those of the device that the question names, or
+    else the entry; without any device the entry's own alone. They are of one fit, so that a technology with constants of its own has none.
+    """
+    fitted = entry.constants if device_name is None else device_name
+    if fitted is None:
+        return efficiency_with(entry.efficiency), ()
+    if entry.efficiency:
+        raise ValueError(f"{name} has constants of its own, with which those of {fitted} do not go together (remove `constants`)")
+    given = device(fitted)
+    if not (variants := _variants(given)):
+        others = ", ".join(other for other in names("hardware") if _variants(device(other)))
+        raise ValueError(f"{fitted} has no optimistic and pessimistic constants (one of {others})")
+    return efficiency_with(given.efficiency), variants
+
+
+def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
+    """The optimistic and the pessimistic constants; what they do not name is as in the central ones."""
+    return tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other)
+
+
+def links_of(network: NetworkEntry, levels: int) -> tuple[Link, ...]:
+    """The links of a network of one level (a single node), two (nodes in a cluster) or three (nodes in pods), innermost first."""
+    if levels == 3 and network.pod is None:
+        raise ValueError("a network of three levels needs the link between the nodes of a pod (give its bandwidth and latency)")
+    chosen = {1: (network.node,), 2: (network.node, network.cluster), 3: (network.node, network.pod, network.cluster)}
+    if levels not in chosen:
+        raise ValueError(f"a network has one, two or three levels, not {levels}")
+    return tuple(_link(entry) for entry in chosen[levels] if entry is not None)
+
+
+def efficiency_with(constants: Mapping[str, float]) -> Efficiency:
+    """The default efficiency with these constants instead; a ValueError for a constant that the model does not have."""
+    known = [field.name for field in fields(Efficiency)]
+    for name in constants:
+        if name not in known:
+            remedy = _remedy(name, known, f"one of {', '.join(known)}")
+            raise ValueError(f"{quoted(name)} is no constant of the model ({remedy})")
+    return replace(Efficiency(), **constants)
+
+
+def _entry(cls: type[T], kind: Kind, name: str) -> T:
+    if name not in (known := names(kind)):
+        raise _unknown(kind, name, known)
+    path, faults = _FOLDER / kind / f"{name}.yaml", list[Fault]()
+    entry = read_as(cls, read_file(path), faults)
+    if entry is None:
+        raise InstanceError(str(path), faults)
+    return entry
+
+
+def _device_line(entry: DeviceEntry) -> str:
+    peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
+    capacity, bandwidth = format_quantity(entry.dram.capacity, "bytes"), format_quantity(entry.dram.bandwidth, "bandwidth")
+    return f"{peaks}; {capacity} at {bandwidth}; {format_quantity(entry.power, 'power')}; nodes of {entry.devices_per_node}"
+
+
+def _technology_line(entry: TechnologyEntry) -> str:
+    parts = (("logic", entry.logic_steps), ("memory", entry.memories), ("network", entry.network_steps))
+    return "; ".join(f"{part} {_first_to_last(list(generations))}" for part, generations in parts)
+
+
+def _first_to_last(generations: list[str]) -> str:
+    return f"{generations[0]} to {generations[-1]}" if len(generations) > 1 else "".join(generations)
+
+
+def _model_line(name: str, entry: ModelEntry) -> str:
+    match entry:
+        case ModelEntry(transformer=TransformerShape() as shape):
+            weights = parameters(Transformer(name=name, global_batch=1, **asdict(shape)))
+            experts = f", {shape.experts} experts" if shape.experts > 1 else ""
+            return f"{weights / 1e9:.4g}e9 weights: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
+        case ModelEntry(lstm=LstmShape() as shape):
+            return f"LSTM: {shape.layers} layers of {shape.hidden}, vocabulary {shape.vocabulary}, sequence {shape.sequence}"
+        case ModelEntry(gemm=GemmShape() as shape):
+            return f"matrix product: {shape.rows} x {shape.depth} by {shape.depth} x {shape.columns}"
+        case _:
+            raise ValueError(f"the registry's entry {name} has no shape")
+
+
+def _instance_line(path: Path) -> str:
+    """The `description` of an instance on one line; empty where it has none."""
+    match read_file(path).value:
+        case {"description": Entry(node=Node(value=Scalar(text=text)))}:
+            return " ".join(text.split())
+        case _:
+            return ""
+
+
+def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str]) -> UnknownNameError:
+    place = f"see `crossopt list {kind}`"
+    guess = _remedy(name, known, "")
+    return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{place})")
+
+
+def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Asks for up to three names that begin like this one, else for the one most like it."""
+    known = tuple(known)
+    longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
+    guesses = longer[:3] or nearest(name, known)
+    return f"did you mean {' or '.join(quoted(guess) for guess in guesses)}?" if guesses else otherwise
+
+
+def _generation(what: str, name: str, table: Mapping[str, T]) -> T:
+    if name not in table:
+        raise ValueError(f"{quoted(name)} is no {what} of this technology (one of {', '.join(table) or 'none'})")
+    return table[name]
+
+
+def _sram(entry: SramEntry) -> SramTechnology:
+    return SramTechnology(**asdict(entry))
+
+
+def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
+    """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures."""
+    dram = DramTechnology(**asdict(entry.dram))
+    if memory is None:
+        return dram
+    other = _generation("memory generation", memory, entry.memories)
+    return replace(
+        dram,
+        stack_capacity=other.stack_capacity,
+        stack_area=other.stack_area,
+        links_per_stack=other.links_per_stack,
+        nominal_frequency=other.nominal_frequency,
+        energy_per_bit=dram.energy_per_bit * other.energy_factor,
+        nominal_voltage=dram.nominal_voltage * other.voltage_factor,
+    )
+
+
+def _memory(entry: MemoryEntry) -> Memory:
+    return Memory(entry.capacity, entry.bandwidth, entry.energy * _BITS_PER_BYTE)
+
+
+def _link(entry: LinkEntry) -> Link:
+    return Link(entry.bandwidth, entry.latency, entry.setup, entry.energy * _BITS_PER_BYTE, entry.shares, entry.trees)

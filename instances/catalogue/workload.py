@@ -1,0 +1,149 @@
+"""From the workload section of an instance to the workload that crossflow prices."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
+
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
+from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, Precision, TransformerShape
+from crossopt.instances.catalogue.huggingface import read_config
+from crossopt.instances.catalogue.registry import model
+from crossopt.instances.files.quantities import (
+    Positive,
+)
+from crossopt.instances.files.schema import Bounds, Doc
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSection:
+    """What is trained: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
+
+    model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
+    transformer: TransformerShape | None = None
+    lstm: LstmShape | None = None
+    gemm: GemmShape | None = None
+    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file")] = None
+    global_batch: Annotated[Positive | None, Doc("samples of one optimizer step")] = None
+    sequence: Annotated[Positive | None, Doc("tokens of one sample")] = None
+    precision: Precision = "bf16"
+    attention: Literal["flash", "unfused"] = "flash"
+    dropout: bool | None = None
+    capacity_factor: Annotated[float, Bounds(1.0), Doc("how much fuller the fullest expert is than the average")] = 1.0
+    gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
+    optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
+
+
+T = TypeVar("T")
+Shape: TypeAlias = TransformerShape | LstmShape | GemmShape
+Report: TypeAlias = Callable[[str, str], None]
+"""Takes a fault of the section: the path of the value below the section, and what is wrong with the remedy."""
+
+_WAYS: Final = ("model", "transformer", "lstm", "gemm", "config")
+_NOTHING_SAID: Final = WorkloadSection()
+_NOT_IN_DENSE: Final = ("capacity_factor",)
+_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor")
+_NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
+
+
+def build_workload(section: WorkloadSection, folder: Path, report: Report) -> Workload | None:
+    """The workload that the section describes, with paths relative to `folder`; None after every fault was reported."""
+    given = [way for way in _WAYS if getattr(section, way) is not None]
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} are given at once" if given else "no network is given"
+        report(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})")
+        return None
+    try:
+        name, shape = _named_shape(section, folder)
+        return _built(name, shape, section, report)
+    except ValueError as error:
+        report(given[0], str(error))
+        return None
+
+
+def _named_shape(section: WorkloadSection, folder: Path) -> tuple[str, Shape]:
+    """The only shape of the section, and what to call it."""
+    if section.model is not None:
+        return section.model, _shape_of(section.model, model(section.model))
+    if section.config is not None:
+        path = folder / section.config
+        return path.stem if path.stem != "config" else path.resolve().parent.name, read_config(path)
+    return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
+
+
+def _shape_of(name: str, entry: ModelEntry) -> Shape:
+    match [shape for shape in (entry.transformer, entry.lstm, entry.gemm) if shape is not None]:
+        case [shape]:
+            return shape
+        case shapes:
+            raise ValueError(f"the registry's entry {name} has {len(shapes)} shapes, exactly one is needed")
+
+
+def _built(name: str, shape: Shape, section: WorkloadSection, report: Report) -> Workload | None:
+    match shape:
+        case TransformerShape():
+            return _transformer(name, shape, section, report)
+        case LstmShape():
+            return _lstm(name, shape, section, report)
+        case GemmShape():
+            return _gemm(name, shape, section, report)
+        case _:
+            assert_never(shape)
+
+
+def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, report: Report) -> Transformer | None:
+    needless = _refuse(section, _NOT_IN_DENSE, "a network without experts", report) if shape.experts == 1 else []
+    batch = _batch(section, report)
+    if needless or batch is None:
+        return None
+    trained = replace(shape, sequence=_or(section.sequence, shape.sequence), dropout=_or(section.dropout, shape.dropout))
+    return Transformer(
+        name=name,
+        global_batch=batch,
+        capacity_factor=section.capacity_factor,
+        attention=section.attention,
+        precision=section.precision,
+        gradient_bytes=_or(section.gradient_bytes, 4.0),
+        optimizer_bytes=_or(section.optimizer_bytes, 12.0),
+        **asdict(trained),
+    )
+
+
+def _lstm(name: str, shape: LstmShape, section: WorkloadSection, report: Report) -> Lstm | None:
+    needless = _refuse(section, _NOT_IN_LSTM, "an LSTM", report)
+    batch = _batch(section, report)
+    if needless or batch is None:
+        return None
+    trained = replace(shape, sequence=_or(section.sequence, shape.sequence))
+    return Lstm(
+        name=name,
+        global_batch=batch,
+        precision=section.precision,
+        gradient_bytes=_or(section.gradient_bytes, 2.0),
+        optimizer_bytes=_or(section.optimizer_bytes, 0.0),
+        **asdict(trained),
+    )
+
+
+def _gemm(name: str, shape: GemmShape, section: WorkloadSection, report: Report) -> Gemm | None:
+    if _refuse(section, _NOT_IN_GEMM, "a matrix product", report):
+        return None
+    return Gemm(name=name, precision=section.precision, **asdict(shape))
+
+
+def _batch(section: WorkloadSection, report: Report) -> int | None:
+    if section.global_batch is None:
+        report("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)")
+    return section.global_batch
+
+
+def _refuse(section: WorkloadSection, keys: tuple[str, ...], what: str, report: Report) -> list[str]:
+    """The keys that mean nothing for this kind of workload and say something all the same, each reported."""
+    needless = [key for key in keys if getattr(section, key) != getattr(_NOTHING_SAID, key)]
+    for key in needless:
+        report(key, f"{what} has no {key} (remove it)")
+    return needless
+
+
+def _or(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value

@@ -1,0 +1,175 @@
+"""Boxes of hardware points: an interval of the options of every choice, and the best device that a box can hold.
+
+Options are taken in ascending order, whatever the order in the question; a place is a position in that order. A box is one row of
+lowest and one of highest places, so that many boxes are two matrices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.envelope import envelope
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.space import as_arrays, buildable, device_of, priced, split_of
+
+_OUTWARD = 1.0e-12
+"""A price falls with the die, but as computed perhaps not in the last place."""
+
+
+_PARTS = 32
+"""Into so many parts a choice is looked at closely; a longer one is looked at again when its box has become smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The hardware choices of a question, their options in ascending order."""
+
+    names: tuple[str, ...]
+    options: tuple[Array, ...]
+    order: tuple[Whole, ...]
+    """For each option its place in the question."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(values) for values in self.options)
+
+    @property
+    def points(self) -> int:
+        return prod(self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes as rows of places, one column a choice; both ends are inside."""
+
+    low: Whole
+    high: Whole
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def at(self, row: int) -> "Boxes":
+        """One of them."""
+        return Boxes(self.low[[row]], self.high[[row]])
+
+
+@dataclass(frozen=True, slots=True)
+class Corners:
+    """For each box a device that is at least as good as any in it, and whether the box holds any that keeps the budgets."""
+
+    hardware: Hardware
+    """Arrays over the boxes; resources at their highest, area, power and price at their lowest."""
+    alive: Mask
+    """False where no device of the box has cores, memory and links and keeps area and power."""
+
+
+def grid(instance: Instance) -> Grid:
+    """The hardware choices; none where the hardware is fixed."""
+    options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    values = [np.array(values, np.float64) for _, values in options]
+    order = tuple(np.argsort(column, kind="stable") for column in values)
+    return Grid(tuple(name for name, _ in options), tuple(column[place] for column, place in zip(values, order, strict=True)), order)
+
+
+def whole(space: Grid) -> Boxes:
+    """The one box that holds every point."""
+    return Boxes(np.zeros((1, len(space.sizes)), np.int64), np.array([[size - 1 for size in space.sizes]], np.int64).reshape(1, -1))
+
+
+def point_number(space: Grid, places: Whole) -> int:
+    """The number of a hardware point, as `instances.codesign.space` counts them."""
+    originals = [int(order[place]) for order, place in zip(space.order, places, strict=True)]
+    return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
+
+
+def places_of(space: Grid, point: int) -> Whole:
+    """The places of a hardware point."""
+    originals = np.unravel_index(point, space.sizes) if space.sizes else ()
+    return np.array([int(np.flatnonzero(order == place)[0]) for order, place in zip(space.order, originals, strict=True)], np.int64)
+
+
+def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
+    """The best device of each box; for a box of one point it is the device itself, to the last bit."""
+    if isinstance(instance.hardware, Hardware):
+        hardware = as_arrays(priced(instance, instance.hardware, 0.0), len(boxes))
+        return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
+    free = instance.hardware
+    least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
+    best = envelope(free.technology, least, most)
+    device = replace(device_of(free, best.best, least.die_area), open_bundles=best.open_bundles)
+    # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
+    hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
+    differ = np.less(least.die_area, most.die_area)
+    hardware = replace(hardware, price=hardware.price * np.where(differ, 1.0 - _OUTWARD, np.ones(len(boxes))))
+    return Corners(hardware, np.broadcast_to(buildable(hardware) & within(instance, hardware), (len(boxes),)))
+
+
+def stacked(parts: Sequence[Boxes]) -> Boxes:
+    """The boxes of all parts, one after another."""
+    return Boxes(np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts]))
+
+
+Kept = tuple[tuple[int, int, int], ...]
+"""Choices, each with the first and the last place that a box keeps of it."""
+
+
+def parted(box: Boxes, kept: Kept) -> Boxes:
+    """One box without what is below and above the places that it keeps, choice after choice, and then the parts that this takes off."""
+    low, high, parts = box.low[0].copy(), box.high[0].copy(), []
+    for choice, first, last in kept:
+        for start, end in ((low[choice], first - 1), (last + 1, high[choice])):
+            if start <= end:
+                part = low.copy(), high.copy()
+                part[0][choice], part[1][choice] = start, end
+                parts.append(part)
+        low[choice], high[choice] = first, last
+    rows = ((low, high), *parts)
+    return Boxes(np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows]))
+
+
+def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
+    """The boxes without the lowest and highest options of each choice with which no device can be built and keeps the budgets.
+
+    Options are out for a box if the slice of the box at these options holds no such device. A box without any is left as it is.
+    """
+    low, high = boxes.low.copy(), boxes.high.copy()
+    rows, choices, first, last = _slices(boxes)
+    if isinstance(instance.hardware, Hardware) or not len(rows):
+        return boxes
+    slices, every = Boxes(low[rows], high[rows]), np.arange(len(rows))
+    slices.low[every, choices], slices.high[every, choices] = first, last
+    alive = corners(instance, space, slices).alive
+    low[rows, choices], high[rows, choices] = high[rows, choices], low[rows, choices]
+    np.minimum.at(low, (rows[alive], choices[alive]), first[alive])
+    np.maximum.at(high, (rows[alive], choices[alive]), last[alive])
+    dead = (low > high).any(axis=1)
+    low[dead], high[dead] = boxes.low[dead], boxes.high[dead]
+    return Boxes(low, high)
+
+
+def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:
+    """Every open choice of every box in parts, at most `_PARTS` of about equal size: box, choice, first and last place of each part."""
+    widths = np.where(boxes.high > boxes.low, boxes.high - boxes.low + 1, 0)
+    rows, choices = np.nonzero(widths)
+    width = widths[rows, choices]
+    parts = np.minimum(width, _PARTS)
+    number = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    rows, choices, width, parts = (np.repeat(column, parts) for column in (rows, choices, width, parts))
+    start = boxes.low[rows, choices]
+    return rows, choices, start + number * width // parts, start + (number + 1) * width // parts - 1
+
+
+def _values(space: Grid, places: Whole) -> dict[str, Array]:
+    return {name: values[places[:, column]] for column, (name, values) in enumerate(zip(space.names, space.options, strict=True))}
+
+
+def within(instance: Instance, hardware: Hardware) -> Mask:
+    """Which devices keep the budgets of area and power."""
+    budget = instance.budget
+    kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
+    kept = kept & np.less_equal(hardware.power, budget.power)
+    return np.asarray(kept)

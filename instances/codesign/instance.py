@@ -1,0 +1,77 @@
+"""A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.evaluate import Budget
+from crossopt.crossflow.generator import Edges, Parts
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.workload import Workload
+
+Options = tuple[tuple[str, tuple[Any, ...]], ...]
+"""Names of choices and their options, in the order in which designs are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeHardware:
+    """Hardware that is to be chosen: the technology, and what a chip is like where nothing is chosen."""
+
+    technology: Technology
+    die_area: float
+    package_area: float
+    power: float
+    areas: Parts
+    """Shares of the die area."""
+    powers: Parts
+    """Shares of the power."""
+    edges: Edges
+    idle_share: float
+    reserved_memory: float
+    host: Memory | None
+    efficiency: Efficiency
+    variants: tuple[Efficiency, ...]
+    """Other sets of constants that may hold, the optimistic and the pessimistic one; none where nothing was fitted."""
+    levels: tuple[str, ...]
+    """Which of the links, `intra` and `inter`, each network level uses."""
+    overrides: tuple[Link | None, ...]
+    """Given links of those levels, where the question gives them."""
+    options: Options
+    """Choices of hardware."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One co-design question."""
+
+    name: str
+    workload: Workload
+    cluster: Cluster
+    hardware: Hardware | FreeHardware
+    plan_options: Options
+    budget: Budget
+    objective: str
+    prices: Prices | None
+    document: dict[str, Any]
+    """The question as it was written, for results that can be checked without the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """Several workloads that share the chip and the cluster, each with a plan of its own.
+
+    Every part is a question of its own with the hardware, cluster, budget and objective of all; its name is the workload's.
+    """
+
+    name: str
+    parts: tuple[Instance, ...]
+    weights: tuple[float, ...]
+    combine: str
+    """`weighted_sum`, or `worst_regret`: the greatest v_k / v_k* - 1, where v_k* is the optimum of a workload alone."""
+    document: dict[str, Any]
+    """The question as it was written."""
+
+    @property
+    def objective(self) -> str:
+        return self.parts[0].objective

@@ -1,0 +1,106 @@
+"""The options of a parallel plan: `divisors` spelled out, those that no plan can have left out, and a fault where none is left."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from math import isqrt, prod
+from typing import Any
+
+from crossopt.crossflow.hardware import Cluster
+from crossopt.crossflow.plan import PLACEMENTS
+from crossopt.crossflow.workload import Transformer, Workload
+from crossopt.instances.codesign.instance import Options
+from crossopt.instances.codesign.section import ChoicesSection
+from crossopt.instances.files.units import quoted
+
+Report = Callable[[str, str], None]
+"""Takes the path of a fault in the file, and what is wrong with the remedy."""
+
+TRANSFORMER_CHOICES = (
+    "tensor",
+    "context",
+    "pipeline",
+    "data",
+    "expert",
+    "microbatch",
+    "interleave",
+    "sequence_parallel",
+    "recompute",
+    "zero",
+    "overlap",
+    "offload",
+    "placement",
+)
+KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
+_DEGREES = ("tensor", "context", "pipeline", "data", "rows", "columns", "layers")
+_LISTED = 5
+
+
+def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, report: Report) -> Options:
+    """The options of every field of a plan, in the order in which plans are counted."""
+    transformer = isinstance(workload, Transformer)
+    names, others = (TRANSFORMER_CHOICES, KERNEL_CHOICES) if transformer else (KERNEL_CHOICES, TRANSFORMER_CHOICES)
+    for name in others:
+        if name not in names and getattr(choices, name) != _usual(name):
+            report(f"choices.{name}", f"this is no choice for a {type(workload).__name__.lower()} (one of {', '.join(names)})")
+    options = {name: _possible(name, getattr(choices, name), workload, cluster, report) for name in names}
+    if all(options.values()):
+        _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
+    return tuple(options.items())
+
+
+def divisors(whole: int) -> tuple[int, ...]:
+    """All divisors, ascending."""
+    small = [part for part in range(1, isqrt(whole) + 1) if whole % part == 0]
+    return tuple(sorted({*small, *(whole // part for part in small)}))
+
+
+def _usual(name: str) -> object:
+    return next(field.default for field in fields(ChoicesSection) if field.name == name)
+
+
+def _possible(name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster, report: Report) -> tuple[Any, ...]:
+    """The options that some plan can have; none after a fault."""
+    if name == "placement":
+        return _orders(tuple(values), report)
+    dividing = wholes(workload, cluster)
+    if name not in dividing:
+        return tuple(values)
+    whole, what = dividing[name]
+    if isinstance(values, str):
+        return divisors(whole)
+    if name == "interleave":
+        kept, rule = tuple(value for value in values if value <= whole), "is at most"
+    else:
+        kept, rule = tuple(value for value in values if whole % value == 0), "divides"
+    if not kept:
+        listed = ", ".join(str(value) for value in values[:_LISTED]) + (", ..." if len(values) > _LISTED else "")
+        report(f"choices.{name}", f"none of {listed} {rule} the {whole} {what} (or write `divisors`)")
+    return kept
+
+
+def wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
+    """The number that each degree must divide, and what it counts; chunks of layers need not divide them."""
+    found = dict.fromkeys(_DEGREES, (cluster.devices, "devices"))
+    if isinstance(workload, Transformer):
+        found["microbatch"] = (workload.global_batch, "samples of the global batch")
+        found["interleave"] = (workload.layers, "layers")
+        found["expert"] = (workload.experts, "experts")
+    return found
+
+
+def _orders(values: tuple[str, ...], report: Report) -> tuple[str, ...]:
+    for value in values:
+        if value not in PLACEMENTS:
+            report("choices.placement", f"{quoted(value)} is no order of tensor, context, data and pipeline (for example {PLACEMENTS[0]})")
+    return values
+
+
+def _check_product(degrees: dict[str, tuple[Any, ...]], cluster: Cluster, report: Report) -> None:
+    """A fault if no product of the degrees is the number of devices."""
+    reachable = {1}
+    for values in degrees.values():
+        reachable = {inner * value for inner in reachable for value in values if cluster.devices % (inner * value) == 0}
+    if cluster.devices not in reachable:
+        most = prod(max(values) for values in degrees.values())
+        names = " x ".join(degrees)
+        report("choices", f"no {names} is the {cluster.devices} devices (the largest options make {most}; add options that multiply to it)")

@@ -1,0 +1,89 @@
+"""Plans in families: those that differ in nothing but their concessions, which are bounded together.
+
+A concession (`crossflow.plan.CONCESSIONS`) costs time and energy for memory, or for nothing at all. So the plan with the least of each
+bounds a whole family on every device, whether or not it is a plan of the question, and whether or not it fits. Members come down to it
+setting by setting, and no step may gain: first to what all of them offload, then to the most overlap, last to the least recomputation.
+The last step is none where all of them offload activations (`crossflow.plan.costs_only`); there each recomputation has its own families.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, code, costs_only, rows_of
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import AnyPlans, keeps_rules, plan_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """A block of families."""
+
+    heads: AnyPlans
+    """No member is faster, on any device; concessions apart, every setting is that of the members."""
+    counts: Whole
+    """Members of each."""
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+def family_blocks(instance: Instance) -> Iterator[Families]:
+    """All plans, family by family; a plan of another workload than a transformer is a family of its own."""
+    for plain in plan_blocks(_without_concessions(instance)):
+        if isinstance(plain, Plans):
+            counts = _members(instance, plain)
+            rows = np.flatnonzero(counts)
+            least = {name: CONCESSIONS[name](codes_of(instance, name)) for name in concessions_of(instance)}
+            yield Families(with_settings(rows_of(plain, rows), least), counts[rows])
+        else:
+            yield Families(plain, np.ones(len(plain), np.int64))
+
+
+def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
+    """All plans of these families."""
+    if not isinstance(heads, Plans):
+        return heads
+    names = concessions_of(instance)
+    ways = list(product(*(codes_of(instance, name) for name in names)))
+    every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
+    columns = {name: np.tile(np.array([way[place] for way in ways], np.int64), len(heads)) for place, name in enumerate(names)}
+    plans = replace(every, **columns)
+    return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+
+
+def concessions_of(instance: Instance) -> tuple[str, ...]:
+    """The settings in which the members of a family differ: concessions of which the least bounds every plan of the question."""
+    moved_by_all = CONCESSIONS["offload"](codes_of(instance, "offload"))
+    return tuple(name for name in CONCESSIONS if costs_only(name, moved_by_all))
+
+
+def codes_of(instance: Instance, name: str) -> tuple[int, ...]:
+    """The options of a setting by their numbers."""
+    return tuple(code(name, value) for value in dict(instance.plan_options)[name])
+
+
+def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
+    """The same plans with other settings."""
+    return replace(plans, **{name: np.full(len(plans), number, np.int64) for name, number in settings.items()})
+
+
+def _without_concessions(instance: Instance) -> Instance:
+    """The question with every concession at its default, which no rule forbids."""
+    default = Plan()
+    names = concessions_of(instance) if isinstance(instance.workload, Transformer) else ()
+    options = tuple((name, (getattr(default, name),) if name in names else values) for name, values in instance.plan_options)
+    return replace(instance, plan_options=options)
+
+
+def _members(instance: Instance, plain: Plans) -> Whole:
+    """How many combinations of concessions keep the rules. No rule is about two of them, so the counts of each multiply."""
+    counts = np.ones(len(plain), np.int64)
+    for name in concessions_of(instance):
+        kept = (keeps_rules(instance, with_settings(plain, {name: number})) for number in codes_of(instance, name))
+        counts *= sum((mask.astype(np.int64) for mask in kept), np.zeros(len(plain), np.int64))
+    return counts

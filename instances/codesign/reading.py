@@ -1,0 +1,395 @@
+"""From a YAML question to an `Instance`: names looked up, units in SI, and every fault of the file at once, with its place."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
+
+from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.evaluate import Budget
+from crossopt.crossflow.generator import Edges
+from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.workload import Precision, Workload
+from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
+from crossopt.instances.catalogue.huggingface import read_config
+from crossopt.instances.catalogue.own_files import inlined_files
+from crossopt.instances.catalogue.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
+from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
+from crossopt.instances.codesign.open_devices import FEWEST, refuse_open_devices
+from crossopt.instances.codesign.plan_choices import Report, plan_options
+from crossopt.instances.codesign.section import (
+    KEYS,
+    BudgetSection,
+    ChoicesSection,
+    ClusterSection,
+    CodesignFile,
+    HostSection,
+    LinkSection,
+    PricesSection,
+    TechnologySection,
+)
+from crossopt.instances.codesign.several import Hearing, questions_of, sections
+from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, fault_at, read_file, read_text
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.settings import laid_over, with_setting
+from crossopt.instances.files.units import quoted
+
+_HARDWARE_CHOICES = ("die_area", "hbm_stacks")
+_HARDWARE_ENDINGS = ("_area", "_power", "_edge")
+_LARGEST_CLUSTER = 1 << 22
+_LARGEST_COUNT = 1 << 31
+_MOST_POINTS, _MOST_PLANS = 10**18, 10**10
+
+
+def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
+    """The question of one workload in a file, with `key=value` settings laid over it; an InstanceError with every fault.
+
+    Of a question with several workloads it is that of the one named.
+    """
+    return _only(read_asked(path, settings, workload))
+
+
+def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
+    """The question in a file, of one workload or of several."""
+    root = read_file(path)
+    return _named(_asked(root, Path(path).read_text(encoding="utf-8"), str(path), settings), workload)
+
+
+def read_question(question: Mapping[str, Any]) -> Instance:
+    """The question of one workload inside a saved result."""
+    return _only(asked_in(question))
+
+
+def asked_in(question: Mapping[str, Any]) -> Instance | Portfolio:
+    """The question inside a saved result, of one workload or of several."""
+    text, source, settings = question.get("text"), question.get("source"), question.get("settings")
+    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(settings, list | tuple):
+        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
+    return _named(_asked(read_text(text, source), text, source, tuple(str(setting) for setting in settings)), question.get("workload"))
+
+
+def _named(asked: Instance | Portfolio, workload: object) -> Instance | Portfolio:
+    """The question of one of several workloads, where one is named."""
+    if workload is None:
+        return asked
+    parts = asked.parts if isinstance(asked, Portfolio) else ()
+    known = ", ".join(part.name for part in parts)
+    message = f"{quoted(str(workload))} is none of the workloads (one of {known})" if parts else "there is one workload only (name none)"
+    return next((part for part in parts if part.document["workload"] == workload), None) or _refused(asked, message)
+
+
+def _only(asked: Instance | Portfolio) -> Instance:
+    if isinstance(asked, Instance):
+        return asked
+    names = ", ".join(part.name for part in asked.parts)
+    return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
+
+
+def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
+    raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
+
+
+def _asked(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Instance | Portfolio:
+    for setting in settings:
+        root = laid_over(root, setting, source, KEYS)
+    own = inlined_files(root, Path(source).parent)
+    for setting in own:
+        root = laid_over(root, setting, source, KEYS)
+    faults: list[Fault] = []
+    file, folder = read_as(CodesignFile, root, faults), Path(source).parent
+    asked: Instance | Portfolio | None = None
+    if file is not None:
+        refuse_open_devices(file, root, source, settings)
+
+        def report(path: str, message: str) -> None:
+            faults.append(fault_at(root, path, message))
+
+        shapes = [setting for key, section in sections(file) for setting in _inlined(key, section, folder)]
+        document = {"source": source, "text": text, "settings": [*settings, *own, *shapes]}
+        one = file.workloads is None
+        asked = _resolved(file, Path(source), document, report) if one else _portfolio(file, root, Path(source), document, report)
+    if faults or asked is None:
+        raise InstanceError(source, [with_setting(fault, settings, KEYS) for fault in faults])
+    return asked
+
+
+def _inlined(key: str, section: WorkloadSection, folder: Path) -> tuple[str, ...]:
+    """Settings that put the shapes of a `config.json` into the question, so that a saved result stands without that file."""
+    try:
+        shape = read_config(folder / section.config) if section.config is not None else None
+    except ValueError:
+        return ()  # the fault is reported where the workload is built
+    if shape is None:
+        return ()
+    shapes = ", ".join(f"{key}: {str(value).lower()}" for key, value in asdict(shape).items())
+    return f"{key}.config=null", f"{key}.transformer={{{shapes}}}"
+
+
+def _portfolio(file: CodesignFile, root: Node, source: Path, document: dict[str, Any], report: Report) -> Portfolio | None:
+    """Several workloads: each is the question that is left when the others are taken away."""
+    questions = questions_of(file, root, report)
+    heard = Hearing(len(questions))
+    parts = [
+        _resolved(one.file, source, {**document, "workload": one.name}, heard.reporter(place, one)) for place, one in enumerate(questions)
+    ]
+    heard.tell(report)
+    found = tuple(part for part in parts if part is not None)
+    if not found or len(found) < len(parts):
+        return None
+    name = file.name or source.stem
+    return Portfolio(name, found, tuple(one.weight for one in questions), file.combine or "weighted_sum", document)
+
+
+def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report: Report) -> Instance | None:
+    if file.workload is None:
+        report("workload", "this key is missing, a mapping is needed (or `workloads`, a list of them)")
+        return None
+    if file.combine is not None:
+        report("combine", "there is one workload only, so that nothing is combined (remove this key)")
+    workload = build_workload(file.workload, source.parent, lambda path, message: report(_under("workload", path), message))
+    if not _sound(file, workload, report) or workload is None:
+        return None
+    names, cluster = _levels(file, report)
+    if cluster is None:
+        return None
+    built = _fixed if file.hardware is not None else _free
+    hardware = built(file, names, workload.precision, report)
+    options = plan_options(file.choices, workload, cluster, report)
+    prices = _prices(file, report)
+    if hardware is None:
+        return None
+    instance = Instance(
+        name=file.name or source.stem,
+        workload=workload,
+        cluster=cluster,
+        hardware=hardware,
+        plan_options=options,
+        budget=_budget(file.budget, hardware),
+        objective=file.objective,
+        prices=prices,
+        document=document,
+    )
+    _check_size(instance, report)
+    if file.objective == FEWEST:
+        report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
+    if file.objective == "worst_step_time" and not hardware.variants:
+        remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
+        report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
+    return instance
+
+
+def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:
+    """Whether every figure has a meaning; each that has none is reported."""
+    faults = []
+    if (file.technology is None) == (file.hardware is None):
+        given = "neither" if file.technology is None else "both"
+        faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
+    if file.cluster.number > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
+    if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
+        faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
+    if file.cluster.host is None and file.choices.offload != ("none",):
+        faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
+    for path, figure in _dividing(file):
+        if figure is not None and figure <= 0.0:
+            faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
+    for field in fields(workload) if workload else ():
+        count = getattr(workload, field.name)
+        if isinstance(count, int) and count > _LARGEST_COUNT:
+            faults.append(("workload", f"{field.name} {count} is more than the {_LARGEST_COUNT} that the model can work with"))
+    for path, message in faults:
+        report(path, message)
+    return not faults
+
+
+def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
+    """Figures that must be above zero, because the model divides by them or nothing works without them."""
+    figures = [(f"cluster.{level}.bandwidth", _link_section(file.cluster, level).bandwidth) for level in ("node", "pod", "cluster")]
+    figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
+    if file.cluster.host is not None:
+        figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
+    if file.prices is not None:
+        figures += [("prices.lifetime", file.prices.lifetime), ("prices.wafer_diameter", file.prices.wafer_diameter)]
+    return figures
+
+
+def _check_size(instance: Instance, report: Report) -> None:
+    """A fault if there are more designs than anything could ever count."""
+    points, plans = hardware_points(instance), combinations(instance)
+    for count, most, what in ((points, _MOST_POINTS, "hardware points"), (plans, _MOST_PLANS, "combinations of plan choices")):
+        if count > most:
+            report("choices", f"{count:.0e} {what} are more than the {most:.0e} that a question may have (give fewer options)")
+
+
+def _under(section: str, path: str) -> str:
+    return f"{section}.{path}" if path else section
+
+
+# --- network -------------------------------------------------------------------------------------------------------------------------
+
+
+def _levels(file: CodesignFile, report: Report) -> tuple[tuple[str, ...], Cluster | None]:
+    """Names and sizes of the network levels that join more devices than the one inside."""
+    section = file.cluster
+    per_node = min(section.devices_per_node or _usual_node(file), section.number)
+    sizes = [("node", per_node), *([("pod", section.devices_per_pod)] if section.devices_per_pod else [])]
+    if section.devices_per_pod is not None and not per_node < section.devices_per_pod < section.number:
+        report(
+            "cluster.devices_per_pod", f"a pod joins more devices than a node ({per_node}) and fewer than the cluster ({section.number})"
+        )
+        return (), None
+    kept: list[tuple[str, int]] = []
+    for name, size in [*sizes, ("cluster", section.number)]:
+        if size > (kept[-1][1] if kept else 1):
+            kept.append((name, size))
+    kept = kept or [("node", 1)]
+    for (_, inner), (name, outer) in pairwise(kept):
+        if outer % inner:
+            place = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
+            report(place, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
+            return (), None
+    return tuple(name for name, _ in kept), Cluster(section.number, tuple(size for _, size in kept))
+
+
+def _usual_node(file: CodesignFile) -> int:
+    if file.hardware is None:
+        return 1
+    try:
+        return device_given(file.hardware)[0].devices_per_node
+    except ValueError:
+        return 1
+
+
+def _overridden(given: LinkSection, usual: Link) -> Link:
+    return Link(
+        bandwidth=usual.bandwidth if given.bandwidth is None else given.bandwidth,
+        latency=usual.latency if given.latency is None else given.latency,
+        setup=usual.setup if given.setup is None else given.setup,
+        energy=usual.energy,
+        shares=usual.shares,
+        trees=usual.trees,
+    )
+
+
+def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
+    return {"node": cluster.node, "pod": cluster.pod, "cluster": cluster.cluster}[level]
+
+
+# --- hardware ------------------------------------------------------------------------------------------------------------------------
+
+
+def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> Efficiency:
+    for name, value in given.items():
+        if fault := constant_fault(name, value):
+            report(f"efficiency.{name}", fault)
+    return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
+
+
+def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> Hardware | None:
+    """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
+    for choice in _given_hardware_choices(file.choices):
+        report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
+    try:
+        entry, name = device_given(file.hardware or "")
+        built = build_device(entry, name, precision, 3 if "pod" in names and entry.network.pod else 2)
+    except ValueError as error:
+        report("hardware", str(error))
+        return None
+    usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
+    links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
+    own = _efficiency(built.efficiency, file.efficiency, report)
+    if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
+        built = replace(built, variants=(), error=None)
+    return replace(built, links=links, efficiency=own, host=_host(file.cluster))
+
+
+def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
+    """A technology with its usual split, and the choices of hardware."""
+    section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
+    try:
+        entry, name, node = technology_given(section.base)
+        if node is not None and section.logic is not None:
+            report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
+        technology = build_technology(entry, name, section.logic or node, section.memory, section.network)
+        usual, variants = constants_of(entry, name, section.constants)
+    except ValueError as error:
+        report("technology", str(error))
+        return None
+    if precision not in {"bf16", "fp16"}:
+        report("workload.precision", f"the cores of a technology compute in 16 bits, not {precision} (use bf16 or fp16)")
+    split = entry.split
+    return FreeHardware(
+        technology=technology,
+        die_area=split.die_area,
+        package_area=split.package_area,
+        power=split.power,
+        areas=parts_of(split.areas),
+        powers=parts_of(split.powers),
+        edges=Edges(split.hbm_edge, split.node_network_edge, split.network_edge),
+        idle_share=entry.idle_share,
+        reserved_memory=entry.reserved_memory,
+        host=_host(file.cluster),
+        efficiency=_efficiency(usual, file.efficiency, report),
+        variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
+        levels=tuple("intra" if name == "node" else "inter" for name in names),
+        overrides=tuple(_given_link(file.cluster, name, report) for name in names),
+        options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
+    )
+
+
+def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | None:
+    """A link that the question gives; none where it follows from the technology."""
+    section = _link_section(cluster, level)
+    if section == LinkSection():
+        return None
+    if section.bandwidth is None:
+        report(f"cluster.{level}", "a link of a technology is given whole or not at all (add its bandwidth)")
+        return None
+    return Link(section.bandwidth, section.latency or 0.0, section.setup or 0.0)
+
+
+def _host(cluster: ClusterSection) -> Memory | None:
+    return Memory(cluster.host.memory, cluster.host.bandwidth, 8.0 * cluster.host.energy) if cluster.host else None
+
+
+def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
+    names = [field.name for field in fields(ChoicesSection) if field.name in _HARDWARE_CHOICES or field.name.endswith(_HARDWARE_ENDINGS)]
+    return tuple(name for name in names if getattr(choices, name) is not None)
+
+
+def _budget(section: BudgetSection, hardware: Hardware | FreeHardware) -> Budget:
+    """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise."""
+    infinite = float("inf")
+    usual = (infinite, infinite, infinite)
+    if isinstance(hardware, FreeHardware):
+        usual = (hardware.die_area, hardware.package_area, hardware.power)
+    given = (section.die_area, section.package_area, section.power)
+    die, package, power = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
+    return Budget(die, package, power, section.step_time or infinite)
+
+
+def _prices(file: CodesignFile, report: Report) -> Prices | None:
+    section: PricesSection | None = file.prices
+    if section is None:
+        if file.objective == "cost_per_token":
+            report("objective", "a cost needs prices (add a section `prices` with electricity, lifetime and device or wafer)")
+        return None
+    if (section.device is None) == (section.wafer is None):
+        report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")
+    if section.wafer is not None and (section.stack is None or section.package is None):
+        report("prices", "with the price of a wafer those of a stack and a package are needed too (0 USD where they are free)")
+    return Prices(
+        electricity=section.electricity,
+        lifetime=section.lifetime,
+        device=section.device,
+        wafer=section.wafer,
+        wafer_diameter=section.wafer_diameter,
+        defect_density=section.defects_per_square_metre,
+        clustering=section.clustering,
+        stack=section.stack or 0.0,
+        package=section.package or 0.0,
+    )

@@ -1,0 +1,135 @@
+"""A question with several workloads as several questions with one each: what they share, and what each has of its own."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+
+from crossopt.instances.catalogue.registry import model
+from crossopt.instances.catalogue.workload import WorkloadSection
+from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
+from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, SharingSection
+from crossopt.instances.files.document import Node
+from crossopt.instances.files.units import quoted
+
+_PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES}
+_MOST = 16
+"""Workloads of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is left when the other workloads are taken away."""
+
+    name: str
+    weight: float
+    file: CodesignFile
+    own: frozenset[str]
+    """Choices that are its own, not those of all."""
+
+
+def sections(file: CodesignFile) -> Iterator[tuple[str, WorkloadSection]]:
+    """Every workload with the path at which a setting finds it."""
+    if file.workload is not None:
+        yield "workload", file.workload
+    for number, section in enumerate(file.workloads or ()):
+        yield f"workloads.{number}", section
+
+
+def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Question, ...]:
+    """A question for each workload; none after a fault in what they share."""
+    listed = file.workloads or ()
+    given = [_given_choices(root, number) for number in range(len(listed))]
+    faults = [*_shared_faults(file, listed), *(fault for number, own in enumerate(given) for fault in _choice_faults(number, own))]
+    for path, message in faults:
+        report(path, message)
+    if faults:
+        return ()
+    kernels = [_is_kernel(section) for section in listed]
+    return tuple(
+        _question(file, section, own, kernel if len(set(kernels)) > 1 else None)
+        for section, own, kernel in zip(listed, given, kernels, strict=True)
+    )
+
+
+def name_of(section: SharingSection) -> str:
+    """What a workload is called."""
+    return section.name or section.model or "workload"
+
+
+def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], kernel: bool | None) -> Question:
+    """The question of one workload. Beside workloads of another kind, choices of all that mean nothing for this one are left out."""
+    defaults, choices = ChoicesSection(), file.choices
+    if kernel is not None:
+        others = _PLAN_CHOICES - {*(KERNEL_CHOICES if kernel else TRANSFORMER_CHOICES)}
+        choices = replace(choices, **{name: getattr(defaults, name) for name in others})
+    choices = replace(choices, **{name: getattr(section.choices, name) for name in own})
+    alone = replace(file, name=name_of(section), workload=section, workloads=None, combine=None, choices=choices)
+    return Question(name_of(section), section.weight, alone, own)
+
+
+def _shared_faults(file: CodesignFile, listed: tuple[SharingSection, ...]) -> list[tuple[str, str]]:
+    faults = []
+    if file.workload is not None:
+        faults.append(("workloads", "both workload and workloads are given (give exactly one of them)"))
+    if not 1 <= len(listed) <= _MOST:
+        faults.append(("workloads", f"{len(listed)} workloads are listed, 1 to {_MOST} are needed"))
+    counts = Counter(map(name_of, listed))
+    for number, section in enumerate(listed):
+        if counts[name_of(section)] > 1:
+            faults.append((f"workloads[{number}]", f"another one is called {quoted(name_of(section))} too (give each a `name` of its own)"))
+        if section.weight <= 0.0 or not isfinite(section.weight):
+            faults.append((f"workloads[{number}].weight", "zero is no weight (give one above 0, or remove the workload)"))
+        elif section.weight != 1.0 and file.combine == "worst_regret":
+            faults.append((f"workloads[{number}].weight", "the worst regret weighs nothing (remove the weight, or combine: weighted_sum)"))
+    return faults
+
+
+def _choice_faults(number: int, own: frozenset[str]) -> list[tuple[str, str]]:
+    message = "all workloads have the same chip, so that none chooses of it (name this under the `choices` of all)"
+    return [(f"workloads[{number}].choices.{name}", message) for name in sorted(own - _PLAN_CHOICES)]
+
+
+def _given_choices(root: Node, number: int) -> frozenset[str]:
+    """The choices that a workload has of its own, as they stand in the file."""
+    listed = root.value["workloads"].node.value if isinstance(root.value, dict) and "workloads" in root.value else None
+    entry = listed[number].value if isinstance(listed, tuple) else None
+    choices = entry["choices"].node.value if isinstance(entry, dict) and "choices" in entry else None
+    names = {field.name for field in fields(ChoicesSection)}
+    return frozenset(key for key in choices if key in names) if isinstance(choices, dict) else frozenset()
+
+
+def _is_kernel(section: WorkloadSection) -> bool:
+    """Whether its plans are those of an LSTM or a matrix product; a name that is unknown is reported where it is built."""
+    try:
+        named = model(section.model) if section.model is not None else None
+    except ValueError:
+        return False
+    return section.lstm is not None or section.gemm is not None or (named is not None and named.transformer is None)
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What is wrong with each of several questions, told once where it is the same for all."""
+
+    questions: int
+    heard: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def reporter(self, number: int, question: Question) -> Report:
+        """A report of the question in this place, whose own parts have other paths in the file."""
+
+        def report(path: str, message: str) -> None:
+            head, _, rest = path.partition(".")
+            if head == "workload":
+                path = f"workloads[{number}].{rest}".rstrip(".")
+            elif head == "choices" and rest in question.own:
+                path = f"workloads[{number}].{path}"
+            self.heard.setdefault((path, message), []).append(question.name)
+
+        return report
+
+    def tell(self, report: Report) -> None:
+        """Report everything; with the workload's name where only some of them have the fault."""
+        for (path, message), names in self.heard.items():
+            some = len(names) < self.questions and not path.startswith("workloads[")
+            report(path, f"{message} [for {', '.join(names)}]" if some else message)

@@ -1,0 +1,301 @@
+"""The designs a question allows, a block at a time: hardware points with their devices, and parallel plans that are plans at all.
+
+Both are counted in the order in which the choices stand, the last one fastest. Blocks keep memory flat however many designs there are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice, product
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.cost import device_price
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, rows_of, rules
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
+
+PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
+"""The generator's name for each part that a choice names."""
+
+_COMBINATIONS = 1 << 16
+"""Combinations of plan choices looked at together."""
+_KERNEL_COMBINATIONS = 1 << 10
+"""The same for plans that are priced one by one."""
+
+AnyPlans = Plans | tuple[KernelPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """A block of hardware points."""
+
+    hardware: Hardware
+    """Arrays over the points that can be built."""
+    points: Whole
+    """Their numbers in the whole space."""
+    unbuilt: int
+    """Points of the block that lack cores, memory or links."""
+
+
+def hardware_points(instance: Instance) -> int:
+    """How many hardware points there are."""
+    return prod(len(values) for _, values in _hardware_options(instance))
+
+
+def hardware_choice(instance: Instance, point: int) -> dict[str, Any]:
+    """What is chosen at one hardware point, by name."""
+    options = _hardware_options(instance)
+    places = np.unravel_index(point, [len(values) for _, values in options]) if options else ()
+    return {name: values[int(place)] for (name, values), place in zip(options, places, strict=True)}
+
+
+def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
+    """The number of the hardware point with these choices; a ValueError in words if the question does not allow it."""
+    options = _hardware_options(instance)
+    if set(choice) != {name for name, _ in options}:
+        known = ", ".join(name for name, _ in options) or "none"
+        raise ValueError(f"the hardware choices are {', '.join(choice) or 'none'}, those of the question are {known}")
+    places = []
+    for name, values in options:
+        if choice[name] not in values:
+            raise ValueError(f"{name} {choice[name]!r} is none of the options")
+        places.append(values.index(choice[name]))
+    return int(np.ravel_multi_index(places, [len(values) for _, values in options])) if options else 0
+
+
+def devices(instance: Instance, start: int, stop: int) -> Devices:
+    """The hardware points from `start` up to `stop`, those that can be built."""
+    points = np.arange(start, stop)
+    if isinstance(instance.hardware, Hardware):
+        return Devices(priced(instance, instance.hardware, 0.0), points, 0)
+    hardware, stacks = _generated(instance.hardware, points)
+    built = np.broadcast_to(buildable(hardware), points.shape)
+    kept = take(as_arrays(hardware, len(points)), np.flatnonzero(built))
+    return Devices(priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
+
+
+def device_at(instance: Instance, point: int) -> Hardware:
+    """The device of one hardware point, generated on its own; a ValueError if it cannot be built."""
+    block = devices(instance, point, point + 1)
+    if block.unbuilt:
+        raise ValueError("this split of the chip leaves it without cores, memory or links")
+    return take(block.hardware, 0) if devices_in(block.hardware) == 1 and isinstance(instance.hardware, FreeHardware) else block.hardware
+
+
+def combinations(instance: Instance) -> int:
+    """How many combinations of plan choices there are, before the rules that make them plans."""
+    return _combined(instance, _layouts(instance))
+
+
+def _combined(instance: Instance, layouts: Whole) -> int:
+    return len(layouts) * prod(len(values) for _, values in _other_options(instance))
+
+
+def plan_block_count(instance: Instance) -> int:
+    """How many blocks `plan_blocks` gives."""
+    if not isinstance(instance.workload, Transformer):
+        return -(-combinations(instance) // _KERNEL_COMBINATIONS)
+    return -(-_combined(instance, _sound_layouts(instance)) // _COMBINATIONS)
+
+
+def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
+    """All plans, in blocks; a block of combinations of which none is a plan is empty."""
+    if not isinstance(instance.workload, Transformer):
+        yield from _kernel_plan_blocks(instance)
+        return
+    for plans in _combination_blocks(instance, _sound_layouts(instance)):
+        yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+
+
+def drawn_plans(instance: Instance, random: np.random.Generator, most: int) -> AnyPlans:
+    """All plans if so many combinations are no more than `most`, else those among so many combinations drawn at random."""
+    if not isinstance(instance.workload, Transformer):
+        every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
+        return every if len(every) <= most else tuple(every[int(row)] for row in np.sort(random.choice(len(every), most, replace=False)))
+    layouts = _sound_layouts(instance)
+    total = _combined(instance, layouts)
+    numbers = np.arange(total) if total <= most else np.unique(random.integers(total, size=most))
+    plans = _plans(instance, layouts, numbers)
+    return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+
+
+def broken_everywhere(instance: Instance) -> tuple[str, ...]:
+    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
+    never = tuple(_never_kept(instance))
+    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _never_kept(instance: Instance) -> list[str]:
+    count = instance.cluster.devices
+    if not isinstance(instance.workload, Transformer):
+        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in _kernel_plans(instance)]
+        return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
+    met: dict[str, bool] = {}
+    for plans in _combination_blocks(instance, _layouts(instance)):
+        for sentence, column in rules(instance.workload, plans, count):
+            met[sentence] = met.get(sentence, False) or bool(column.any())
+    return [sentence for sentence, kept in met.items() if not kept]
+
+
+def allows(instance: Instance, plan: object) -> str | None:
+    """Why the question does not allow this plan, in words; None if it does."""
+    for name, values in instance.plan_options:
+        if getattr(plan, name) not in values:
+            return f"{name} {getattr(plan, name)} is none of the options"
+    return None
+
+
+def _hardware_options(instance: Instance) -> Options:
+    return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+
+
+def _layouts(instance: Instance) -> Whole:
+    """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
+    options, count = dict(instance.plan_options), instance.cluster.devices
+    names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
+    rows = np.zeros((1, 0), np.int64)
+    for name in names:
+        values = np.array(options[name], np.int64)
+        rows = np.column_stack([np.repeat(rows, len(values), axis=0), np.tile(values, len(rows))])
+        rows = rows[count % rows.prod(axis=1) == 0]
+    data = count // rows.prod(axis=1)
+    return np.column_stack([rows, data])[np.isin(data, np.array(options["data"], np.int64))]
+
+
+def _other_options(instance: Instance) -> Options:
+    degrees = {"tensor", "context", "pipeline", "data", "rows", "columns", "layers"}
+    return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
+
+
+def _sound_layouts(instance: Instance) -> Whole:
+    """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
+    layouts = _layouts(instance)
+    columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
+    columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
+    return layouts[keeps_rules(instance, Plans(**columns))]
+
+
+def keeps_rules(instance: Instance, plans: Plans) -> Mask:
+    holds = np.ones(len(plans), bool)
+    for _, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
+        holds &= column
+    return holds
+
+
+def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
+    """All combinations of these layouts with all other settings."""
+    total = _combined(instance, layouts)
+    for start in range(0, total, _COMBINATIONS):
+        yield _plans(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
+
+
+def _plans(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
+    """The combinations with these numbers, as columns."""
+    others = _other_options(instance)
+    shape = (len(layouts), *(len(values) for _, values in others))
+    places = np.unravel_index(numbers, shape)
+    columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
+    for (name, values), place in zip(others, places[1:], strict=True):
+        columns[name] = np.array([code(name, value) for value in values], np.int64)[place]
+    return Plans(*(np.ascontiguousarray(columns[name]) for name in PLAN_FIELDS))
+
+
+def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
+    splits = dict(instance.plan_options)["split"]
+    for split, (rows, columns, layers, data) in product(splits, _layouts(instance)):
+        yield KernelPlan(split=split, rows=int(rows), columns=int(columns), layers=int(layers), data=int(data))
+
+
+def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
+    count = instance.cluster.devices
+    plans = _kernel_plans(instance)
+    while block := tuple(islice(plans, _KERNEL_COMBINATIONS)):
+        yield tuple(plan for plan in block if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
+
+
+def _generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
+    """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
+    split = split_of(free, _chosen(free.options, points))
+    built = generate(free.technology, split)
+    return device_of(free, built, split.die_area), built.dram.stacks
+
+
+def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
+    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split."""
+    areas = _parts(free.areas, free.die_area, chosen, "area")
+    powers = _parts(free.powers, free.power, chosen, "power")
+    edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
+    stacks = chosen.get("hbm_stacks")
+    if stacks is not None:
+        areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
+    die = np.maximum(_sum(areas), chosen.get("die_area", 0.0))
+    package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
+    if stacks is not None and "hbm_power" not in chosen:
+        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
+    return Split(die, package, areas, powers, edges)
+
+
+def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
+    """The device that an architecture on such a die makes, with the links of each network level."""
+    device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
+    links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
+    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host, variants=free.variants)
+
+
+def _sum(areas: Parts) -> Real:
+    """The die is as large as its parts, unless a larger one is chosen for the sake of its edge."""
+    return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
+
+
+def _chosen(options: Options, points: Whole) -> dict[str, Array]:
+    places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
+    return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
+
+
+def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
+    """Each part's choice, or else its usual share of the total."""
+    values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
+    return Parts(**values)
+
+
+def buildable(hardware: Hardware) -> Mask:
+    """Which points have cores, every memory and every link that the network levels use."""
+    needed: list[Real] = [hardware.throughput, hardware.bundles]
+    for memory in (hardware.dram, hardware.l2, hardware.l1, hardware.registers):
+        needed += [memory.capacity, memory.bandwidth]
+    needed += [link.bandwidth for link in hardware.links]
+    built: Mask = np.asarray(True)
+    for value in needed:
+        built = built & (np.asarray(value) > 0.0)
+    return built
+
+
+Record = TypeVar("Record", Hardware, Memory, Link)
+
+
+def as_arrays(hardware: Hardware, count: int) -> Hardware:
+    """The same devices with every array as long as the block, since the generator's results keep the shape of what they depend on."""
+
+    def full(value: object) -> object:
+        return np.broadcast_to(np.asarray(value, np.float64), (count,)).copy() if isinstance(value, np.ndarray | np.floating) else value
+
+    def part(record: Record) -> Record:
+        changes: dict[str, Any] = {field.name: full(getattr(record, field.name)) for field in fields(record)}
+        return replace(record, **changes)
+
+    inner = {name: part(getattr(hardware, name)) for name in ("dram", "l2", "l1", "registers")}
+    return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
+
+
+def priced(instance: Instance, hardware: Hardware, stacks: Real) -> Hardware:
+    if instance.prices is None:
+        return hardware
+    return replace(hardware, price=device_price(instance.prices, hardware.die_area, stacks))

@@ -1,0 +1,344 @@
+"""YAML text with positions to a tree of `Node`s, or every fault of the text at once.
+
+Scalars stay text: whether `no` is a word and `1e9` a number is decided by the field that asks for it (`instances.files.schema`).
+Only plain YAML is read: no tags, anchors, aliases or merge keys, no key twice, one document, at most a megabyte and 32 levels.
+The tree is built from the parser's events as they come, so a hostile text is refused before it costs memory or stack.
+"""
+
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+import yaml
+
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.units import quoted
+
+LARGEST: Final = 1_000_000  # bytes
+DEEPEST: Final = 32  # levels of lists and mappings
+
+_KEPT: Final = 20_000
+"""Characters up to which a text's tree is kept."""
+
+# What PyYAML would refuse, plus line separators that editors do not count, stray byte order marks and marks that reverse the text.
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_LINE_END: Final = re.compile("\r\n|\r|\n")
+_PLAIN_STEP: Final = re.compile(r"[^\s\[\]{}'\":,#]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A single value as written, without its quotes."""
+
+    text: str
+    quoted: bool
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is YAML's way to say nothing."""
+        return not self.quoted and self.text in {"", "~", "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The value of a key, and where the key stands."""
+
+    line: int
+    column: int
+    node: "Node"
+
+
+Value: TypeAlias = "Scalar | dict[str, Entry] | tuple[Node, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A scalar, a mapping or a list, where it begins, and its path from the top such as `choices.sizes[2]`."""
+
+    value: Value
+    line: int
+    column: int
+    path: str = ""
+
+
+def read_file(path: str | Path) -> Node:
+    """The tree of a YAML file; an InstanceError with every fault if it cannot be read."""
+    source = str(path)
+    try:
+        data = _bytes(Path(path))
+    except OSError as error:
+        raise InstanceError(source, [Fault(1, 1, "", _cannot_read(error))]) from error
+    except ValueError as error:
+        raise InstanceError(source, [Fault(1, 1, "", str(error))]) from error
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = _place(data[: error.start].decode("utf-8"))
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8 text (save the file as UTF-8)"
+        raise InstanceError(source, [Fault(line, column, "", message)]) from error
+    return read_text(text, source)
+
+
+def read_text(text: str, source: str) -> Node:
+    """The tree of a YAML text; `source` is its name in the InstanceError that lists every fault.
+
+    Trees are never changed, so that the questions of a study, which share their text and most of their settings, share these too.
+    """
+    return _read_once(text, source) if len(text) <= _KEPT else _read(text, source)
+
+
+def _read(text: str, source: str) -> Node:
+    faults: list[Fault] = []
+    try:
+        root = _document(text.removeprefix("\ufeff"), faults)
+    except _UnreadableError as error:
+        raise InstanceError(source, [*faults, error.fault]) from error
+    if faults:
+        raise InstanceError(source, faults)
+    return root
+
+
+_read_once = lru_cache(maxsize=64)(_read)
+
+
+def below(path: str, key: str) -> str:
+    """The path of the value of `key` in the mapping at `path`."""
+    step = key if len(key) <= 40 and _PLAIN_STEP.fullmatch(key) and key.isprintable() else quoted(key)
+    return f"{path}.{step}" if path else step
+
+
+def fault_at(node: Node, path: str, message: str) -> Fault:
+    """A fault at the value that `path` names below `node`, or at the innermost value around it that the file has."""
+    entry, whole = _locate(node, path)
+    return Fault(entry.node.line, entry.node.column, whole, message)
+
+
+def fault_at_key(node: Node, path: str, message: str) -> Fault:
+    """As `fault_at`, at the key of that value; an element of a list stands for itself."""
+    entry, whole = _locate(node, path)
+    return Fault(entry.line, entry.column, whole, message)
+
+
+def _locate(node: Node, path: str) -> tuple[Entry, str]:
+    """The innermost entry on the way from `node` to `path`, and the path from the top."""
+    whole = f"{node.path}.{path}".strip(".") if not path.startswith("[") else node.path + path
+    entry = Entry(node.line, node.column, node)
+    while inner := _towards(entry.node, whole):
+        entry = inner
+    return entry, whole
+
+
+def _towards(node: Node, path: str) -> Entry | None:
+    match node.value:
+        case dict() as entries:
+            inside = list(entries.values())
+        case tuple() as nodes:
+            inside = [Entry(item.line, item.column, item) for item in nodes]
+        case _:
+            return None
+    on_the_way = (entry for entry in inside if path == entry.node.path or path.startswith((entry.node.path + ".", entry.node.path + "[")))
+    return max(on_the_way, key=lambda entry: len(entry.node.path), default=None)
+
+
+class _UnreadableError(Exception):
+    """The text ends here for the reader: nothing after this fault can be understood."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault)
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of a regular file of at most LARGEST bytes; never opens a pipe or device, never reads more than it may."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise ValueError("this is a directory (name a YAML file)")
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("this is not a regular file (name a YAML file)")
+    with path.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(_too_large(max(status.st_size, len(data))))
+    return data
+
+
+def _cannot_read(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file (check the name and the folder)"
+    if isinstance(error, PermissionError):
+        return "the file may not be read (check its permissions)"
+    return f"the file cannot be read ({(error.strerror or type(error).__name__).lower()})"
+
+
+def _too_large(size: int) -> str:
+    return f"{size:,} bytes are too many for an instance (at most {LARGEST:,})"
+
+
+def _document(text: str, faults: list[Fault]) -> Node:
+    """The one document of the text."""
+    _refuse_what_is_no_text(text)
+    events = _events(text)
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            break
+    else:
+        raise _UnreadableError(Fault(1, 1, "", "the document is empty (write 'key: value' lines)"))
+    root = _node(events, next(events), "", 0, faults)
+    if isinstance(root.value, Scalar) and root.value.empty and not faults:
+        raise _UnreadableError(Fault(1, 1, "", "the document is empty (write 'key: value' lines)"))
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            raise _UnreadableError(_fault(event, "", "a second document begins here (a file holds one: remove the '---')"))
+    return root
+
+
+def _refuse_what_is_no_text(text: str) -> None:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > LARGEST:
+        raise _UnreadableError(Fault(1, 1, "", _too_large(size)))
+    match = _UNPRINTABLE.search(text)
+    if match:
+        line, column = _place(text[: match.start()])
+        raise _UnreadableError(Fault(line, column, "", f"character U+{ord(match.group()):04X} is not text (remove it)"))
+
+
+def _place(before: str) -> tuple[int, int]:
+    """Line and column of the character that follows `before`."""
+    lines = _LINE_END.split(before)
+    return len(lines), len(lines[-1]) + 1
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """The parser's events; what it refuses becomes an _UnreadableError in plain words."""
+    line, column = 1, 1
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            line, column = _at(event.end_mark)
+            yield event
+    except yaml.MarkedYAMLError as error:
+        raise _UnreadableError(_syntax_fault(error)) from error
+    except (ValueError, OverflowError) as error:  # PyYAML on "\UFFFFFFFF" and on a version number of 5,000 digits
+        message = "after this an escape or a number is out of range (put text in single quotes)"
+        raise _UnreadableError(Fault(line, column, "", message)) from error
+
+
+def _node(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int, faults: list[Fault]) -> Node:
+    """The tree that begins with `event`."""
+    line, column = _at(event.start_mark)
+    _refuse_anchor_and_tag(event, path, faults)
+    if isinstance(event, yaml.CollectionStartEvent) and depth == DEEPEST:
+        raise _UnreadableError(_fault(event, path, f"more than {DEEPEST} levels of lists and mappings (flatten the document)"))
+    match event:
+        case yaml.MappingStartEvent():
+            return Node(_mapping(events, path, depth + 1, faults), line, column, path)
+        case yaml.SequenceStartEvent():
+            return Node(_list(events, path, depth + 1, faults), line, column, path)
+        case yaml.ScalarEvent():
+            return Node(_scalar(event, path, faults), line, column, path)
+        case _:
+            return Node(Scalar("", quoted=False), line, column, path)  # an alias, already a fault
+
+
+def _mapping(events: Iterator[yaml.Event], path: str, depth: int, faults: list[Fault]) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        line, column = _at(event.start_mark)
+        key = _key(events, event, path, depth, faults)
+        node = _node(events, next(events), below(path, key), depth, faults)
+        if key in entries and key:
+            message = f"the key is given twice, on line {entries[key].line} and on line {line} (keep one)"
+            faults.append(Fault(line, column, node.path, message))
+        entries.setdefault(key, Entry(line, column, node))
+    return entries
+
+
+def _key(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int, faults: list[Fault]) -> str:
+    """The text of a key; the empty text after a fault."""
+    node = _node(events, event, path, depth, faults)
+    if isinstance(event, yaml.AliasEvent):
+        return ""
+    if not isinstance(node.value, Scalar) or not node.value.text:
+        faults.append(_fault(event, path, "a key must be a word (write 'key: value')"))
+        return ""
+    if node.value.text == "<<" and not node.value.quoted:
+        faults.append(_fault(event, below(path, "<<"), "merge keys are not read (write the values out)"))
+    return node.value.text
+
+
+def _list(events: Iterator[yaml.Event], path: str, depth: int, faults: list[Fault]) -> tuple[Node, ...]:
+    nodes: list[Node] = []
+    while not isinstance(event := next(events), yaml.SequenceEndEvent):
+        nodes.append(_node(events, event, f"{path}[{len(nodes)}]", depth, faults))
+    return tuple(nodes)
+
+
+def _scalar(event: yaml.ScalarEvent, path: str, faults: list[Fault]) -> Scalar:
+    match = _UNPRINTABLE.search(event.value)  # escapes in double quotes can make any character
+    if match:
+        faults.append(_fault(event, path, f"character U+{ord(match.group()):04X} is not text (remove its escape)"))
+    return Scalar(event.value, quoted=event.style is not None)
+
+
+def _refuse_anchor_and_tag(event: yaml.Event, path: str, faults: list[Fault]) -> None:
+    match event:
+        case yaml.AliasEvent(anchor=str(name)):
+            raise _UnreadableError(_fault(event, path, f"aliases such as {quoted('*' + name)} are not read (write the value out)"))
+        case yaml.NodeEvent(anchor=str(name)):
+            raise _UnreadableError(_fault(event, path, f"anchors such as {quoted('&' + name)} are not read (write the values out)"))
+    match event:
+        case yaml.ScalarEvent(tag=str(tag)) | yaml.CollectionStartEvent(tag=str(tag)):
+            faults.append(_fault(event, path, f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not read (remove it)"))
+
+
+def _fault(event: yaml.Event, path: str, message: str) -> Fault:
+    return Fault(*_at(event.start_mark), path, message)
+
+
+class _Mark(Protocol):
+    """A position as either of PyYAML's parsers gives it, both counts from 0."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+def _at(mark: _Mark | None) -> tuple[int, int]:
+    """Line and column of a mark, both from 1."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+# What PyYAML's problem contains, and the plain sentence for it. The first that matches counts.
+_SENTENCES: Final = (
+    ("'\\t' that cannot start", "a tab cannot indent (use spaces)"),
+    ("that cannot start any token", "this character cannot begin a value (put the value in quotes)"),
+    ("mapping values are not allowed", "a ':' does not belong here (check the indentation, or quote a text with ': ' in it)"),
+    ("could not find expected ':'", "a ':' is missing after this key (write 'key: value')"),
+    ("<document start>", "the document begins or ends wrongly (a file holds one: remove lines of '---', '...' or '%')"),
+    ("but found ':'", "a key is missing before this ':' (write 'key: value')"),
+    ("but found '<scalar>'", "this text does not fit the lines above (check the indentation, commas and quotes)"),
+    ("expected ',' or ']'", "a list in '[' is not closed, or a comma is missing"),
+    ("expected ',' or '}'", "a mapping in '{' is not closed, or a comma is missing"),
+    ("expected <block end>", "the indentation does not fit the lines above"),
+    ("sequence entries are not allowed", "a '-' does not belong here (begin the list on its own line)"),
+    ("end of stream", "a quote is opened and never closed"),
+    ("document separator", "a quote is opened and never closed"),
+    ("escape", "an escape with '\\' is unknown here (use single quotes)"),
+    ("expected alphabetic or numeric", "'&' and '*' begin anchors and aliases, which are not read (put the value in quotes)"),
+    ("tag handle", "words that begin with '!' are tags, which are not read (put the value in quotes)"),
+    ("node content", "a value is missing before this (a comma too many?)"),
+    ("incompatible YAML", "this version of YAML is unknown (remove the line)"),
+)
+
+
+def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
+    """PyYAML's complaint in plain words, where the reader can act: an unclosed quote is shown where it opens."""
+    problem, otherwise = error.problem or "", "this is not YAML (check indentation, quotes and brackets)"
+    sentence = next((sentence for part, sentence in _SENTENCES if part in problem), otherwise)
+    opened = any(words in sentence for words in ("never closed", "not closed", "is missing after"))
+    mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
+    return Fault(*_at(mark), "", sentence)

@@ -1,0 +1,121 @@
+"""What the readers of graphs in JSON have in common: the text, the figures of a mapping, the ids of nodes, and a list of faults."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.units import quoted
+
+
+def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
+    """Some cycle of a graph with so many nodes, in its order; nothing where there is none."""
+    after: list[list[int]] = [[] for _ in range(count)]
+    for one, other in arcs:
+        after[one].append(other)
+    state, way = [0] * count, list[int]()
+    for start in range(count):
+        stack = [(start, iter(after[start]))] if not state[start] else []
+        if stack:
+            state[start] = 1
+            way.append(start)
+        while stack:
+            node, left = stack[-1]
+            following = next(left, None)
+            if following is None:
+                state[node] = 2
+                way.pop()
+                stack.pop()
+            elif state[following] == 1:
+                return tuple(way[way.index(following) :])
+            elif not state[following]:
+                state[following] = 1
+                way.append(following)
+                stack.append((following, iter(after[following])))
+    return ()
+
+
+_LARGEST = 64 << 20
+GREATEST = 1e18
+"""Figures beyond it are no times and no sizes; sums of them stay finite."""
+
+
+def _anywhere(path: str, message: str) -> Fault:
+    return Fault(1, 1, path, message)
+
+
+@dataclass(slots=True)
+class FaultList:
+    """Faults of a file as they are found."""
+
+    source: str
+    found: list[Fault] = field(default_factory=list)
+    placed: Callable[[str, str], Fault] = _anywhere
+    """A fault by its path and its message, where the reader knows the lines."""
+
+    def add(self, path: str, message: str) -> None:
+        self.found.append(self.placed(path, message))
+
+    def end(self) -> None:
+        if self.found:
+            raise InstanceError(self.source, self.found)
+
+
+def read_json(path: Path) -> tuple[str, Any]:
+    """The text and what it says; an InstanceError in one sentence where it is none."""
+    if path.stat().st_size > _LARGEST:
+        raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")])
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, json.loads(text, parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise InstanceError(str(path), [Fault(1, 1, "", f"this is no text in UTF-8: {error.reason}")]) from error
+    except json.JSONDecodeError as error:
+        raise InstanceError(str(path), [Fault(error.lineno, error.colno, "", f"this is no JSON: {error.msg.lower()}")]) from error
+    except (ValueError, RecursionError) as error:
+        raise InstanceError(str(path), [Fault(1, 1, "", f"this cannot be read: {str(error)[:80]}")]) from error
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def rows_of(nodes: list[Any], faults: FaultList) -> dict[str, int]:
+    """The row of each id; ids are compared as words, as results name nodes by words."""
+    rows: dict[str, int] = {}
+    for place, node in enumerate(nodes):
+        name = node.get("id") if isinstance(node, dict) else None
+        if isinstance(name, bool) or not isinstance(name, int | str):
+            faults.add(f"nodes[{place}].id", "an id is needed, a whole number or a word")
+            rows[f"?{place}"] = place
+        elif str(name) in rows:
+            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{rows[str(name)]}] already (give each node its own)")
+            rows[f"?{place}"] = place
+        else:
+            rows[str(name)] = place
+    return rows
+
+
+def figure(
+    given: Mapping[str, Any],
+    key: str,
+    at: str,
+    faults: FaultList,
+    whole: bool = False,
+    default: float | None = None,
+    greatest: float = GREATEST,
+) -> float:
+    """A number that is not below zero."""
+    value, path = given.get(key, default), f"{at}.{key}" if at else key
+    kinds: Any = int if whole else (int, float)
+    if value is None:
+        faults.add(path, f"{key} is missing")
+    elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= greatest:
+        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
+    elif value < 0:
+        faults.add(path, f"{value} is below 0 (give 0 or more)")
+    else:
+        return float(value)
+    return 0.0

@@ -1,0 +1,117 @@
+"""Saved results as files: read with care, written whole or not at all."""
+
+import errno
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from crossopt.instances.errors import Fault, InstanceError
+
+T = TypeVar("T")
+_LARGEST = 64 << 20
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then.
+
+    A link stays a link; a device or a pipe, such as /dev/null, is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """An OSError if `write_whole` could not write there, found by making a file beside it and removing that again.
+
+    Permissions do not tell: a superuser has them all, and yet cannot write to /proc or to a disk that is mounted to be read.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if target.exists() and not target.is_file():
+        return
+    handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
+    os.close(handle)
+    Path(name).unlink()
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of result a file says to hold; nothing is said of designs."""
+    data = read_as(path, lambda data: data)
+    return str(data["kind"]) if isinstance(data, dict) and "kind" in data else None
+
+
+def read_as(path: Path, reader: Callable[[Any], T]) -> T:
+    """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
+    try:
+        return reader(_of_this_version(json.loads(_text(path), parse_constant=_refuse)))
+    except OSError as error:
+        raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text ({_REMEDY})") from error
+    except json.JSONDecodeError as error:
+        message = f"this is not JSON: {error.msg.lower()} ({_REMEDY})"
+        raise _unreadable(path, message, error.lineno, error.colno) from error
+    except RecursionError as error:
+        raise _unreadable(path, f"this file is nested too deeply for a result ({_REMEDY})") from error
+    except ValueError as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _of_this_version(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
+    """The data, unless they say that a later version wrote them; a ValueError then."""
+    number = data.get("format") if isinstance(data, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        remedy = "read it with that version, or solve the question again with this one"
+        raise ValueError(f"another version wrote this file: its format is {number}, and this version reads format {FORMAT} ({remedy})")
+    return data
+
+
+_REMEDY = "name a file that `crossopt solve FILE --out RESULT.json` wrote"
+
+
+def _text(path: Path) -> str:
+    """The text of a file or a pipe of at most _LARGEST bytes; a device such as /dev/zero has no end and is not read."""
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+        raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} ({_REMEDY})")
+    with path.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"this file is too large for a result ({_REMEDY})")
+    return data.decode("utf-8")
+
+
+def _unreadable(path: Path, message: str, line: int = 1, column: int = 1) -> InstanceError:
+    return InstanceError(str(path), [Fault(line, column, "", message)], "nothing read")
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no figure of a result")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+FORMAT = 1

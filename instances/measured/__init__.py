@@ -1,0 +1,1 @@
+"""Measured runs: rows, cells, machines and the words that frameworks use."""

@@ -1,0 +1,185 @@
+"""What the words of other projects mean for a plan and a workload: precisions, recomputation, ZeRO stages, frameworks, families of models.
+
+Each table is searched from the top and the first pattern that a word matches counts, so that a spelling not seen before still finds
+the general rule below the special one. What a source leaves open is filled with what its framework does by default.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeVar
+
+from crossopt.crossflow.plan import Overlap, Recompute
+from crossopt.crossflow.workload import Precision
+from crossopt.instances.files.units import quoted
+
+T = TypeVar("T")
+
+_PRECISIONS: Final[Sequence[tuple[str, Precision | None]]] = (
+    ("fp4", None),
+    ("fp8", "fp8"),
+    ("bf16|bfloat16", "bf16"),  # a run said to be in bf16/fp16 is not known to scale its loss
+    ("fp16|float16|half", "fp16"),
+    ("fp32|float32", "fp32"),
+)
+_RECOMPUTE: Final[Sequence[tuple[str, Recompute]]] = (
+    ("selective|attention only", "selective"),
+    ("none|^no|^0$|off|false|disabled", "none"),
+    ("full|^yes$|^1$|true", "full"),
+)
+_ZERO: Final[Sequence[tuple[str, int | None]]] = (
+    ("hsdp|hybrid[ _]shard", None),  # sharded inside a node, repeated over nodes
+    (r"zero[\s-]?0|no_shard|ddp", 0),
+    # Optimizer state shared by a part of the ranks ("ZeRO-1 group 8") is priced as shared by all: as much is sent.
+    (r"zero[\s-]?1|distributed\s?optimizer|optimizer sharding", 1),
+    (r"zero[\s-]?2|shard_grad_op", 2),
+    (r"zero[\s-]?3|full_shard|fsdp", 3),
+    ("^none$|^no$|^0$", 0),
+    ("^1$", 1),
+    ("^2$", 2),
+    ("^3$", 3),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """What a training stack does where a source says nothing else."""
+
+    attention: Literal["flash", "unfused"]
+    gradient_bytes: Mapping[str, float]
+    """Of one gradient in an exchange, by precision; the entry without a precision is for all others."""
+    overlap: Overlap
+    recompute: Recompute
+    zero: int
+    sequence_parallel: bool
+    """Beside tensor parallelism."""
+    precision: Precision = "bf16"
+    dropout: bool = False
+    all_reduces: frozenset[Precision] = frozenset()
+    """Precisions in which gradients are all-reduced even where ranks share the optimizer state."""
+    states_local_batch: bool = False
+    """What is called a microbatch is the batch of one data-parallel rank; a pipeline cuts it into parts that are not told."""
+
+
+MEGATRON: Final = Framework("unfused", {"": 2.0, "bf16": 4.0}, "none", "full", 0, sequence_parallel=False, precision="fp16", dropout=True)
+"""Megatron-LM up to 2022: attention of several kernels, gradients reduced after the last microbatch, those of bfloat16 runs in single
+precision (NVIDIA/Megatron-LM, arguments.py)."""
+MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}))
+"""The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py)."""
+MEGATRON_CORE: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "both", "none", 1, sequence_parallel=True)
+"""Its successor: fused attention, single-precision main gradients, a distributed optimizer, exchanges behind computing."""
+FSDP: Final = Framework("flash", {"": 2.0, "fp32": 4.0}, "data", "none", 3, sequence_parallel=True)
+"""Sharded weights, gathered and reduced in 16 bits behind the layers beside."""
+TORCHTITAN: Final = replace(FSDP, gradient_bytes={"": 4.0}, states_local_batch=True)
+"""The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce)."""
+SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
+OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, sequence_parallel=False)
+"""Plain data parallelism, as of PyTorch's DistributedDataParallel."""
+
+_FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
+    (r"megatron.?core|nemo|megatron.?bridge|mcore|mlperf|megatron-lm 202[3-9]", MEGATRON_CORE),
+    (r"internevo|megatron.?llama", SHARDED_OPTIMIZER),
+    ("torchtitan", TORCHTITAN),
+    (r"fsdp|fully.?sharded|composer|zero[\s-]?3", FSDP),
+    (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
+    ("megatron", MEGATRON),
+    (r"\bddp\b|data\s?parallel|^pytorch$|^none$", OTHER),
+)
+FRAMEWORKS: Final = (
+    *("Megatron-LM", "Megatron-DeepSpeed", "Megatron-Core", "Megatron-Bridge", "NeMo", "InternEvo", "Megatron-LLaMA"),
+    *("torchtitan", "FSDP", "Composer", "ZeRO-3", "DDP"),
+)
+"""The words of the patterns above, as a message names them."""
+_NEWER: Final = re.compile("h100|h200|b200")
+"""Devices that came with the successor of the early Megatron."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the models of a family have in common."""
+
+    gated: bool = False
+    biases: bool = True
+    tied: bool = True
+    learned_positions: bool = True
+    experts_per_token: int = 1
+
+
+GPT: Final = Family()
+LLAMA: Final = Family(gated=True, biases=False, tied=False, learned_positions=False)
+_FAMILIES: Final[Sequence[tuple[str, Family]]] = (
+    ("mixtral", Family(gated=True, biases=False, tied=False, learned_positions=False, experts_per_token=2)),
+    ("llama|mistral|internlm|qwen|gemma|deepseek|yi-|baichuan", LLAMA),
+    ("nemotron", Family(biases=False, tied=False, learned_positions=False)),
+    ("mpt", Family(biases=False)),
+    ("bloom", Family(learned_positions=False)),
+)
+_NARROW: Final = 3.5
+"""A feed-forward part narrower than this many hidden sizes is gated: the gate's third matrix is paid for with a smaller width."""
+
+
+def precision_of(word: str) -> Precision:
+    """The precision of matrix products; a ValueError for one that no device of the registry has."""
+    found = _first(_PRECISIONS, word, "precision")
+    if found is None:
+        raise ValueError(f"the model has no precision like {quoted(word)} (fp32, bf16, fp16 or fp8)")
+    return found
+
+
+def recompute_of(word: str) -> Recompute:
+    """What is computed again in the backward pass."""
+    return _first(_RECOMPUTE, word, "recompute")
+
+
+def zero_of(word: str) -> int:
+    """The ZeRO stage; a ValueError for sharding that is none of them."""
+    found = _first(_ZERO, word, "zero_fsdp")
+    if found is None:
+        raise ValueError(f"sharding over a part of the ranks, {quoted(word)}, is not modelled")
+    return found
+
+
+def framework_of(word: str, gpu: str) -> Framework:
+    """The defaults of a training stack; an early Megatron cannot have run on a device that came after it.
+
+    A ValueError for a stack that is not known: its defaults decide how long a step is predicted to take.
+    """
+    plain = word.casefold()
+    found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
+    if found is None:
+        raise ValueError(f"framework {quoted(word)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
+    return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
+
+
+def is_derived(word: str) -> bool:
+    """Whether a time was computed from another figure of its source instead of read from a clock."""
+    kind = next((kind for kind in ("measured", "derived") if word.casefold().startswith(kind)), None)
+    if kind is None:
+        raise ValueError(f"time_kind {quoted(word)} is not understood (measured or derived)")
+    return kind == "derived"
+
+
+def family_of(model: str, hidden: int, ffn: int | None) -> Family:
+    """The family of a model by its name, else by the width of its feed-forward part."""
+    plain = model.casefold()
+    found = next((family for pattern, family in _FAMILIES if re.search(pattern, plain)), None)
+    return found or (LLAMA if ffn is not None and ffn < _NARROW * hidden else GPT)
+
+
+def trains_adapters(*words: str) -> bool:
+    """Whether a run fine-tunes adapters, with frozen weights and so without most of the weight gradients."""
+    return any(re.search("lora|adapter|peft", word.casefold()) for word in words)
+
+
+def experts_of(model: str) -> int:
+    """The experts that a name such as Mixtral-8x7B tells; 1 for all others."""
+    found = re.search(r"mixtral\D*(\d+)x\d+", model.casefold())
+    return int(found[1]) if found else 1
+
+
+def _first(table: Sequence[tuple[str, T]], word: str, column: str) -> T:
+    plain = word.casefold().strip()
+    for pattern, meaning in table:
+        if re.search(pattern, plain):
+            return meaning
+    raise ValueError(f"{column} {quoted(word)} is not understood")

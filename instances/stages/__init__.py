@@ -1,0 +1,1 @@
+"""Questions about chains, profiles and networks that are cut into stages."""

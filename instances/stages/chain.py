@@ -1,0 +1,218 @@
+"""The form of a question about a chain of layers (`kind: chain`), and what is asked of it, from a file and back from a saved result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, fsum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, fault_at, read_file, read_text
+from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
+from crossopt.instances.files.schema import Bounds, Choice, Doc, read_as
+from crossopt.instances.files.units import quoted
+from crossopt.instances.stages.pipedream.profile import profile_of
+from crossopt.instances.stages.pipedream.profile import read_text as read_profile_text
+
+Schedule = Literal["flush", "two-versions"]
+Recompute = Literal["none", "full"]
+MOST_LAYERS, MOST_DEVICES, MOST_MICROBATCHES = 2_048, 1 << 22, 1 << 24
+_MOST_BYTES = float(1 << 52)
+"""Sums of whole bytes up to twice this are exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class WidthSection:
+    """A layer spread over so many devices: what one of them does for one microbatch, and keeps."""
+
+    forward: Duration
+    backward: Duration
+    parameters: Bytes
+    activations: Annotated[Bytes, Doc("kept of one microbatch until its backward pass")]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSection:
+    """A layer, or several alike in a row."""
+
+    output: Annotated[Bytes, Doc("what it hands on for one microbatch")]
+    widths: Annotated[dict[str, WidthSection], Doc("by number of devices")]
+    name: str = "layer"
+    count: Positive = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSection:
+    """A plan to compare with: as many layers to a stage as makes them even."""
+
+    stages: Positive
+    data: Positive = 1
+    width: Positive = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFile:
+    """A question about a chain of layers."""
+
+    kind: Literal["chain"]
+    devices: Annotated[int, Bounds(1, MOST_DEVICES)]
+    memory: Annotated[Bytes, Doc("of one device")]
+    bandwidth: Annotated[Bandwidth, Doc("from any device to any other")]
+    microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("of a batch")]
+    layers: tuple[LayerSection, ...] = ()
+    profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
+    name: str | None = None
+    description: str | None = None
+    schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
+        "flush"
+    )
+    recompute: Annotated[tuple[Recompute, ...], Choice()] = ("none", "full")
+    microbatch: Annotated[tuple[int, ...], Bounds(1), Choice(), Doc("so many of the microbatches as one, for two-versions")] = (1,)
+    overhead: Annotated[Duration, Doc("of each layer's times: what does not grow with the microbatch")] = 0.0
+    copies: Annotated[int, Bounds(1, 100), Doc("of the parameters on a device: 2 for versions or gradients, 3 with Adam")] = 2
+    divisible: Annotated[bool, Doc("replicas divide devices and microbatches")] = False
+    fixed: FixedSection | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Width:
+    """All layers at one width, as columns."""
+
+    devices: int
+    forward: Array
+    backward: Array
+    parameters: Array
+    activations: Array
+
+
+@dataclass(frozen=True, slots=True)
+class ChainQuestion:
+    """Which stages, replicas, width and recomputation make a batch quickest?"""
+
+    name: str
+    layers: tuple[str, ...]
+    entering: Array
+    """Bytes that enter each layer, and 0 behind the last."""
+    widths: tuple[Width, ...]
+    file: ChainFile
+    document: dict[str, Any]
+
+
+def read_chain(path: Path) -> ChainQuestion:
+    """The question in a file; an InstanceError with every fault."""
+    root, source = read_file(path), str(path)
+    file = _file(root, source)
+    profile = None
+    if file.profile is not None:
+        try:
+            profile = read_profile_text(path.parent / file.profile)
+        except OSError as error:
+            words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
+            raise InstanceError(source, [fault_at(root, "profile", words)]) from error
+    return _question(file, root, source, path.read_text(encoding="utf-8"), profile)
+
+
+def chain_again(document: Mapping[str, Any]) -> ChainQuestion:
+    """The question inside a saved result."""
+    text, source, profile = document.get("text"), document.get("source"), document.get("profile")
+    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None):
+        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
+    root = read_text(text, source)
+    return _question(_file(root, source), root, source, text, profile)
+
+
+def _file(root: Node, source: str) -> ChainFile:
+    faults = list[Fault]()
+    file = read_as(ChainFile, root, faults)
+    if file is None:
+        raise InstanceError(source, faults)
+    return file
+
+
+def _question(file: ChainFile, root: Node, source: str, text: str, profile: str | None) -> ChainQuestion:
+    faults = _faults(file, profile)
+    if not faults:
+        names, entering, widths = _layers_of(profile, file) if profile is not None else _layers(file)
+        faults = _faults_together(file, names, entering, widths)
+    if faults:
+        raise InstanceError(source, [fault_at(root, path, message) for path, message in faults])
+    document = {"source": source, "text": text} | ({} if profile is None else {"profile": profile})
+    return ChainQuestion(file.name or Path(source).stem, names, entering, widths, file, document)
+
+
+def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+    """Names, bytes that enter, and columns of the layers that a file lists."""
+    sections = [section for section in file.layers for _ in range(section.count)]
+    entering = np.array([0.0, *(float(ceil(section.output)) for section in sections[:-1]), 0.0])
+    widths = tuple(_width(sections, word) for word in sorted(file.layers[0].widths, key=int))
+    return tuple(section.name for section in sections), entering, widths
+
+
+def _layers_of(text: str, file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+    """The same of a profile; what enters a layer is all that it and those behind it take from those before it."""
+    profile = profile_of(text, str(file.profile))
+    last = np.arange(len(profile))
+    for start, end in profile.edges:
+        last[start] = max(last[start], end)
+    entering = np.array([fsum(profile.activation[:cut][last[:cut] >= cut]) for cut in range(len(profile) + 1)])
+    return profile.ids, entering, (Width(1, profile.forward, profile.backward, profile.parameters, profile.activation),)
+
+
+def _width(sections: list[LayerSection], word: str) -> Width:
+    figures = [section.widths[word] for section in sections]
+    return Width(
+        int(word),
+        np.array([figure.forward for figure in figures]),
+        np.array([figure.backward for figure in figures]),
+        np.array([float(ceil(figure.parameters)) for figure in figures]),
+        np.array([float(ceil(figure.activations)) for figure in figures]),
+    )
+
+
+def _faults(file: ChainFile, profile: str | None) -> list[tuple[str, str]]:
+    """What no single value shows."""
+    count = sum(section.count for section in file.layers)
+    if (file.profile is None) == (not file.layers) or (file.profile is None) != (profile is None):
+        return [("layers", "layers or a profile are needed, and not both")]
+    if file.profile is None and not 1 <= count <= MOST_LAYERS:
+        return [("layers", f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
+    found = [fault for place, section in enumerate(file.layers) for fault in _width_faults(file, place, section)]
+    if file.bandwidth < 1.0:
+        found.append(("bandwidth", "less than a byte a second is no bandwidth (give more)"))
+    if file.schedule == "flush" and file.microbatch != (1,):
+        found.append(("microbatch", "microbatches are merged under `schedule: two-versions` only (remove this, or name that schedule)"))
+    if file.schedule == "two-versions" and any(file.microbatches % size for size in file.microbatch):
+        found.append(("microbatch", f"each must divide the {file.microbatches:,} microbatches of a batch"))
+    return found
+
+
+def _width_faults(file: ChainFile, place: int, section: LayerSection) -> list[tuple[str, str]]:
+    """Widths that are no numbers, or others than those of the first layer."""
+    path, first = f"layers[{place}].widths", set(file.layers[0].widths)
+    wrong = [word for word in section.widths if not word.isdecimal() or not 1 <= int(word) <= MOST_DEVICES or str(int(word)) != word]
+    if wrong or not section.widths:
+        word = quoted(wrong[0]) if wrong else "nothing"
+        return [(path, f"{word} is no width (write a number of devices, such as '1: {{forward: 2 ms, ...}}')")]
+    if set(section.widths) != first:
+        return [(path, f"the widths {', '.join(section.widths)} are not those of the first layer, {', '.join(file.layers[0].widths)}")]
+    return []
+
+
+def _faults_together(file: ChainFile, names: tuple[str, ...], entering: Array, widths: tuple[Width, ...]) -> list[tuple[str, str]]:
+    """What only all layers show: figures whose sums are not exact or of which a time cannot be told, and a plan that they do not have."""
+    count, most, path = len(names), max(file.microbatch), "layers" if file.profile is None else "profile"
+    if count > MOST_LAYERS:
+        return [(path, f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
+    kept = max(file.copies * fsum(width.parameters) + count * most * fsum([*width.activations, *entering]) for width in widths)
+    found = [(path, f"{kept:.3g} bytes in all are more than can be counted")] if kept > _MOST_BYTES else []
+    if max(float((width.forward + width.backward).max()) for width in widths) + file.overhead > 1e9:
+        found.append((path, "a layer takes more than 1e9 s (mend the figures)"))
+    known = [width.devices for width in widths]
+    if file.fixed is not None and file.fixed.width not in known:
+        found.append(("fixed.width", f"the layers have no width {file.fixed.width} (one of {', '.join(map(str, known))})"))
+    if file.fixed is not None and file.fixed.stages > count:
+        found.append(("fixed.stages", f"{file.fixed.stages:,} stages are more than the {count:,} layers (give fewer)"))
+    return found

@@ -1,0 +1,258 @@
+"""What the command line takes: sub-commands, their arguments and their help."""
+
+import argparse
+from pathlib import Path
+
+from crossopt.reports.commands.course_arguments import add_course, add_grade
+from crossopt.reports.commands.study_arguments import add_compared
+
+_EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
+11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
+
+
+def parser_of_commands() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="crossopt",
+        description="Which chip, memory and parallel plan train this model best, how far is anything else from it, and how do you know?",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
+    _add_validate(commands.add_parser("validate", help="check a question without answering it"))
+    _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
+    _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
+    _add_explain(commands.add_parser("explain", help="say what clashes, what binds, and what another choice would cost"))
+    _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
+    _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
+    _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
+    _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
+    _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
+    _add_list(commands.add_parser("list", help="names that questions may use"))
+    add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
+    add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    return parser
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="the question, a YAML file")
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
+    parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
+
+
+_SET_HELP = (
+    "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128; "
+    "KEY=null takes a value away"
+)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of text")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the result as JSON to this file; - is standard output")
+
+
+_ENGINE_HELP = (
+    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, "
+    "local, anneal, genetic, gradient, random, and plan-only, hardware-only; megatron is another name of expert, deepflow of gradient"
+)
+
+
+_STRATEGIES = (
+    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, exhaustive, milp, "
+    "cpsat, search, weak, greedy or local; --memory is the limit at every time"
+)
+FORMS = ("strong", "weak", "table", "classic", "log")
+
+
+def _add_solve(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    _add_output(parser)
+    parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
+    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min")
+    parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
+    parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"how milp and cpsat write the question: {', '.join(FORMS)}")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat; with one, the default, answers repeat")
+    parser.add_argument("--pareto", metavar="A,B", help="the front of two of step_time, power and die_area, each point with its proof")
+    parser.add_argument("--points", type=_whole, default=10, metavar="N", help="about so many points of the front (default: 10)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
+    _add_placement(
+        parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
+    )
+    _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
+    _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
+    parser.add_argument_group("strategies", _STRATEGIES)
+    parser.set_defaults(command="solve")
+
+
+def _add_placement(group: "argparse._ArgumentGroup") -> None:
+    problem = "throughput: the busiest device (default); latency: one sample, on CPU cores without number and pieces on accelerators"
+    group.add_argument("--problem", choices=("throughput", "latency"), metavar="WHAT", help=problem)
+    group.add_argument("--pieces", type=_positive, metavar="Q", help="pieces that an accelerator runs one by one, for latency (default: 1)")
+    contiguity = "stages that all data follow (default), convex: devices that no data leave and come back to, or no: anything anywhere"
+    group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
+    transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"
+    group.add_argument("--transfers", dest="communication", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
+    devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
+    group.add_argument("--devices", type=_levels, metavar="N", help=devices)
+    group.add_argument("--cpus", type=_whole, metavar="N", help="CPUs (default: as the file says)")
+    group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
+    group.add_argument("--edge-unit", dest="transfer_unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
+
+
+def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
+    bandwidth = "of a device to others, such as 25GiB/s; of a profile of each level, innermost first, such as 6e9,1e9"
+    group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
+    group.add_argument("--straight", action="store_true", help="replicate no stage")
+    group.add_argument("--compression", type=float, metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
+    group.add_argument("--compatible", action="store_true", help="cut and charge as the public optimizer of PipeDream does")
+
+
+def _add_stages(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--microbatches", type=_whole, metavar="N", help="in a batch (default: as the file says)")
+    group.add_argument("--without", metavar="PARTS", help="do without some of data, tensor and recompute, with commas between")
+    group.add_argument("--time-unit", choices=("s", "ms"), metavar="UNIT", help="of the times in the file: s (default) or ms")
+
+
+def _add_validate(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.set_defaults(command="validate")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--json", action="store_true", help="print the evaluation as JSON instead of text")
+    parser.set_defaults(command="evaluate")
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote")
+    parser.add_argument("--cross-check", action="store_true", help="bound the designs by boxes too, where a solver's word is the proof")
+    parser.set_defaults(command="check")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--force", action="append", default=[], metavar="KEY=VALUE", help="also show the best design with this choice")
+    parser.add_argument("--near", type=_gap, metavar="GAP", help="also say what all designs within this gap have in common, such as 1%%")
+    parser.add_argument("--time-limit", metavar="TIME", help="for each of the questions that are solved, and for --near, for example 60s")
+    relaxation = (
+        "instead: the fractions that the relaxation of the integer model takes, and the tree that closes its gap (--near: plans so near)"
+    )
+    parser.add_argument("--relaxation", action="store_true", help=relaxation)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="of --relaxation: also write it as JSON to this file; - is standard output"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="of --relaxation: also draw the tree into this file; - is standard output")
+    parser.set_defaults(command="explain")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, one graph, or one problem of strategies"
+    )
+    _add_settings(parser)
+    add_compared(parser)
+    group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
+    _add_placement(group)
+    group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
+    parser.add_argument(
+        "--known", type=Path, metavar="FILE", help="of strategies: a CSV file with instance and best_known, shown beside them"
+    )
+    parser.set_defaults(command="compare")
+
+
+def _add_accuracy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="measured runs, a CSV file with one run a row")
+    parser.add_argument("--by", choices=("source", "gpu", "model", "nodes"), default="source", help="what to tell apart (default: source)")
+    parser.add_argument("--worst", type=_whole, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw predicted over measured times as SVG into this file")
+    parser.set_defaults(command="accuracy")
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="measured step times, a CSV file as for `accuracy`")
+    parser.add_argument("--gpu", required=True, metavar="NAME", help="a device of `crossopt list hardware`; all rows of its kind are used")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the fitted sections of the registry file here")
+    parser.set_defaults(command="calibrate")
+
+
+STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote; for a model, a question will do")
+    parser.add_argument(
+        "--as",
+        dest="stack",
+        choices=(*STACKS, *MODELS, *PLACEMENTS),
+        default="megatron",
+        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
+        "as the device of each node, or as a split that the programs of its inputs judge",
+    )
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
+    parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")
+    parser.add_argument(
+        "--within",
+        type=_gap,
+        metavar="SHARE",
+        help="of a model: keep plans that may be up to so much slower than the best design (default: 0, those that may be as fast)",
+    )
+    parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
+    parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
+    parser.set_defaults(command="export")
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", type=Path, nargs="+", metavar="RESULT", help="results that `solve --out` wrote, all on one page")
+    kinds = ("html", "latex", "csv", "markdown", "text", "runs")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=kinds,
+        default="html",
+        help="a page (the default), or tables for papers and spreadsheets; runs: of comparisons, CSV with one run a row",
+    )
+    where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=where)
+    parser.set_defaults(command="report")
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
+    parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
+    parser.set_defaults(command="list")
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count (write a whole number of at most nine digits, such as 5)")
+    return int(text)
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    return tuple(_whole(part) for part in text.split("x"))
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if not number:
+        raise argparse.ArgumentTypeError("0 is too few (write 1 or more)")
+    return number
+
+
+def _gap(text: str) -> float:
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    try:
+        gap = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        gap = -1.0
+    if not 0.0 <= gap < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no gap (write for example 0.1% or 0.001)")
+    return gap

@@ -1,0 +1,381 @@
+"""The command line: reads arguments, calls one function, prints, and turns every outcome into an exit code."""
+
+import argparse
+import codecs
+import os
+import sys
+from collections.abc import Callable, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from crossopt.instances.kinds import question_path
+from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
+from crossopt.reports.commands.console import USAGE, check_target, refuse_options, seconds_of, spare_data, spare_question, usage
+
+if TYPE_CHECKING:
+    from crossopt.instances.codesign.instance import Instance
+    from crossopt.solvers.answer import Limits
+
+ANSWERED, INTERNAL, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 3, 10, 11, 20, 30
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code says how it ended."""
+    _make_printable()
+    try:
+        parser = parser_of_commands()
+        options = parser.parse_args(arguments)
+        if "command" not in options:
+            sys.stderr.write(parser.format_help())
+            return USAGE
+        code = _asked(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _leave_output()
+        return ANSWERED
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted before there was an answer\n")
+        return NO_DESIGN
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
+        return _failed(error)
+
+
+def _asked(options: argparse.Namespace) -> int:
+    """The exit code of a command, answered by the family that the question in its file belongs to."""
+    if options.command in _BY_FAMILY:
+        from crossopt.instances.kinds import family_of  # noqa: PLC0415
+        from crossopt.reports.commands.families import command_of  # noqa: PLC0415
+
+        family = family_of(question_path(options.file))
+        if family is not None:
+            ending = command_of(family, options.command)(options)
+            return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
+    return COMMANDS[options.command](options)
+
+
+def solve_main() -> int:
+    """The command `solve FILE`, short for `crossopt solve FILE`."""
+    return main(["solve", *sys.argv[1:]])
+
+
+def _failed(error: Exception) -> int:
+    from crossopt.instances.errors import InstanceError  # noqa: PLC0415
+
+    if isinstance(error, InstanceError):
+        sys.stderr.write(f"{error}\n")
+        return INVALID
+    if isinstance(error, OSError):
+        if error.filename is None:
+            _leave_output()
+        sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
+        return INVALID
+    if type(error).__name__ == "RefusedError":
+        sys.stderr.write(f"{error}\n")
+        return USAGE
+    if type(error).__name__ in {"ModelError", "SolverError"}:
+        sys.stderr.write(f"{error}\n")
+        return INVALID
+    if type(error).__name__ == "VerificationError":
+        sys.stderr.write(f"verification failed: {error}\n")
+        return REFUSED
+    if "CROSSOPT_DEBUG" in os.environ:
+        raise error
+    internal = f"internal error: {type(error).__name__}: {error} (set CROSSOPT_DEBUG=1 for the details, and please report it)"
+    starved = "there is not enough memory for this (free some, or ask a smaller question)"
+    sys.stderr.write(f"{starved if isinstance(error, MemoryError) else internal}\n")
+    return INTERNAL
+
+
+_PLAIN = {"█": "#", "·": ",", **dict.fromkeys("▏▎▍▌▋▊▉", ".")}
+
+
+def _make_printable() -> None:
+    """Print signs that the terminal's character set lacks as plain ones instead of failing; do without an output that is closed."""
+    codecs.register_error("crossopt", _plain)
+    sys.stdout, sys.stderr = sys.stdout or StringIO(), sys.stderr or StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="crossopt")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+
+
+def _leave_output() -> None:
+    """Point standard output at nothing, so that what is still unwritten cannot fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _solve(options: argparse.Namespace) -> int:
+    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
+    from crossopt.instances.codesign.instance import Instance  # noqa: PLC0415
+    from crossopt.reports.commands.files import deliver  # noqa: PLC0415
+    from crossopt.reports.commands.limits import limits_of  # noqa: PLC0415
+    from crossopt.reports.commands.progress import logged, progress_on  # noqa: PLC0415
+    from crossopt.reports.texts.design import answer  # noqa: PLC0415
+    from crossopt.solvers.codesign.engines import ALIASES, ENGINES  # noqa: PLC0415
+    from crossopt.solvers.codesign.objective import UNITS  # noqa: PLC0415
+
+    options.engine = ALIASES.get(options.engine, options.engine)
+    _check_engine(options.engine, tuple(ENGINES))
+    refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
+    check_target(options.log, "--log")
+    try:
+        limits = limits_of(options, seconds_of(options.time_limit))
+    except ValueError as error:
+        usage(str(error))
+    check_target(options.out)
+    spare_question(options.out, options.file)
+    instance = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    if not isinstance(instance, Instance):
+        from crossopt.reports.commands.devices import solve_open  # noqa: PLC0415
+
+        found = solve_open(options, instance, limits)
+        return _code(found.status, options.strict and not found.proved)
+    if options.pareto:
+        return _pareto(options, instance, limits)
+    with progress_on(sys.stderr, UNITS[instance.objective]) as shown, logged(shown, options.log) as watch:
+        result = ENGINES[options.engine](instance, limits, watch)
+    deliver(options, result, lambda: answer(result))
+    return _code(result.status, options.strict and not result.proved)
+
+
+def _pareto(options: argparse.Namespace, instance: "Instance", limits: "Limits") -> int:
+    from crossopt.reports.commands.fronts import front_in, front_json  # noqa: PLC0415
+    from crossopt.reports.texts.front import front_text  # noqa: PLC0415
+
+    first, _, second = options.pareto.partition(",")
+    found = front_in(instance, options, limits)
+    text = front_json(first, second, found)
+    if options.out and str(options.out) != "-":
+        from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+
+        write_whole(options.out, text)
+    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(instance.name, first, second, found))
+    none = "INFEASIBLE" if found.proved else "UNKNOWN"
+    return _code("FEASIBLE" if found.points else none, options.strict and not found.proved)
+
+
+def _code(status: str, unproved: bool) -> int:
+    if status == "INFEASIBLE":
+        return INFEASIBLE
+    if status == "UNKNOWN":
+        return NO_DESIGN
+    return UNPROVED if unproved else ANSWERED
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
+    from crossopt.reports.commands.devices import size_in_words  # noqa: PLC0415
+
+    asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
+    return ANSWERED
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from crossopt.instances.codesign.reading import read_instance  # noqa: PLC0415
+    from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
+    from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
+
+    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
+    single = evaluate_single(instance)
+    if options.json:
+        import json  # noqa: PLC0415
+
+        sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
+    return ANSWERED if single.evaluation["feasible"] else INFEASIBLE
+
+
+def _check(options: argparse.Namespace) -> int:
+    from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
+    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+    from crossopt.reports.commands.families import check_of  # noqa: PLC0415
+    from crossopt.reports.commands.files import read_any  # noqa: PLC0415
+
+    kind = kind_of(options.file)
+    if kind in FAMILIES:
+        report = check_of(kind)(options.file)
+    elif kind == "front":
+        from crossopt.reports.commands.fronts import check_front  # noqa: PLC0415
+
+        report = check_front(options.file, options.cross_check)
+    else:
+        from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
+        from crossopt.solvers.codesign.combined.devices.check import check_open  # noqa: PLC0415
+
+        result = read_any(options.file)
+        with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
+            report = check_open(result, watch, options.cross_check)
+    for line in report.checked:
+        sys.stdout.write(f"  {line}\n")
+    for line in report.refused:
+        sys.stdout.write(f"  REFUSED  {line}\n")
+    accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
+    sys.stdout.write(f"{options.file}: {accepted if report.accepted else 'refused'}\n")
+    return ANSWERED if report.accepted else REFUSED
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from crossopt.reports.commands.explain import explain  # noqa: PLC0415
+
+    return _code(explain(options), unproved=False)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from crossopt.reports.commands.study import compare  # noqa: PLC0415
+
+    return _code(compare(options).status, unproved=False)
+
+
+def _accuracy(options: argparse.Namespace) -> int:
+    import json  # noqa: PLC0415
+
+    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.reports.texts.accuracy import document, plot, text  # noqa: PLC0415
+    from crossopt.solvers.measured.accuracy import accuracy, likely, predictions, with_variants  # noqa: PLC0415
+
+    check_target(options.plot, "--plot")
+    if str(options.plot) == "-":
+        usage("--plot -: a picture goes into a file of its own (name one)")
+    spare_data(options.plot, options.file, "--plot")
+    measured, name = read_measured(options.file), options.file.name
+    seconds = predictions(measured.measurements, with_variants)
+    result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
+    if options.plot and result.priced:
+        write_whole(options.plot, plot(name, result))
+    elif options.plot:
+        sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
+    report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
+    sys.stdout.write(report)
+    return ANSWERED if result.priced else INVALID
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
+    from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.reports.commands.progress import notes_on  # noqa: PLC0415
+    from crossopt.solvers.measured.calibrate import calibrate, of_kind, registry_text, used_rows  # noqa: PLC0415
+
+    check_target(options.out)
+    spare_data(options.out, options.file, "--out")
+    try:
+        rows = of_kind(read_measured(options.file), options.gpu, options.file.name)
+        sys.stderr.write(f"{used_rows(options.file.name, rows)}\n")
+        with notes_on(sys.stderr) as note:
+            text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
+    except ValueError as error:
+        usage(str(error))
+    if options.out and str(options.out) != "-":
+        write_whole(options.out, text)
+    sys.stdout.write(text)
+    return ANSWERED
+
+
+def _export(options: argparse.Namespace) -> int:
+    _refuse_export(options)
+    if options.stack in PLACEMENTS:
+        from crossopt.reports.commands.splits import export_placement  # noqa: PLC0415
+
+        sys.stdout.write(export_placement(options.file, options.stack))
+        return ANSWERED
+    if options.stack in MODELS:
+        from crossopt.reports.commands.export import export_model  # noqa: PLC0415
+
+        return _code(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
+    from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
+    from crossopt.reports.launch import launch_text  # noqa: PLC0415
+
+    try:
+        instance, workload, plan = plan_of(options)
+    except ValueError as error:
+        usage(str(error))
+    sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
+    return ANSWERED
+
+
+def _refuse_export(options: argparse.Namespace) -> None:
+    """Say so where a result is of a family whose answers are not written in this form."""
+    from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
+    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+
+    if options.file.suffix.lower() != ".json":
+        return
+    kind = kind_of(options.file)
+    if kind in ("front", "relaxation"):
+        what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
+        usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
+    if kind in FAMILIES and (kind != "placement" or options.stack not in PLACEMENTS):
+        other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
+        usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")
+
+
+def _report(options: argparse.Namespace) -> int:
+    from crossopt.reports.commands.report import report  # noqa: PLC0415
+
+    report(options)
+    return ANSWERED
+
+
+def _list(options: argparse.Namespace) -> int:
+    from crossopt.instances.catalogue.registry import UnknownNameError, descriptions, entry_text  # noqa: PLC0415
+
+    try:
+        shown = entry_text(options.kind, options.show) if options.show is not None else None
+    except UnknownNameError as error:
+        usage(f"--show: {error}")
+    if shown is not None:
+        sys.stdout.write(shown)
+        return ANSWERED
+    rows = descriptions(options.kind)
+    width = max((len(name) for name, _ in rows), default=0)
+    sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)
+    return ANSWERED
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from crossopt.reports.commands.course import grade  # noqa: PLC0415
+
+    return grade(options)
+
+
+def _course(options: argparse.Namespace) -> int:
+    from crossopt.reports.commands.course import course  # noqa: PLC0415
+
+    return course(options)
+
+
+def _check_engine(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        usage(f"there is no engine {name!r} (one of {', '.join(known)})")
+
+
+_BY_FAMILY = ("solve", "validate", "evaluate", "explain")
+"""Commands that other families than the joint design answer too."""
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "solve": _solve,
+    "validate": _validate,
+    "evaluate": _evaluate,
+    "check": _check,
+    "explain": _explain,
+    "compare": _compare,
+    "accuracy": _accuracy,
+    "calibrate": _calibrate,
+    "export": _export,
+    "report": _report,
+    "list": _list,
+    "grade": _grade,
+    "course": _course,
+}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

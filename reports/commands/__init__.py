@@ -1,0 +1,1 @@
+"""The commands, one file each: options in, words and an exit code out."""

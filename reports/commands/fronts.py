@@ -1,0 +1,138 @@
+"""Fronts on the command line: found within one time limit, written as results, and checked point by point."""
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.files.saved import read_as
+from crossopt.reports.commands.console import usage
+from crossopt.reports.commands.progress import progress_on
+from crossopt.solvers.answer import Limits, Watch, gap_between
+from crossopt.solvers.checking import ANEW, Report
+from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, asked_with, front
+from crossopt.solvers.codesign.combined.workloads.check import check_any
+from crossopt.solvers.codesign.engines import ENGINES, auto
+from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.codesign.result import Result, from_json, to_json
+
+KIND = "front"
+
+
+def front_in(instance: Instance, options: Namespace, limits: Limits) -> Front:
+    """The front, all its questions together within the time limit."""
+    first, _, second = options.pareto.partition(",")
+    deadline = monotonic() + limits.seconds
+    with progress_on(sys.stderr, "") as watch:
+
+        def solve(asked: Instance) -> Result:
+            left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
+            return ENGINES[options.engine](asked, left, watch)
+
+        try:
+            return front(instance, first, second, options.points, solve)
+        except ValueError as error:
+            usage(f"--pareto {options.pareto}: {error}")
+
+
+def front_json(first: str, second: str, found: Front) -> str:
+    """The front as JSON text."""
+    points = [{first: point.first, second: point.second, "result": to_json(point.result)} for point in found.points]
+    data = {"kind": KIND, "figures": [first, second], "stopped": found.stopped, "proved": found.proved, "points": points}
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def check_front(path: Path, cross_check: bool) -> Report:
+    """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends.
+
+    Designs between the points are not looked for, as a thinned front leaves some out.
+    """
+    (figures, points), proved = read_as(path, points_in), read_as(path, says_proved)
+    checked, refused, told = [f"{len(points)} points, each as a result of its own"], front_faults(figures, points), False
+    with progress_on(sys.stderr, "") as watch:
+        for place, (_, result) in enumerate(points):
+            report = check_any(result, watch, cross_check)
+            refused += [f"points[{place}]: {line}" for line in report.refused]
+            told = told or report.told
+        if proved and not refused:
+            facts, refused = _ends_anew(figures, points, watch)
+            checked.append(facts)
+    between = "; there may be others between them" if proved else "; the front says that there may be others, beside them and beyond them"
+    return Report((*checked, f"the points are checked{between}"), tuple(refused), told)
+
+
+def _ends_anew(figures: list[str], points: list[tuple[list[float], Result]], watch: Watch) -> tuple[str, list[str]]:
+    """No design has less of the first figure than the first point or less of the second than the last, nor, at any point's second figure
+    or less, less of the first: each asked again of the whole question."""
+    instance, (first, second) = read_question(whole_question(figures, points[0][1])), figures
+    asks = [(0, 0, first, dict[str, float]()), (len(points) - 1, 1, second, {})]
+    asks += [(place, 0, first, {second: said[1]}) for place, (said, _) in enumerate(points) if place]
+    faults = list[str]()
+    for place, which, objective, limits in asks:
+        (said, result), anew = points[place], auto(asked_with(instance, objective, limits), Limits(), watch)
+        if anew.stopped != "complete":
+            faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
+            break
+        if anew.value is None or gap_between(said[which], anew.value) > result.gap_asked:
+            within = "".join(f" with {name.replace('_', ' ')} {limit!r} or less" for name, limit in limits.items())
+            least = f"the least {objective.replace('_', ' ')}{within}"
+            faults.append(f"points[{place}]: {least} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
+    names = [name.replace("_", " ") for name in figures]
+    facts = f"no design has less {names[0]} than the first point, less {names[1]} than the last, or less of both than any"
+    return f"{ANEW}{facts}", faults
+
+
+def says_proved(data: Any) -> bool:  # noqa: ANN401
+    """Whether the front claims to be one."""
+    return isinstance(data, dict) and data.get("proved") is True
+
+
+def whole_question(figures: list[str], result: Result) -> dict[str, Any]:
+    """The question of all points: settings that limit single points come last in theirs."""
+    settings = list(result.instance["settings"])
+    for added in (f"objective={figures[1]}", f"budget.{figures[0]}=", f"budget.{figures[1]}="):
+        if settings and str(settings[-1]).startswith(added):
+            settings.pop()
+    return {**result.instance, "settings": settings}
+
+
+def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -> list[str]:
+    """Points whose figures are not those of their results, points of other questions, and points that are no front."""
+    if not points:
+        return ["there is no point in this front, and so no question that could be checked"]
+    if not set(figures) <= set(FIGURES) or figures[0] == figures[1]:
+        return [f"there is no front of {' and '.join(figures)}"]
+    refused = [f"points[{place}]: its question is another one than that of the first" for place in _strangers(figures, points)]
+    for place, (said, result) in enumerate(points):
+        true = [(result.evaluation or {}).get(name) for name in figures]
+        if None in true:
+            refused.append(f"points[{place}]: there is no design")
+        elif said != true:
+            refused.append(f"points[{place}]: {figures[0]} and {figures[1]} are {true}, the front says {said}")
+    pairs = [said for said, _ in points] if not refused else []
+    if any(one[0] >= other[0] or one[1] <= other[1] for one, other in pairwise(pairs)):
+        refused.append("the points do not go from the least first figure to the least second one")
+    return refused
+
+
+def _strangers(figures: list[str], points: list[tuple[list[float], Result]]) -> list[int]:
+    """Points whose question, without the limits of its own, is not that of the first."""
+    asked = [whole_question(figures, result) for _, result in points]
+    shared = [{name: value for name, value in one.items() if name not in ("objective", "unit")} for one in asked]
+    return [place for place, one in enumerate(shared) if one != shared[0] or asked[place]["objective"] != figures[1]]
+
+
+def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], Result]]]:  # noqa: ANN401
+    """Figures and results; a ValueError where there are none."""
+    if not isinstance(data, dict) or not isinstance(data.get("points"), list) or not isinstance(data.get("figures"), list):
+        raise ValueError("a front needs its figures and its points (write one with `crossopt solve FILE --pareto A,B --out FRONT.json`)")
+    figures = [str(name) for name in data["figures"]]
+    if len(figures) != 2 or not all(isinstance(point, dict) and set(point) == {*figures, "result"} for point in data["points"]):
+        raise ValueError("every point of a front needs its two figures and its result")
+    return figures, [([point[name] for name in figures], from_json(point["result"])) for point in data["points"]]

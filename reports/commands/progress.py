@@ -1,0 +1,65 @@
+"""What a person sees while an engine works: a live line on a terminal, now and then a plain line elsewhere; nothing in the first second."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import TextIO
+
+from crossopt.solvers.answer import Progress, Watch, in_words
+
+_PATIENCE = 1.0
+_LIVE = 0.1
+_PLAIN = 5.0
+
+
+@contextmanager
+def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows progress on the stream, and wipes the live line in the end."""
+    with notes_on(stream) as note:
+
+        def show(progress: Progress) -> None:
+            note(in_words(progress, unit))
+
+        yield show
+
+
+@contextmanager
+def logged(watch: Watch, target: Path | None) -> Iterator[Watch]:
+    """The same watch, which also writes every line of progress to a file, one JSON document a line."""
+    if target is None:
+        yield watch
+        return
+    start = monotonic()
+    with target.open("w", encoding="utf-8") as stream:
+
+        def show(progress: Progress) -> None:
+            stream.write(json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n")
+            watch(progress)
+
+        yield show
+
+
+@contextmanager
+def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """The same for work that says in its own words how far it is."""
+    live, start = stream.isatty(), monotonic()
+    last = start + _PATIENCE - (_LIVE if live else _PLAIN)
+
+    def show(line: str) -> None:
+        nonlocal last
+        now = monotonic()
+        if now - start < _PATIENCE or now - last < (_LIVE if live else _PLAIN):
+            return
+        last = now
+        stream.write(f"\r\x1b[K{now - start:6.1f} s  {line}" if live else f"{now - start:6.1f} s  {line}\n")
+        stream.flush()
+
+    try:
+        yield show
+    finally:
+        if live:
+            stream.write("\r\x1b[K")
+            stream.flush()

@@ -1,0 +1,277 @@
+"""The command `report`: saved results as one page of HTML, or as tables."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from crossopt.instances.codesign.counts import Counted, open_in
+from crossopt.instances.codesign.instance import Portfolio
+from crossopt.instances.codesign.reading import asked_in, read_question
+from crossopt.instances.errors import InstanceError, VerificationError
+from crossopt.instances.files.saved import kind_of, read_as, write_whole
+from crossopt.instances.placement.question import placement_again
+from crossopt.instances.stages.chain import chain_again
+from crossopt.instances.stages.pipedream.question import pipeline_again
+from crossopt.instances.stages.piper.question import piper_again
+from crossopt.reports.commands.console import check_target, spare_question, usage
+from crossopt.reports.commands.files import read_any
+from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
+from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
+from crossopt.reports.facts.placement import placed
+from crossopt.reports.facts.stages import staged_chain, staged_pipeline, staged_piper
+from crossopt.reports.pages.counts import counts_page
+from crossopt.reports.pages.design import design_page
+from crossopt.reports.pages.front import front_page
+from crossopt.reports.pages.placement import placement_page
+from crossopt.reports.pages.several import several_page
+from crossopt.reports.pages.sharding import of_sharding, sharding_page
+from crossopt.reports.pages.shell import page
+from crossopt.reports.pages.stages import stages_page
+from crossopt.reports.pages.study import study_content
+from crossopt.reports.pages.together import Drawn, together_page
+from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
+from crossopt.reports.tables.paper import paper
+from crossopt.reports.tables.study_digest import of_study
+from crossopt.reports.tables.study_runs import runs_csv
+from crossopt.solvers.codesign.check import false_rivals, faults_but_proof
+from crossopt.solvers.codesign.combined.devices.check import faults_but_proof as counts_faults
+from crossopt.solvers.codesign.combined.devices.result import CountsResult
+from crossopt.solvers.codesign.combined.pareto import Front, Point
+from crossopt.solvers.codesign.combined.workloads.check import faults_but_proof as several_faults
+from crossopt.solvers.codesign.combined.workloads.result import JointResult
+from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.placement.answer import from_json
+from crossopt.solvers.placement.check import check as check_placement
+from crossopt.solvers.sharding.answer import from_json as sharding_from_json
+from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
+from crossopt.solvers.stages.chain.answer import from_json as chain_from_json
+from crossopt.solvers.stages.chain.check import check as check_chain
+from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
+from crossopt.solvers.stages.pipedream.check import check as check_pipeline
+from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
+from crossopt.solvers.stages.piper.check import faults_but_proof as piper_faults
+from crossopt.solvers.study.check import check as check_study
+from crossopt.solvers.study.records import Study
+from crossopt.solvers.study.records import from_json as study_from_json
+
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "text": ".txt", "runs": ".csv"}
+"""Of files, by what is written."""
+MOST = 40
+"""Results on one page."""
+_MOST = 10**300
+"""Designs of a question are fewer."""
+
+
+def report(options: Namespace) -> None:
+    """Write the page or the tables, or print them; a result that does not hold, as far as that is seen without its proof, is refused."""
+    files = list(options.files)
+    if len(files) > MOST:
+        usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
+    suffix = ENDINGS[options.form]
+    target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
+    check_target(target)
+    text = page_of(*files) if options.form == "html" else runs_on(files) if options.form == "runs" else tables_on(options.form, files)
+    for file in files:  # after they were read: a page that is named in place of its result is no result
+        spare_question(target, file, "result")
+    if str(target) == "-":
+        sys.stdout.write(text)
+        return
+    write_whole(target, text)
+    what = {"html": "report", "runs": "runs"}.get(options.form, "tables")
+    sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
+
+
+def tables_on(form: str, paths: Sequence[Path]) -> str:
+    """The tables of saved results."""
+    return paper(form, [one.digest for one in drawn_of(paths)], [path.name for path in paths])
+
+
+def runs_on(paths: Sequence[Path]) -> str:
+    """The runs of saved comparisons, one a row."""
+    for path in paths:
+        if kind_of(path) != "study":
+            usage(f"--as runs: {path} holds no runs of `crossopt compare` (take --as csv)")
+    return runs_csv([_runs(path) for path in paths])
+
+
+def page_of(*paths: Path) -> str:
+    """The page about saved results."""
+    found = drawn_of(paths)
+    return page(found[0].page) if len(found) == 1 else together_page(found, [path.name for path in paths])
+
+
+def drawn_of(paths: Sequence[Path]) -> list[Drawn]:
+    """Each result as its page has it. Where several are refused, all are said."""
+    found, refused = list[Drawn](), list[InstanceError | VerificationError]()
+    for path in paths:
+        try:
+            found.append(_drawn(path))
+        except (InstanceError, VerificationError) as error:
+            refused.append(error)
+    sys.stderr.writelines(f"{error}\n" for error in refused[:-1])
+    if refused:
+        raise refused[-1]
+    return found
+
+
+def _drawn(path: Path) -> Drawn:
+    kind = kind_of(path)
+    return PAGES[kind](path) if kind in PAGES else read_as(path, lambda _: _stranger(kind))
+
+
+def _stranger(kind: object) -> Drawn:
+    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, strategies, studies and relaxations"
+    raise ValueError(f"a result of the kind {kind!r} has no page (those about {known} have one)")
+
+
+def _design(path: Path) -> Drawn:
+    result, data = read_any(path), read_as(path, _plain)
+    if isinstance(result, CountsResult):
+        return _counts(path, result, data)
+    if not isinstance(result, Result):
+        return _several(path, result, data)
+    instance = read_question(result.instance)
+    asked = asked_of(instance)
+    hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
+    facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
+    return Drawn(design_page(result, asked, facts, data), of_design(result), _about(asked))
+
+
+def _several(path: Path, result: JointResult, data: object) -> Drawn:
+    portfolio = asked_in(result.instance)
+    if not isinstance(portfolio, Portfolio):
+        raise VerificationError(f"{path}: the question has one workload and the answer several")
+    hold(path, several_faults(result, portfolio))
+    facts = tuple(facts_of(part, share.design) for part, share in zip(portfolio.parts, result.shares, strict=False))
+    return Drawn(several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data), of_several(result))
+
+
+def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
+    counted = open_in(result.instance)
+    if not isinstance(counted, Counted):
+        raise VerificationError(f"{path}: the question has one number of devices and the answer several")
+    hold(path, counts_faults(result, counted))
+    best = None if result.best is None else result.answers[result.best]
+    facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
+    asked = asked_of_counts(counted)
+    return Drawn(counts_page(result, asked, facts, data), of_counts(result), _about(asked))
+
+
+def _about(asked: Asked) -> tuple[str, ...]:
+    """The workload and the cluster."""
+    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
+
+
+def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
+    return data
+
+
+def hold(path: Path, faults: list[str]) -> None:
+    """Refuse a result with faults: a VerificationError with the first of them."""
+    if faults:
+        more = f" (and {len(faults) - 1} more: `crossopt check` tells all)" if len(faults) > 1 else ""
+        raise VerificationError(f"{path}: {faults[0]}{more}")
+
+
+def _near_faults(result: Result, asked: Asked) -> list[str]:
+    """Counts of designs that cannot be, and choices that are told to occur near the optimum and are none of the question."""
+    space, options = result.space, dict(asked.open)
+    if space is None:
+        return []
+    counts = (space.feasible, space.ties, space.within_1_percent, space.within_5_percent)
+    faults = [] if all(0 <= count <= space.designs < _MOST for count in counts) else ["space: such numbers of designs cannot be"]
+    strange = [one for one in space.near if len(one.options) != len(one.least) or not _among(one.options, options.get(one.name, ()))]
+    return [*faults, *(f"space.near: {one.name} has other options in the question" for one in strange)]
+
+
+def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
+    return all(option in options for option in told)
+
+
+def _placement(path: Path) -> Drawn:
+    result, data = read_as(path, from_json), read_as(path, _plain)
+    hold(path, list(check_placement(result).refused))
+    return Drawn(placement_page(result, placed(placement_again(result.instance), result), data), of_placement(result))
+
+
+def _front(path: Path) -> Drawn:
+    (figures, said), data = read_as(path, points_in), read_as(path, _plain)
+    faults = front_faults(figures, said)
+    questions = [read_question(result.instance) for _, result in said]
+    for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
+        found = faults_but_proof(result, instance) or false_rivals(result, instance)
+        faults += [f"points[{place}]: {fault}" for fault in found]
+    hold(path, faults)
+    points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
+    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved for _, result in said))
+    shared = whole_question(figures, said[0][1])
+    content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
+    return Drawn(content, of_front((figures[0], figures[1]), front))
+
+
+def _pipeline(path: Path) -> Drawn:
+    result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
+    hold(path, list(check_pipeline(result).refused))
+    facts = staged_pipeline(pipeline_again(result.instance), result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+
+
+def _chain(path: Path) -> Drawn:
+    result, data = read_as(path, chain_from_json), read_as(path, _plain)
+    hold(path, list(check_chain(result).refused))
+    facts = staged_chain(chain_again(result.instance), result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+
+
+def _piper(path: Path) -> Drawn:
+    result, data = read_as(path, piper_from_json), read_as(path, _plain)
+    question = piper_again(result.instance)
+    hold(path, piper_faults(result, question))
+    facts = staged_piper(question, result)
+    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+
+
+def _study(path: Path) -> Drawn:
+    study = _runs(path)
+    return Drawn(study_content(study), of_study(study))
+
+
+def _runs(path: Path) -> Study:
+    study = read_as(path, study_from_json)
+    hold(path, list(check_study(study, in_blocks=True).refused))
+    return study
+
+
+def _sharding(path: Path) -> Drawn:
+    result, data = read_as(path, sharding_from_json), read_as(path, _plain)
+    question, faults = sharding_faults(result, path.parent)
+    hold(path, faults)
+    given = () if question is None or question.network is None else question.network.given
+    return Drawn(sharding_page(result, given, data), of_sharding(result))
+
+
+def _relaxation(path: Path) -> Drawn:
+    """Only this needs integer models."""
+    from crossopt.reports.facts.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
+    from crossopt.reports.facts.relaxation import relaxation_faults  # noqa: PLC0415
+    from crossopt.reports.pages.relaxation import of_relaxation, relaxation_page  # noqa: PLC0415
+
+    found, data = read_as(path, relaxation_from_json), read_as(path, _plain)
+    hold(path, relaxation_faults(found))
+    return Drawn(relaxation_page(found, data), of_relaxation(found))
+
+
+PAGES: dict[str | None, Callable[[Path], Drawn]] = {
+    None: _design,
+    "placement": _placement,
+    "front": _front,
+    "pipeline": _pipeline,
+    "chain": _chain,
+    "piper": _piper,
+    "study": _study,
+    "relaxation": _relaxation,
+    "sharding": _sharding,
+}
+"""By the kind that a result says it is; those about chips and plans say nothing."""

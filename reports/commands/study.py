@@ -1,0 +1,141 @@
+"""The command `compare`: questions and engines side by side, as arguments name them or as a study does; and saved runs checked."""
+
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.kinds import FAMILIES, family_of, question_path
+from crossopt.instances.study import read_study
+from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.reports.commands.families import Ending, command_of
+from crossopt.reports.commands.progress import notes_on
+from crossopt.solvers.checking import Report
+from crossopt.solvers.study.check import check as report_of
+from crossopt.solvers.study.records import Plan, Study, from_json, text_of
+
+if TYPE_CHECKING:
+    from crossopt.solvers.answer import Status
+
+COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradient,random,hardware-only,plan-only"
+"""Engines that are asked where none is named."""
+
+
+def compare(options: Namespace) -> Ending:
+    """Run all, print what comes of it, and write the runs and the page."""
+    families = [family_of(question_path(path)) for path in options.files]
+    if len(families) == 1 and families[0] not in {None, "study"}:
+        return _of_family(options, str(families[0]))
+    _refuse_mixtures(options, families)
+    refuse_options(options, ("workload",), "a joint design")
+    if options.split:
+        usage("--split: this says nothing of a joint design (leave it out)")
+    for target, flag in ((options.out, "--out"), (options.chart, "--chart")):
+        check_target(target, flag)
+        for path in options.files:
+            spare_question(target, question_path(path))
+    study = _run(options, by_study=families == ["study"])
+    _deliver(options, study)
+    return Ending(_status(study), all(run.proved for run in study.runs))
+
+
+def _status(study: Study) -> "Status":
+    """What came of all together: a design somewhere, or the proof that there is none, or neither."""
+    found = {run.status for run in study.runs}
+    if found & {"OPTIMAL", "FEASIBLE"}:
+        return "FEASIBLE"
+    return "INFEASIBLE" if "INFEASIBLE" in found else "UNKNOWN"
+
+
+def solve(options: Namespace) -> Ending:
+    """A study asks many engines; one answer it has not."""
+    raise RefusedError(f"{options.file}: a study is run by `crossopt compare {options.file}`")
+
+
+def validate(options: Namespace) -> Ending:
+    """Say how much a study asks, after all of its questions were read."""
+    from crossopt.solvers.study.asking import asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.study.running import turns_of  # noqa: PLC0415
+
+    asking = asked_by_study(read_study(question_path(options.file), strange_names), tuple(options.settings))
+    turns, count = len(turns_of(asking.plan)), len(asking.questions)
+    words = f"{count:,} question{'s' * (count != 1)}, {turns:,} run{'s' * (turns != 1)} of each"
+    sys.stdout.write(f"{options.file}: a sound study: {words}\n")
+    return Ending("FEASIBLE", proved=True)
+
+
+def check(path: Path) -> Report:
+    """What can be said of saved runs from their questions alone."""
+    return report_of(read_as(path, from_json))
+
+
+def _of_family(options: Namespace, family: str) -> Ending:
+    """The comparison of another family, which has one question and a table."""
+    for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (options.engines, "--engines")):
+        if given is not None:
+            usage(f"{flag}: this is for joint designs, and says nothing of {FAMILIES[family]} (leave it out)")
+    options.file, options.seeds = options.files[0], options.seeds or 1
+    return command_of(family, "compare")(options)
+
+
+def _refuse_mixtures(options: Namespace, families: list[str | None]) -> None:
+    for path, family in zip(options.files, families, strict=True):
+        if family == "study" and len(families) > 1:
+            usage(f"{path}: a study names all of its questions itself (compare it alone)")
+        if family not in {None, "study"}:
+            usage(f"{path} asks about {FAMILIES[str(family)]}; several questions in one comparison are joint designs (compare it alone)")
+
+
+def _run(options: Namespace, by_study: bool) -> Study:
+    from crossopt.solvers.study.asking import Asking, asked_by_names, asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.study.running import run_all  # noqa: PLC0415
+
+    given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
+    if by_study:
+        if options.workload is not None:
+            usage("--workload: a study names the workloads of its questions itself (leave it out)")
+        asking = asked_by_study(read_study(question_path(options.files[0]), strange_names), settings)
+        said = asking.plan
+        limit = said.time_limit if seconds is None else seconds
+        plan = replace(said, engines=given or said.engines, time_limit=limit, seeds=options.seeds or said.seeds)
+        asking = Asking(plan, asking.questions)
+    else:
+        engines = given or _engines(COMPARED)
+        plan = Plan("Engines side by side", "", engines, seconds, options.seeds or 1)
+        asking = asked_by_names(options.files, settings, options.workload, plan)
+    with notes_on(sys.stderr) as note:
+        return run_all(asking, note)
+
+
+def _engines(names: str | None) -> tuple[str, ...]:
+    """The engines that are named; none where nothing is said."""
+    from crossopt.solvers.study.asking import engine_named  # noqa: PLC0415
+
+    if names is None:
+        return ()
+    try:
+        return tuple(dict.fromkeys(engine_named(name.strip()) for name in names.split(",") if name.strip() or not names.strip(", ")))
+    except ValueError as error:
+        usage(str(error))
+
+
+def _limit(text: str | None) -> float | None:
+    return None if text is None else seconds_of(text)
+
+
+def _deliver(options: Namespace, study: Study) -> None:
+    from crossopt.reports.texts.study import study_text  # noqa: PLC0415
+
+    text = text_of(study)
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+        if options.chart:
+            from crossopt.reports.pages.study import study_page  # noqa: PLC0415
+
+            write_whole(options.chart, study_page(study))
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(text if str(options.out) == "-" else study_text(study))

@@ -1,0 +1,228 @@
+"""A roofline: FLOP/s that operators reach over the FLOPs they do for each byte, under the roofs of the memories and of the engines.
+
+Both axes are logarithmic (Williams, Waterman and Patterson 2009). An operator stands at the bytes that it moves from the outermost memory;
+where it comes nearer to the roof of another level, a hollow mark at that level's bytes is joined to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Final
+
+from crossopt.reports.drawing.charts import WIDTH, Titles
+from crossopt.reports.drawing.svg import box, dot, hue, letter, line, picture, width_of, words
+
+_LEFT: Final = 76.0
+_TOP: Final = 58.0
+_TALL: Final = 370.0
+_ROOM: Final = WIDTH - _LEFT - 12.0
+_HALF: Final = 4.0
+_LETTER: Final = 11.0
+_NEAR: Final = 9.0
+_SPACE: Final = 14.0
+_FAR: Final = (13.0, 20.0, 28.0, 38.0, 50.0, 64.0, 80.0, 98.0)
+"""How far from its mark a letter may stand."""
+
+
+Room = tuple[float, float, float, float]
+"""Left, top, width and height."""
+_PARTS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An operator: what is reached, at how many FLOPs a byte of the outermost memory, and of the level that it uses most."""
+
+    place: int
+    square: bool
+    rate: float
+    intensity: float
+    nearest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """A memory's bytes a second or an engine's FLOPs a second, with what it is called."""
+
+    label: str
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """Logarithmic axes: the powers of ten at their ends."""
+
+    across: tuple[float, float]
+    upward: tuple[float, float]
+
+    def x(self, intensity: float) -> float:
+        low, high = self.across
+        return _LEFT + _ROOM * (log10(intensity) - low) / (high - low)
+
+    def y(self, rate: float) -> float:
+        low, high = self.upward
+        return _TOP + _TALL * (high - log10(rate)) / (high - low)
+
+
+def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], engines: Sequence[Roof]) -> str:
+    """The picture; the first engine is the fastest one."""
+    plane = _plane(marks, engines)
+    bottom = _TOP + _TALL
+    body = [*_grid(plane), *_roofs(plane, memories, engines[0].amount)]
+    taken = [*_ways(plane, memories, engines[0].amount), *_spots(plane, marks)]
+    fastest = max(roof.amount for roof in memories)
+    for engine in engines:
+        body.append(line([(plane.x(engine.amount / fastest), plane.y(engine.amount)), (_LEFT + _ROOM, plane.y(engine.amount))], "roof"))
+        room = _beside(plane.y(engine.amount), width_of(engine.label), taken)
+        taken += [room, (_LEFT, plane.y(engine.amount) - 1.0, _ROOM, 2.0)]
+        body.append(words(room[0] + room[2], room[1] + 12.0, engine.label, "m", "end"))
+    body += _marks(plane, marks)
+    body += _letters(plane, marks, taken)
+    body.append(words(0.0, 11.0, "FLOP/s", "m"))
+    body.append(words(_LEFT + _ROOM / 2.0, bottom + 36.0, "FLOPs for each byte", "m", "middle"))
+    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 42.0), body)
+
+
+def _spots(plane: _Plane, marks: Sequence[Mark]) -> Iterator[Room]:
+    """Where marks stand, and the lines that join them to hollow ones."""
+    for mark in marks:
+        x, y, other = plane.x(mark.intensity), plane.y(mark.rate), plane.x(mark.nearest)
+        yield x - _HALF, y - _HALF, 2.0 * _HALF, 2.0 * _HALF
+        yield min(x, other) - 3.0, y - 1.0, abs(x - other) + 3.0, 2.0
+
+
+def _ways(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[Room]:
+    """Where the slopes of the memories run, and the lines from their names."""
+    for _, x, (end, bottom) in _names(plane, memories, peak):
+        for number in range(_PARTS):
+            share = (number + 0.5) / _PARTS
+            yield x + (end - x) * share - 2.0, 34.0 + (bottom - 34.0) * share - 1.0, 4.0, 2.0
+    for roof in memories:
+        for number in range(_PARTS):
+            power = plane.across[0] + (number + 0.5) / _PARTS * (plane.across[1] - plane.across[0])
+            rate = 10.0**power * roof.amount
+            if rate <= peak:
+                yield plane.x(10.0**power) - 3.0, plane.y(rate) - 2.0, 6.0, 4.0
+
+
+def _beside(y: float, width: float, taken: Sequence[Room]) -> Room:
+    """A free place for words above or below a level line, as far right as can be."""
+    lefts = [_LEFT + _ROOM - width - 24.0 * number for number in range(int((_ROOM - width) / 24.0))]
+    rooms = [(left, top, width, 15.0) for left in lefts for top in (y - 18.0, y + 3.0)]
+    return next((room for room in rooms if not any(_meet(room, other) for other in taken)), (_LEFT + _ROOM - width, y - 18.0, width, 15.0))
+
+
+def _plane(marks: Sequence[Mark], engines: Sequence[Roof]) -> _Plane:
+    places = [place for mark in marks for place in (mark.intensity, mark.nearest)]
+    rates = [mark.rate for mark in marks]
+    return _Plane((log10(min(places)) - 0.3, log10(max(places)) + 0.8), (log10(min(rates)) - 0.25, log10(engines[0].amount) + 0.12))
+
+
+def _grid(plane: _Plane) -> Iterator[str]:
+    for power in range(ceil(plane.upward[0]), floor(plane.upward[1]) + 1):
+        y = plane.y(10.0**power)
+        yield line([(_LEFT, y), (_LEFT + _ROOM, y)], "grid")
+        yield words(_LEFT - 8.0, y + 4.0, f"1e{power}", "m n", "end")
+    for power in range(ceil(plane.across[0]), floor(plane.across[1]) + 1):
+        x = plane.x(10.0**power)
+        yield line([(x, _TOP), (x, _TOP + _TALL)], "grid")
+        yield words(x, _TOP + _TALL + 18.0, f"{10.0**power:g}", "m n", "middle")
+
+
+def _roofs(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[str]:
+    """The slopes of the memories up to the fastest engine, with their names in a row above."""
+    least, most = 10.0 ** plane.across[0], 10.0 ** plane.across[1]
+    for roof in memories:
+        low, high = max(least, 10.0 ** plane.upward[0] / roof.amount), min(peak / roof.amount, most)
+        if low < high:
+            yield line([(plane.x(low), plane.y(low * roof.amount)), (plane.x(high), plane.y(high * roof.amount))], "roof")
+    for label, x, end in _names(plane, memories, peak):
+        yield words(x, 30.0, label, "m", "middle")
+        yield line([(x, 34.0), end], "pointer quiet")
+
+
+def _names(plane: _Plane, memories: Sequence[Roof], peak: float) -> list[tuple[str, float, tuple[float, float]]]:
+    """What stands above each memory's roof, where, and to which end of the roof its line leads."""
+    ordered = sorted(memories, key=lambda roof: -roof.amount)
+    most = 10.0 ** plane.across[1]
+    tops = [min(max(plane.x(min(peak / roof.amount, most)), _LEFT), _LEFT + _ROOM) for roof in ordered]
+    places = _apart(tops, [width_of(roof.label) / 2.0 for roof in ordered])
+    ends = [(top, max(plane.y(min(peak, most * roof.amount)), _TOP)) for roof, top in zip(ordered, tops, strict=True)]
+    return [(roof.label, x, end) for roof, x, end in zip(ordered, places, ends, strict=True)]
+
+
+def _apart(tops: Sequence[float], halves: Sequence[float]) -> list[float]:
+    """Middles of words of these half widths, near their ends, in one row without touching."""
+    places, left = list[float](), 48.0
+    for top, half in zip(tops, halves, strict=True):
+        places.append(max(top, left + half))
+        left = places[-1] + half + _SPACE
+    right = WIDTH
+    for number in range(len(places) - 1, -1, -1):
+        places[number] = min(places[number], right - halves[number])
+        right = places[number] - halves[number] - _SPACE
+    return places
+
+
+def _marks(plane: _Plane, marks: Sequence[Mark]) -> Iterator[str]:
+    for mark in marks:
+        x, y = plane.x(mark.intensity), plane.y(mark.rate)
+        if mark.nearest != mark.intensity:
+            other = plane.x(mark.nearest)
+            yield line([(other, y), (x, y)], "pointer quiet")
+            yield dot(other, y, 3.0, "hollow")
+    for mark in marks:
+        x, y, colour = plane.x(mark.intensity), plane.y(mark.rate), f"{hue(int(mark.square))} cut"
+        yield box(x - _HALF, y - _HALF, 2.0 * _HALF, 2.0 * _HALF, colour) if mark.square else dot(x, y, _HALF, colour)
+
+
+def _letters(plane: _Plane, marks: Sequence[Mark], taken: list[Room]) -> Iterator[str]:
+    """Letters beside their marks, those of marks on each other together, at the first place near that nothing else has; with a line where
+    that is not next to it."""
+    ways = ((1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75))
+    labels = list[Room]()
+    for (x, y), text in _together(plane, marks):
+        half = width_of(text, _LETTER) / 2.0 + 1.0
+        steps = [(far * across + half * (across > 0.0) - half * (across < 0.0), far * upward) for far in _FAR for across, upward in ways]
+        around = [(x + across - half, y + upward - 6.5, 2.0 * half, 13.0) for across, upward in steps]
+        free = [room for room in around if _inside(room) and not any(_meet(room, other) for other in taken)]
+        clear = [room for room in free if not any(_meet(step, label) for step in _between((x, y), room) for label in labels)]
+        room = (clear or free or around)[0]
+        taken.append(room)
+        labels.append(room)
+        middle = (room[0] + half, room[1] + 6.5)
+        if abs(middle[1] - y) > 16.0 or abs(middle[0] - x) > half + 16.0:
+            yield line([(x, y), middle], "pointer quiet")
+            yield box(*room, "ground")
+        yield words(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
+
+
+def _between(mark: tuple[float, float], room: Room) -> Iterator[Room]:
+    """Places on the way from a mark to the middle of its letters, outside of both."""
+    (x, y), (left, top, width, height) = mark, room
+    across, upward = left + width / 2.0 - x, top + height / 2.0 - y
+    for number in range(2, 8):
+        yield x + across * number / 10.0 - 1.0, y + upward * number / 10.0 - 1.0, 2.0, 2.0
+
+
+def _together(plane: _Plane, marks: Sequence[Mark]) -> list[tuple[tuple[float, float], str]]:
+    """Marks that lie on each other, as one place with the letters of all of them."""
+    groups = list[tuple[tuple[float, float], list[str]]]()
+    for mark in marks:
+        x, y = plane.x(mark.intensity), plane.y(mark.rate)
+        near = [group for group in groups if abs(group[0][0] - x) < _NEAR and abs(group[0][1] - y) < _NEAR]
+        if near:
+            near[0][1].append(letter(mark.place))
+        else:
+            groups.append(((x, y), [letter(mark.place)]))
+    return [(place, " ".join(names)) for place, names in groups]
+
+
+def _inside(room: Room) -> bool:
+    x, y, width, height = room
+    return x >= _LEFT and x + width <= _LEFT + _ROOM and y >= _TOP and y + height <= _TOP + _TALL
+
+
+def _meet(one: Room, other: Room) -> bool:
+    across = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    return across > 0.0 and min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1]) > 0.0

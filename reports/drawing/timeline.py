@@ -1,0 +1,66 @@
+"""What is done when, on tracks below each other: loads of devices, schedules, stages."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crossopt.reports.drawing.charts import LABEL, WIDTH, Titles, kept_inside, round_steps
+from crossopt.reports.drawing.svg import SIZE, box, fitted, hue, letter, line, picture, width_of, words
+
+_TRACK: Final = 30.0
+_LETTER, _SMALL = 12.0, 9.0
+"""Heights up to which a letter is small, and how small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """From when to when something is done, and what: its letter and colour. Several lanes of a track lie above each other."""
+
+    start: float
+    end: float
+    place: int
+    lane: int = 0
+    lanes: int = 1
+    low: bool = False
+    """Half as high as its lane, so that it is told from others by more than its colour where a letter has no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one device or stage does, with words at its end."""
+
+    label: str
+    segments: tuple[Segment, ...]
+    shown: str
+
+
+def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "") -> str:
+    """Tracks below each other on one axis of time, with a line at its end."""
+    label = min(max(width_of(track.label) for track in tracks) + 12.0, LABEL)
+    room = WIDTH - label - max(width_of(track.shown) for track in tracks) - 18.0
+    scale, top = (room / until if until > 0.0 else 0.0), 18.0
+    bottom = top + len(tracks) * _TRACK
+    body = list[str]()
+    for tick in round_steps(0.0, until, 6):
+        body.append(line([(label + tick * scale, top), (label + tick * scale, bottom)], "grid"))
+        body.append(words(label + tick * scale, bottom + 15.0, f"{tick:g}", "m n", "middle"))
+    body.append(words(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
+    for number, track in enumerate(tracks):
+        y = top + number * _TRACK
+        body.append(words(0.0, y + 19.0, fitted(track.label, label - 8.0)))
+        for one in track.segments:
+            body += _segment(one, label, y + 4.0, scale)
+        body.append(words(label + room + 12.0, y + 19.0, track.shown, "t n"))
+    body.append(line([(label + until * scale, top), (label + until * scale, bottom)], "mark"))
+    body += [words(*kept_inside(label + until * scale, mark), mark, "m", "middle")] if mark else []
+    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 38.0), body)
+
+
+def _segment(one: Segment, left: float, top: float, scale: float) -> Iterator[str]:
+    width, lane = (one.end - one.start) * scale, 22.0 / one.lanes
+    height = lane / 2.0 if one.low else lane
+    y = top + one.lane * lane + (lane - height) / 2.0
+    yield box(left + one.start * scale, y, width, height, f"{hue(one.place)} cut")
+    size = SIZE if height > _LETTER else _SMALL
+    if width >= width_of(letter(one.place), size) + 6.0 and height >= _SMALL:
+        yield words(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)

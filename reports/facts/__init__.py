@@ -1,0 +1,1 @@
+"""What the model knows beside a result, for pages."""

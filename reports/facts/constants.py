@@ -1,0 +1,66 @@
+"""The constants of the model that a design was priced with: what each means, and where it is from."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from crossopt.crossflow.hardware import Efficiency, Hardware
+from crossopt.instances.catalogue.registry import device, efficiency_with, names
+
+MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "matrix": ("", "share of the matrix peak that a large aligned product reaches"),
+    "unaligned": ("", "share of that rate left where rows of an operand are not aligned to cache lines"),
+    "attention": ("", "share of the matrix peak inside fused attention"),
+    "accumulation": ("steps", "steps of the inner dimension lost to filling and draining a tile"),
+    "stream": ("", "share of the memory's peak that a long stream reaches"),
+    "half_stream": ("bytes", "length at which a stream reaches half of that"),
+    "resident": ("", "share of an on-chip memory that holds the resident tile"),
+    "kernel": ("s", "lost between two kernels"),
+    "host": ("s", "that the host needs to launch a kernel"),
+    "step": ("s", "of a step outside the model: data loading, clipping, logging"),
+    "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
+    "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
+    "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
+    "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
+}
+"""Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant with its unit, its meaning and where it is from."""
+
+    name: str
+    value: float
+    unit: str
+    meaning: str
+    origin: str
+
+
+def constants_of(hardware: Hardware) -> tuple[Constant, ...]:
+    """Those of a device, each as the fit has it, as the model has it where nothing is said, or as it was given."""
+    fitted = _fitted(hardware.efficiency)
+    named = device(fitted).efficiency if fitted else {}
+    defaults, found = asdict(Efficiency()), list[Constant]()
+    for name, value in asdict(hardware.efficiency).items():
+        origin = f"fit of {fitted}" if name in named else "default" if value == defaults[name] else "given"
+        found.append(Constant(name, float(value), *MEANINGS[name], origin))
+    return tuple(found)
+
+
+def origin_of(hardware: Hardware) -> str:
+    """Where the constants are from, in a sentence."""
+    fitted = _fitted(hardware.efficiency)
+    if fitted and (runs := device(fitted).calibration):
+        rows = ", ".join(f"{count:,.0f} of {source}" for source, count in runs.rows.items())
+        whose = f"the device {fitted}" if hardware.name == fitted else f"{fitted}; nothing was fitted to {hardware.name}"
+        return f"The constants are those fitted to measured steps of {whose}. Rows: {rows}; mean error {runs.error:.1%}."
+    if hardware.efficiency == Efficiency():
+        return "The constants are the model's defaults, fitted to no run."
+    return "Constants that differ from the model's defaults are as the question, its device or its technology gives them, fitted to no run."
+
+
+def _fitted(efficiency: Efficiency) -> str | None:
+    """The device to whose runs exactly these constants were fitted."""
+    fits = (name for name in reversed(names("hardware")) if device(name).calibration is not None)
+    return next((name for name in fits if efficiency_with(device(name).efficiency) == efficiency), None)

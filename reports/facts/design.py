@@ -1,0 +1,205 @@
+"""What the model knows of a design beside what its result says: where area and power go, what every stage holds, the constants."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from crossopt.crossflow.generator import Architecture, Parts, Split, generate
+from crossopt.crossflow.memory import StageMemory, stage_memory
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer
+from crossopt.instances.codesign.counts import Counted
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.open_devices import FEWEST
+from crossopt.instances.codesign.space import split_of
+from crossopt.instances.files.units import format_quantity
+from crossopt.reports.facts.constants import Constant, constants_of, origin_of
+from crossopt.reports.facts.network import Network, network_of
+from crossopt.reports.facts.roofline import Roofs, roofs_of
+from crossopt.reports.facts.schedule import Step, step_of
+from crossopt.reports.facts.terms import Linearized
+from crossopt.solvers.codesign.designs import Candidate, design_of, from_words
+from crossopt.solvers.codesign.result import Relaxation
+
+Amounts = tuple[tuple[str, float], ...]
+PARTS = (
+    ("compute", "core"),
+    ("registers", "registers"),
+    ("L1", "l1"),
+    ("L2", "l2"),
+    ("HBM", "dram"),
+    ("node network", "intra"),
+    ("network", "inter"),
+)
+"""The parts of a chip as questions name them, and as the generator does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question in words."""
+
+    sentence: str
+    terms: tuple[tuple[str, str], ...]
+    """What is given, by name."""
+    open: tuple[tuple[str, tuple[Any, ...]], ...]
+    """Choices with more than one option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of one design: square metres and watts of each part where the chip was chosen, bytes on every stage, and what was assumed."""
+
+    areas: Amounts
+    powers: Amounts
+    stages: tuple[Amounts, ...]
+    """Bytes by use on one device of each pipeline stage, first stage first; none for other plans than a transformer's."""
+    capacity: float
+    constants: tuple[Constant, ...]
+    assumed: tuple[str, ...]
+    step: Step | None
+    """One step over time, of a transformer's plan, as the next two."""
+    roofs: Roofs | None
+    network: Network | None
+    linear: Linearized | None
+    """The terms of a step as an integer model has them, where one proved the bound."""
+
+
+def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation | None = None) -> Facts:
+    """The facts of a design that was checked, and of the integer model that proved its bound."""
+    chosen = from_words(instance, design)
+    hardware = design_of(instance, chosen).hardware
+    areas, powers = _chip(instance, design)
+    return Facts(
+        areas=areas,
+        powers=powers,
+        stages=_stages(instance, chosen, hardware.reserved_memory),
+        capacity=float(hardware.dram.capacity),
+        constants=constants_of(hardware),
+        assumed=(*_assumed(instance, hardware.reserved_memory), origin_of(hardware)),
+        step=step_of(instance, design),
+        roofs=roofs_of(instance, design),
+        network=network_of(instance, design),
+        linear=None if relaxation is None else _linear(instance, design, relaxation),
+    )
+
+
+def _linear(instance: Instance, design: dict[str, Any], relaxation: Relaxation) -> Linearized | None:
+    from crossopt.reports.facts.linear import linear_of  # noqa: PLC0415 - models are read only where one was asked
+
+    return linear_of(instance, design, relaxation)
+
+
+def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]:
+    """The die dealt to its parts, and the power that they draw; nothing where the device was given."""
+    if not isinstance(instance.hardware, FreeHardware):
+        return (), ()
+    chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
+    split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
+    return _areas(split), _powers(generate(instance.hardware.technology, split))
+
+
+def _areas(split: Split) -> Amounts:
+    areas = _by_part(split.areas)
+    rest = float(split.die_area) - sum(value for _, value in areas)
+    return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
+
+
+def _powers(built: Architecture) -> Amounts:
+    return tuple((name, float(getattr(built, part).power)) for name, part in PARTS)
+
+
+def _by_part(parts: Parts) -> Amounts:
+    return tuple((name, float(getattr(parts, part))) for name, part in PARTS)
+
+
+def _stages(instance: Instance, chosen: Candidate, reserved: float) -> tuple[Amounts, ...]:
+    if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
+        return ()
+    numbers = np.arange(chosen.plan.pipeline, dtype=np.float64)[None, :]
+    held = stage_memory(instance.workload, sharding(instance.workload, table([chosen.plan])), numbers)
+    uses = {field.name: np.broadcast_to(getattr(held, field.name), numbers.shape)[0] for field in fields(StageMemory)}
+    stages = range(chosen.plan.pipeline)
+    return tuple((*((name, float(values[stage])) for name, values in uses.items()), ("reserved", float(reserved))) for stage in stages)
+
+
+def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
+    """What the figures rest on, in sentences."""
+    workload = instance.workload
+    sentences = [
+        "Times, memory and energy are those of an analytical model, not measurements; its constants are in the table.",
+        f"The framework, the runtime and fragmentation take {format_quantity(reserved, 'bytes')} of each device's memory.",
+    ]
+    if isinstance(workload, Transformer):
+        sentences.append(
+            f"Weights take {workload.weight_bytes:g} bytes each, gradients {workload.gradient_bytes:g}, and the optimizer's state "
+            f"{workload.optimizer_bytes:g}; attention is {'fused (flash)' if workload.attention == 'flash' else 'unfused'}, "
+            f"{'with' if workload.dropout else 'without'} dropout."
+        )
+    if isinstance(workload, Transformer) and workload.experts > 1:
+        sentences.append(f"The fullest expert has {workload.capacity_factor:g} times the tokens of the average one.")
+    if isinstance(instance.hardware, FreeHardware):
+        sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
+    sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
+    return tuple(sentences)
+
+
+# --- the question --------------------------------------------------------------------------------------------------------------------
+
+_AIMS = {
+    "step_time": "with the least time for a training step",
+    "worst_step_time": "with the least step time under the slowest set of constants",
+    "energy_per_token": "with the least energy a token",
+    "rated_energy_per_token": "with the most tokens for a watt of rated power and second",
+    "cost_per_token": "at the least cost a token",
+    "die_area": "on the smallest die",
+    "power": "with the least power",
+}
+_BUDGETS = {"die_area": "area", "package_area": "area", "power": "power", "step_time": "time"}
+
+
+def asked_of(instance: Instance) -> Asked:
+    """The question in words."""
+    free = isinstance(instance.hardware, FreeHardware)
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    count, options = instance.cluster.devices, instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    devices = f"{count:,} device{'s' * (count != 1)}"
+    which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
+    sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
+    sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
+    terms = [("workload", _workload(instance)), ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}")]
+    terms.append(("technology" if free else "device", name))
+    budget = {
+        key.replace("_", " "): format_quantity(value, _BUDGETS[key])
+        for key, value in asdict(instance.budget).items()
+        if value < float("inf")
+    }
+    terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
+    return Asked(sentence, tuple(terms), tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1))
+
+
+def asked_of_counts(counted: Counted) -> Asked:
+    """The same where the number of devices is open."""
+    whole = asked_of(counted.parts[-1])
+    numbers = [f"{count:,}" for count in counted.counts]
+    listed = " or ".join([", ".join(numbers[:-1]), numbers[-1]] if len(numbers) > 1 else numbers)
+    workload = counted.parts[-1].workload.name
+    aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
+    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    terms = tuple((name, words) for name, words in whole.terms if name != "devices")
+    return Asked(f"{how}, of {listed}, can {aim}?", (*terms, ("devices", listed)), whole.open)
+
+
+def _workload(instance: Instance) -> str:
+    workload = instance.workload
+    match workload:
+        case Transformer():
+            experts = f", {workload.experts} experts of which {workload.experts_per_token} a token" if workload.experts > 1 else ""
+            heads = f"{workload.heads} heads{experts}"
+            shape = f"{workload.layers} layers, hidden size {workload.hidden:,}, {heads}, sequence {workload.sequence:,}"
+        case Lstm():
+            shape = f"{workload.layers} layers, hidden size {workload.hidden:,}, sequence {workload.sequence:,}"
+        case Gemm():
+            return f"{workload.name}: a product of {workload.rows:,} x {workload.depth:,} by {workload.depth:,} x {workload.columns:,}"
+    return f"{workload.name}: {shape}; {workload.global_batch:,} samples a step in {workload.precision}"

@@ -1,0 +1,120 @@
+"""What a report shows of the network: bytes and seconds of every kind of exchange on every level, for one device and one step.
+
+The time of an exchange is a sum over levels, each linear in that level's slowness. So a level's part is what the time grows by where that
+level alone is slower, over how much slower it is; and its bytes are what the time grows by where its bandwidth alone falls. Exchanges that
+hide behind computation count in full: this is how long links are busy, not how long a step waits for them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.hardware import Cluster, Hardware, Link
+from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.pipeline import fullest_slot
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.transformer import parts_of, ranks, terms
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.solvers.codesign.designs import design_of, from_words
+
+_STEP = 1e-3
+"""By how much a level is made slower: enough for no figure to drown in rounding, and too little for another algorithm to become faster,
+but where ring and tree are that near to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """One kind of exchange."""
+
+    name: str
+    seconds: tuple[float, ...]
+    """On each level, innermost first."""
+    bytes: tuple[float, ...]
+    """That a device sends on each level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """All exchanges of a step."""
+
+    sizes: tuple[int, ...]
+    """Devices that each level joins."""
+    bandwidths: tuple[float, ...]
+    exchanges: tuple[Exchanged, ...]
+
+
+def network_of(instance: Instance, design: dict[str, object]) -> Network | None:
+    """That of a checked design; None for other workloads than a transformer."""
+    chosen = from_words(instance, design)
+    if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
+        return None
+    return network_on(instance.workload, design_of(instance, chosen).hardware, instance.cluster, chosen.plan)
+
+
+def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Network:
+    """That of a plan on a device."""
+
+    def busy(links: tuple[Link, ...]) -> dict[str, float]:
+        return busy_seconds(model, replace(hardware, links=links), cluster, plan)
+
+    links = hardware.links
+    whole, levels = busy(links), range(len(links))
+    slower = [busy(_but(links, level, _slower)) for level in levels]
+    plain = tuple(replace(link, shares=()) for link in links)
+    base, narrow = busy(plain), [busy(_but(plain, level, _narrower)) for level in levels]
+    exchanges = tuple(
+        Exchanged(
+            name,
+            tuple((slower[level][name] - seconds) / _STEP for level in levels),
+            tuple((narrow[level][name] - base[name]) / _STEP * float(links[level].bandwidth) for level in levels),
+        )
+        for name, seconds in whole.items()
+        if seconds > 0.0
+    )
+    return Network(cluster.level_sizes, tuple(float(link.bandwidth) for link in links), exchanges)
+
+
+def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> dict[str, float]:
+    """Seconds of a step for which each kind of exchange keeps the links of a device of the fullest stage busy."""
+    plans = table([plan])
+    parts = parts_of(model, hardware, cluster, plans)
+    needed = terms(model, hardware, plans, parts)
+    group = ranks(plans, lay_out(plans, cluster))
+    ahead, back = forward_pass(model, group, hardware), backward_pass(model, group, hardware)
+    again = 2.0 if plan.recompute == "full" else 1.0
+    passes = needed.microbatches * fullest_slot(needed).layers
+    found = {
+        "tensor parallelism": passes * (again * ahead.tensor + back.tensor),
+        "context parallelism": passes * (again * ahead.context + back.context),
+        "experts": passes * (again * ahead.expert + back.expert),
+        "embedding and head": needed.microbatches * _edges(model, group, hardware),
+        "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
+        "weight gathers": passes * (needed.gather_forward + needed.gather_backward),
+        "gradients": needed.synchronize,
+        "updated weights": needed.publish,
+    }
+    return {name: float(np.asarray(seconds).reshape(-1)[0]) for name, seconds in found.items()}
+
+
+def _edges(model: Transformer, group: Ranks, hardware: Hardware) -> Real:
+    """Exchanges of the embedding and the head for one microbatch, whichever stages they are on."""
+    still = replace(hardware, links=tuple(Link(np.inf, 0.0) for _ in hardware.links))
+    both = [embedding(model, group, device).time + head(model, group, device).time for device in (hardware, still)]
+    return both[0] - both[1]
+
+
+def _but(links: tuple[Link, ...], level: int, change: Callable[[Link], Link]) -> tuple[Link, ...]:
+    return tuple(change(link) if place == level else link for place, link in enumerate(links))
+
+
+def _slower(link: Link) -> Link:
+    factor = 1.0 + _STEP
+    return replace(link, bandwidth=link.bandwidth / factor, latency=link.latency * factor, setup=link.setup * factor)
+
+
+def _narrower(link: Link) -> Link:
+    return replace(link, bandwidth=link.bandwidth / (1.0 + _STEP))

@@ -1,0 +1,130 @@
+"""What a report shows of the operators of a layer: FLOPs, bytes that cross into each memory, and seconds, for one microbatch on one device.
+
+FLOPs and bytes are those that the model charges energy for: an operator's energy on a device where a FLOP, or a byte of one memory, costs a
+joule and nothing else does. So they are counted by the formulas that price the operator, and by no others.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from crossopt.crossflow.hardware import Cluster, Hardware, Link
+from crossopt.crossflow.layer import (
+    Ranks,
+    attention_core,
+    attention_core_backward,
+    backward_costs,
+    element_wise,
+    head,
+    projections,
+)
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.roofline import Cost, product_cost
+from crossopt.crossflow.transformer import ranks
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.solvers.codesign.designs import design_of, from_words
+
+Level = Literal["dram", "l2", "l1", "registers"]
+MEMORIES: Final[tuple[tuple[str, Level], ...]] = (("memory", "dram"), ("L2", "l2"), ("L1", "l1"), ("registers", "registers"))
+"""Levels as people call them, and as the model does, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One operator in one direction."""
+
+    name: str
+    backward: bool
+    seconds: float
+    flops: float
+    moved: tuple[float, ...]
+    """Bytes that cross into each of `MEMORIES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofs:
+    """The operators and what bounds them."""
+
+    works: tuple[Work, ...]
+    matrix: float
+    """FLOP/s of the matrix engines."""
+    vector: float
+    bandwidths: tuple[float, ...]
+    """Bytes a second of each of `MEMORIES`."""
+
+
+def roofs_of(instance: Instance, design: dict[str, object]) -> Roofs | None:
+    """Those of a checked design; None for other workloads than a transformer."""
+    chosen = from_words(instance, design)
+    if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
+        return None
+    return roofs_on(instance.workload, design_of(instance, chosen).hardware, instance.cluster, chosen.plan)
+
+
+def roofs_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Roofs:
+    """Those of a plan on a device."""
+    plans = table([plan])
+    group = ranks(plans, lay_out(plans, cluster))
+    still = replace(hardware, links=tuple(Link(np.inf, 0.0) for _ in hardware.links))
+    counted = [_energies(model, group, device) for device in (_flops(still), *_bytes(still))]
+    works = tuple(
+        Work(name, back, _number(cost.time), counted[0][name, back], tuple(amounts[name, back] for amounts in counted[1:]))
+        for name, back, cost in _costs(model, group, still)
+    )
+    return Roofs(
+        works=works,
+        matrix=float(hardware.throughput),
+        vector=float(hardware.vector_throughput),
+        bandwidths=tuple(float(getattr(hardware, level).bandwidth) for _, level in MEMORIES),
+    )
+
+
+def _energies(model: Transformer, group: Ranks, hardware: Hardware) -> dict[tuple[str, bool], float]:
+    return {(name, back): _number(cost.energy) for name, back, cost in _costs(model, group, hardware)}
+
+
+def _flops(hardware: Hardware) -> Hardware:
+    """A device on which a FLOP costs a joule and nothing else does."""
+    silent = {level: replace(getattr(hardware, level), energy=0.0) for _, level in MEMORIES}
+    return replace(hardware, energy_per_flop=1.0, **silent)
+
+
+def _bytes(hardware: Hardware) -> Iterator[Hardware]:
+    """Devices on which a byte into one of the memories does."""
+    silent = replace(_flops(hardware), energy_per_flop=0.0)
+    for _, level in MEMORIES:
+        one = replace(getattr(silent, level), energy=1.0)
+        yield replace(silent, **{level: one})
+
+
+def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tuple[str, bool, Cost]]:
+    """Every operator of a layer, and the head, which is priced in both directions together."""
+    feed = ("inner product", "outer product")
+    names = ("queries, keys, values", "projection", *(("router",) if model.experts > 1 else ()), *feed)
+    products = projections(model, group)
+    for name, product in zip(names, products, strict=True):
+        yield name, False, product_cost(product, model.value_bytes, hardware)
+        [backward] = backward_costs((product,), model.value_bytes, hardware)
+        yield name, True, backward
+    cores: tuple[tuple[bool, Callable[[Transformer, Ranks, Hardware], Cost]], ...] = (
+        (False, attention_core),
+        (True, attention_core_backward),
+    )
+    for back, core in cores:
+        yield "attention", back, core(model, group, hardware)
+    for back in (False, True):
+        side = element_wise(model, group, hardware, back)
+        yield "norms", back, side.norms
+        yield "additions", back, side.residuals
+        yield "activation", back, side.activation
+        if model.experts > 1:
+            yield "routing", back, side.routing
+    yield "head and loss", True, head(model, group, hardware)
+
+
+def _number(value: object) -> float:
+    return float(np.asarray(value).reshape(-1)[0])

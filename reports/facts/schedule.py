@@ -1,0 +1,171 @@
+"""What a report shows of a step over time: every pass of every microbatch on every stage, and what follows once, as plain data.
+
+A stage's passes take what `crossflow.pipeline` charges it for one microbatch, with the forward part of the embedding and the head as
+`crossflow.operators` has it. The model's time of the pipeline is a closed form, exact for equal stages; of uneven ones it may differ from
+the passes in their order, by a margin that is told.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossopt.crossflow.hardware import Cluster, Hardware
+from crossopt.crossflow.layer import forward_pass
+from crossopt.crossflow.layout import lay_out
+from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
+from crossopt.crossflow.pipeline import Terms, passes, slots, step_time, window
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.schedule import Run, schedule
+from crossopt.crossflow.transformer import parts_of, ranks, terms
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.solvers.codesign.designs import design_of, from_words
+
+MOST = 60_000
+"""Passes that are looked at one by one."""
+_NEAR = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Seconds of one microbatch on one stage, by what is done."""
+
+    forward: float
+    sent: float
+    """Communication of the forward pass that nothing hides."""
+    again: float
+    """Recomputation, with its own communication."""
+    backward: float
+    returned: float
+    """Communication of the backward pass that nothing hides."""
+
+    @property
+    def ahead(self) -> float:
+        return self.forward + self.sent
+
+    @property
+    def back(self) -> float:
+        return self.again + self.backward + self.returned
+
+    @property
+    def total(self) -> float:
+        return self.ahead + self.back
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One training step. Microbatches in the middle that run like those before them are left out: `skipped` of them."""
+
+    passes: tuple[Passes, ...]
+    """One for each stage."""
+    runs: tuple[Run, ...]
+    """Those of the microbatches that are not skipped, as if there were no others."""
+    microbatches: int
+    chunks: int
+    skipped: int
+    drained: float
+    """When the last pass of all microbatches ends."""
+    pipeline: float
+    """The same by the model's closed form."""
+    after: tuple[tuple[str, float], ...]
+    """What follows once, in this order."""
+    total: float
+    """Seconds of the step, as the model prices it."""
+
+
+def step_of(instance: Instance, design: dict[str, object]) -> Step | None:
+    """The step of a checked design; None for other workloads than a transformer, and where there are too many passes."""
+    chosen = from_words(instance, design)
+    workload, plan = instance.workload, chosen.plan
+    if not isinstance(workload, Transformer) or not isinstance(plan, Plan):
+        return None
+    return step_on(workload, design_of(instance, chosen).hardware, instance.cluster, plan)
+
+
+def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Step | None:
+    """The step of a plan on a device."""
+    plans = table([plan])
+    needed = terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))
+    stages = _passes(model, hardware, cluster, plan, needed)
+    count = model.global_batch // (plan.microbatch * plan.data)
+    found = _periodic(stages, count, plan.interleave)
+    if found is None:
+        return None
+    runs, skipped = found
+    slot = slots(needed)
+    exchange = _number(window(slot.backward, needed.hidden_exchange, needed.synchronize) - slot.backward)
+    after = (
+        ("gradient exchange", exchange),
+        ("weight publication", _number(needed.publish)),
+        ("optimizer", _number(needed.optimizer)),
+        ("overhead", _number(needed.overhead)),
+    )
+    total = _number(step_time(needed))
+    return Step(
+        passes=stages,
+        runs=tuple(runs),
+        microbatches=count,
+        chunks=plan.interleave,
+        skipped=skipped,
+        drained=max(run.end for run in runs) + skipped * max(stage.total for stage in stages),
+        pipeline=total - sum(seconds for _, seconds in after),
+        after=tuple((name, seconds) for name, seconds in after if seconds > 0.0),
+        total=total,
+    )
+
+
+def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, needed: Terms) -> tuple[Passes, ...]:
+    """What each stage does for one microbatch; the parts add up to its slot in `crossflow.pipeline`."""
+    plans = table([plan])
+    parts = parts_of(model, hardware, cluster, plans)
+    ahead = forward_pass(model, ranks(plans, lay_out(plans, cluster)), hardware)
+    forward, backward = passes(needed)
+    split, messages = needed.split, needed.interleave * needed.transfer
+    kept = [window(split.least * one, needed.hidden_transfer, messages) - split.least * one for one in (forward, backward)]
+    context = np.maximum(ahead.context - ahead.core.time, 0.0)
+    inner = ahead.exchanges() + context
+    sent = inner + (forward - needed.forward)
+    layer = parts.layer
+    returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - needed.backward)
+    again = layer.recompute
+    found = []
+    for stage in range(plan.pipeline):
+        layers = _number(split.on(np.float64(stage)))
+        first, last = stage == 0, stage == plan.pipeline - 1
+        edges = [(needed.embedding, EMBEDDING_FORWARD)] * first + [(needed.head, HEAD_FORWARD)] * last
+        beside = [sum(_number(time) * (share if way == 0 else 1.0 - share) for time, share in edges) for way in (0, 1)]
+        found.append(
+            Passes(
+                forward=layers * _number(forward - sent) + beside[0],
+                sent=layers * _number(sent) + _number(kept[0]),
+                again=layers * _number(again),
+                backward=layers * _number(backward - again - returned) + beside[1],
+                returned=layers * _number(returned) + _number(kept[1]),
+            )
+        )
+    return tuple(found)
+
+
+def _periodic(stages: tuple[Passes, ...], count: int, chunks: int) -> tuple[list[Run], int] | None:
+    """The passes of all microbatches; where they are too many, of so few that as many more as there are stages take just as often the
+    slowest stage's time, and how many microbatches are left out. None where those are too many too."""
+    ways = [stage.ahead for stage in stages], [stage.back for stage in stages]
+    turn, slowest = len(stages), max(stage.total for stage in stages)
+    most = MOST // (2 * turn * chunks)
+    if count <= most:
+        return schedule(*ways, count, chunks), 0
+    some = count % turn + 4 * turn
+    while some + turn <= most:
+        shorter, longer = (schedule(*ways, number, chunks) for number in (some, some + turn))
+        if abs(_end(longer) - _end(shorter) - turn * slowest) <= _NEAR * turn * slowest:
+            return shorter, count - some
+        some += 4 * turn
+    return None
+
+
+def _end(runs: list[Run]) -> float:
+    return max(run.end for run in runs)
+
+
+def _number(value: object) -> float:
+    return float(np.asarray(value).reshape(-1)[0])

@@ -1,0 +1,348 @@
+"""What a result says in a few figures, whatever it is about: for tables beside each other on a page, in a paper or in a spreadsheet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import nextafter
+from typing import Any, Protocol
+
+from crossopt.reports.facts.stages import Staged
+from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
+from crossopt.solvers.codesign.combined.devices.result import CountsResult
+from crossopt.solvers.codesign.combined.pareto import Front, Point
+from crossopt.solvers.codesign.combined.workloads.result import JointResult
+from crossopt.solvers.codesign.result import BY_SOLVER, Result
+from crossopt.solvers.placement.answer import PlacementResult
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A figure that nothing is below, which no rounding may raise."""
+
+    value: float
+
+
+Cell = str | float | Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures with their heads, which name the units."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One result."""
+
+    name: str
+    asks: str
+    """What is minimised."""
+    unit: str
+    value: float | None
+    bound: float | None
+    gap: float | None
+    verdict: str
+    prover: str
+    """Who proved the bound; empty where nobody did."""
+    engine: str
+    seconds: float
+    design: str
+    figures: tuple[tuple[str, str], ...]
+    """Others that a reader looks for."""
+    tables: tuple[Table, ...]
+    """Where time goes, limits, rivals and what else there is, in SI units where nothing else is said."""
+
+    @property
+    def value_words(self) -> str:
+        return ("none" if self.unit else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
+
+    @property
+    def bound_words(self) -> str:
+        """Never above the bound itself."""
+        return ("none" if self.unit else "-") if self.bound is None else _with_unit(lowered(self.bound), self.unit)
+
+    @property
+    def gap_words(self) -> str:
+        return "-" if self.gap is None else f"{self.gap:.2%}"
+
+
+class _Answer(Protocol):
+    """What results of all families say of their proof."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def proved(self) -> bool: ...
+    @property
+    def gap_asked(self) -> float: ...
+
+
+def verdict_of(result: _Answer, what: str, told: bool = False) -> str:
+    """What is proved, or told by a solver, in a few words; `what` is what was looked for."""
+    if result.value is None:
+        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
+    if told and result.proved:
+        return "optimal, as told" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}, as told"
+    return "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
+
+
+def of_design(result: Result) -> Digest:
+    """About one workload."""
+    evaluation, instance, told = result.evaluation, result.instance, result.engine in BY_SOLVER
+    tables = () if evaluation is None else (_time(evaluation), _limits(evaluation["limits"]), _rivals(result))
+    return Digest(
+        name=instance["name"],
+        asks=instance["objective"].replace("_", " "),
+        unit=instance["unit"],
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "design", told),
+        prover=result.proved_by if result.bound is not None or result.proved else "",
+        engine=result.engine,
+        seconds=result.seconds,
+        design="" if result.design is None else design_words(result.design),
+        figures=() if evaluation is None else _rates(evaluation),
+        tables=tables,
+    )
+
+
+def _rates(evaluation: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    rates = [("step time", time_of(evaluation["step_time"])), ("of peak", f"{evaluation['utilisation']:.1%}")]
+    rates += [("tokens a second", count_of(round(evaluation["tokens_per_second"])))]
+    rates += [("a step", shown(evaluation["energy"], "energy"))] if evaluation["energy"] > 0.0 else []
+    return tuple(rates)
+
+
+def _time(evaluation: dict[str, Any]) -> Table:
+    total = evaluation["step_time"]
+    items = sorted(evaluation["breakdown"].items(), key=lambda item: -item[1])
+    rows = tuple((name, seconds, 100.0 * seconds / total) for name, seconds in items if seconds > 0.0)
+    return Table("Where the step goes", ("use", "seconds", "share in %"), (*rows, ("step", total, 100.0)))
+
+
+def _limits(limits: Sequence[dict[str, Any]]) -> Table:
+    rows = tuple(
+        (
+            limit["name"],
+            shown(limit["used"], limit["unit"]),
+            shown(limit["available"], limit["unit"]),
+            100.0 * limit["used"] / limit["available"] if limit["available"] else None,
+        )
+        for limit in limits
+    )
+    return Table("Limits", ("limit", "used", "available", "share in %"), rows)
+
+
+def _rivals(result: Result) -> Table:
+    rows = tuple(
+        (
+            f"{rival.name} rule",
+            rival.value,
+            _above(rival.value, result.value),
+            rival.note if rival.design is None else design_words(rival.design),
+        )
+        for rival in result.rivals
+    )
+    return Table("Rivals", ("rival", f"value in {result.instance['unit']}", "above the answer in %", "design"), rows)
+
+
+def _above(value: float | None, best: float | None) -> float | None:
+    return None if value is None or not best else 100.0 * (value / best - 1.0)
+
+
+def of_several(result: JointResult) -> Digest:
+    """About several workloads on one chip."""
+    instance, shares = result.instance, result.shares
+    rows = tuple(
+        (
+            share.name,
+            share.evaluation["step_time"],
+            share.evaluation["tokens_per_second"],
+            100.0 * share.evaluation["utilisation"],
+            share.design["words"],
+        )
+        for share in shares
+    )
+    heads = ("workload", "seconds a step", "tokens a second", "of peak in %", "plan")
+    times = tuple(Table(f"{time.title} of {share.name}", time.heads, time.rows) for share in shares for time in (_time(share.evaluation),))
+    return Digest(
+        name=instance["name"],
+        asks=f"{instance['combine'].replace('_', ' ')} of {instance['objective'].replace('_', ' ')}",
+        unit="" if instance["combine"] == "worst_regret" else instance["unit"],
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "design"),
+        prover=result.proved_by if result.bound is not None or result.proved else "",
+        engine=result.engine,
+        seconds=result.seconds,
+        design="" if not shares else design_words(shares[0].design),
+        figures=tuple((f"a step of {share.name}", time_of(share.evaluation["step_time"])) for share in shares),
+        tables=(Table("Workloads", heads, rows), *times),
+    )
+
+
+def of_front(figures: tuple[str, str], front: Front) -> Digest:
+    """About a Pareto front, which has as many answers as points and no single value."""
+    first = front.points[0].result
+    names = tuple(name.replace("_", " ") for name in figures)
+    units = {"step_time": "s", "power": "W", "die_area": "m^2"}
+    rows = tuple(
+        (str(place), _marked(point.first, figures[0]), _marked(point.second, figures[1]), _least(point, figures[1]), _words(point.result))
+        for place, point in enumerate(front.points, 1)
+    )
+    marks = [{"die_area": "mm^2"}.get(key, units[key]) for key in figures]
+    bound = f"no {names[1]} below, in {marks[1]}"
+    heads = ("point", *(f"{name} in {mark}" for name, mark in zip(names, marks, strict=True)), bound, "design")
+    ends = [(f"least {names[0]}", front.points[0].first, figures[0]), (f"least {names[1]}", front.points[-1].second, figures[1])]
+    return Digest(
+        name=first.instance["name"],
+        asks=f"{names[0]} and {names[1]}",
+        unit="",
+        value=None,
+        bound=None,
+        gap=None,
+        verdict="proved" if front.proved else "not proved",
+        prover="",
+        engine=first.engine,
+        seconds=sum(point.result.seconds for point in front.points),
+        design=f"{len(front.points)} designs",
+        figures=tuple((label, amount(value, units[key])) for label, value, key in ends),
+        tables=(Table("The front", heads, rows),),
+    )
+
+
+def _marked(value: float, figure: str) -> float:
+    """The figure in the unit that its column names."""
+    return float(Fraction(value) * 1_000_000) if figure == "die_area" else value
+
+
+def _least(point: Point, figure: str) -> Bound | None:
+    """The bound in the same unit, and never more than it is."""
+    if point.result.bound is None:
+        return None
+    exact, near = Fraction(point.result.bound), _marked(point.result.bound, figure)
+    scale = 1_000_000 if figure == "die_area" else 1
+    return Bound(near if Fraction(near) <= exact * scale else nextafter(near, 0.0))
+
+
+def _words(result: Result) -> str:
+    return "" if result.design is None else design_words(result.design)
+
+
+def of_placement(result: PlacementResult) -> Digest:
+    """About operators on devices."""
+    busy = [load for load in result.loads if load.nodes]
+    rows = tuple((load.device, float(load.nodes), load.compute, load.transfer, load.total) for load in busy)
+    return Digest(
+        name=result.instance["name"],
+        asks="time of a sample" if result.instance["objective"] == "latency" else "busiest device",
+        unit="ms",
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "placement"),
+        prover=result.proved_by if result.bound is not None or result.proved else "",
+        engine=result.engine,
+        seconds=result.seconds,
+        design=f"{len(result.placement or {}):,} operators on {len(busy):,} of {len(result.loads):,} devices" if busy else "",
+        figures=(("samples a second", f"{1e3 / result.value:.5g}"),) if result.value and result.instance["objective"] != "latency" else (),
+        tables=(
+            Table("How busy every device is", ("device", "operators", "compute in ms", "transfer in ms", "busy in ms"), rows),
+            _others([(rival.name, rival.value, rival.note) for rival in result.rivals], result.value, "ms"),
+        ),
+    )
+
+
+def told_in(result: CountsResult) -> bool:
+    """Whether the word of a solver is among what the answer follows from."""
+    return any(answer.engine in BY_SOLVER and (answer.proved or answer.bound is not None) for answer in result.answers)
+
+
+def of_counts(result: CountsResult) -> Digest:
+    """About several numbers of devices; the design is that of the best."""
+    best = None if result.best is None else of_design(result.answers[result.best])
+    instance, fewest = result.instance, str(result.instance["objective"]) == "devices"
+    rows = tuple(
+        (
+            float(count),
+            answer.value,
+            None if answer.bound is None else Bound(answer.bound),
+            design_words(answer.design) if answer.design is not None else of_design(answer).verdict if answer.proved else "",
+        )
+        for count, answer in zip(result.counts, result.answers, strict=False)
+    )
+    unit = result.answers[0].instance["unit"] if result.answers else ""
+    return Digest(
+        name=str(instance["name"]),
+        asks="number of devices" if fewest else str(instance["objective"]).replace("_", " "),
+        unit=str(instance["unit"]),
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "design", told_in(result)),
+        prover="" if best is None else best.prover,
+        engine="" if best is None else best.engine,
+        seconds=result.seconds,
+        design="" if best is None else f"{result.counts[result.best or 0]:,} devices; {best.design}",
+        figures=() if best is None else best.figures,
+        tables=(
+            Table("Numbers of devices", ("devices", f"value in {unit}", f"bound in {unit}", "design"), rows),
+            *(() if best is None else best.tables),
+        ),
+    )
+
+
+def _others(rivals: Sequence[tuple[str, float | None, str]], best: float | None, unit: str) -> Table:
+    rows = tuple((name, value, _above(value, best), note) for name, value, note in rivals)
+    return Table("Rivals", ("rival", f"value in {unit}", "above the answer in %", "note"), rows)
+
+
+class StagesAnswer(_Answer, Protocol):
+    """What answers about stages have in common."""
+
+    @property
+    def bound(self) -> float | None: ...
+    @property
+    def gap(self) -> float | None: ...
+    @property
+    def proved_by(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+def of_stages(result: StagesAnswer, facts: Staged, rivals: Sequence[tuple[str, float | None, str]]) -> Digest:
+    """About a plan in stages."""
+    beside = (facts.beside,) if facts.beside else ()
+    rows = tuple(
+        (stage.label, stage.words, *stage.work, *((stage.beside,) if beside else ()), stage.total, stage.memory) for stage in facts.stages
+    )
+    heads = ("stage", "runs", *(f"{name} in s" for name in (*facts.work, *beside)), "in all in s", "memory in bytes")
+    return Digest(
+        name=facts.name,
+        asks=facts.value,
+        unit="s",
+        value=result.value,
+        bound=result.bound,
+        gap=result.gap,
+        verdict=verdict_of(result, "plan"),
+        prover=result.proved_by if result.bound is not None or result.proved else "",
+        engine=result.engine,
+        seconds=result.seconds,
+        design=facts.plan,
+        figures=(("stages", f"{len(facts.stages):,}"),) if facts.stages else (),
+        tables=(Table("The stages", heads, rows), _others(rivals, result.value, "s")),
+    )
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return f"{number} {unit}".rstrip()

@@ -1,0 +1,81 @@
+"""What a comparison says in a few figures and tables: engines over the questions, distances from the bounds, courses, and then the runs."""
+
+from collections.abc import Iterator
+
+from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
+from crossopt.solvers.study.figures import NEVER, Spread, best_of, bound_of, cell, courses, overall, values_along
+from crossopt.solvers.study.records import Study
+
+
+def of_study(study: Study) -> Digest:
+    """About a comparison of engines, which has as many answers as runs and no single value."""
+    rows = tuple(
+        (
+            study.questions[run.question].name,
+            run.engine,
+            str(run.seed),
+            run.value,
+            None if run.bound is None else Bound(run.bound),
+            study.questions[run.question].unit,
+            "proved" if run.proved else run.note or "not proved",
+            run.seconds,
+        )
+        for run in study.runs
+    )
+    heads = ("question", "engine", "seed", "value", "bound", "unit", "proof", "seconds")
+    proved = sum(any(run.proved for run in study.runs_of(question)) for question in range(len(study.questions)))
+    return Digest(
+        name=study.plan.title,
+        asks="several questions",
+        unit="",
+        value=None,
+        bound=None,
+        gap=None,
+        verdict="proved" if proved == len(study.questions) else "not all proved",
+        prover="",
+        engine=", ".join(study.plan.engines),
+        seconds=study.seconds,
+        design=f"{len(study.questions):,} questions, {len(study.runs):,} runs",
+        figures=(("questions", f"{len(study.questions):,}"), ("runs", f"{len(study.runs):,}")),
+        tables=(_engines(study), *_distances(study), *_courses(study), Table("Runs", heads, rows)),
+    )
+
+
+def _engines(study: Study) -> Table:
+    """What each engine comes to over all questions."""
+    heads = ("engine", "above the bound in %", "least in %", "most in %", "within 1 %", "proved", "questions", "without a design, proved")
+    rows = list[tuple[Cell, ...]]()
+    for one in (overall(study, engine) for engine in study.plan.engines):
+        counts = (str(one.near), str(one.proved), str(one.questions), str(one.refuted))
+        rows.append((one.engine, *(_percent(one.above, end) for end in ("middle", "least", "most")), *counts))
+    return Table("Engines over the questions", heads, tuple(rows))
+
+
+def _distances(study: Study) -> Iterator[Table]:
+    """Each question with each engine's median distance from the bound; the ranges where several seeds ran."""
+    rows, ranges = list[tuple[Cell, ...]](), list[tuple[Cell, ...]]()
+    for place, question in enumerate(study.questions):
+        best, bound = best_of(study, place), bound_of(study, place)
+        cells = [cell(study, place, engine) for engine in study.plan.engines]
+        shares = [None if one is None or one.above is None else one.above for one in cells]
+        proved = None if bound is None or bound == NEVER else Bound(bound)
+        value = None if best is None else best.value
+        rows.append((question.name, question.unit, value, proved, *(_percent(one, "middle") for one in shares)))
+        if any(one is not None and one.runs > 1 for one in cells):
+            ranges.append((question.name, *(_percent(one, end) for one in shares for end in ("least", "most"))))
+    yield Table("Above the best bound in %", ("question", "unit", "best", "bound", *study.plan.engines), tuple(rows))
+    ends = (f"{engine}, {end}" for engine in study.plan.engines for end in ("least", "most"))
+    yield Table("Ranges over seeds above the best bound in %", ("question", *ends), tuple(ranges))
+
+
+def _courses(study: Study) -> Iterator[Table]:
+    """The best values along the first axis."""
+    if every := courses(study):
+        axis, unit = study.plan.axes[0], study.questions[every[0].questions[0]].unit
+        rows = tuple((one.name or axis.name, *values_along(study, one)) for one in every)
+        yield Table(f"Along {axis.name}, best values in {unit}", ("", *axis.values), rows)
+
+
+def _percent(shares: Spread | None, which: str) -> float | None:
+    share = NEVER if shares is None else {"middle": shares.middle, "least": shares.least, "most": shares.most}[which]
+    return None if share == NEVER else 100.0 * share

@@ -1,0 +1,323 @@
+"""Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
+
+import re
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from textwrap import wrap
+from typing import Any
+
+from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.reports.texts.near import common_words
+from crossopt.solvers.codesign.result import BY_SOLVER, Conflict, Result, Rival, Space
+
+_WIDTH = 24
+_FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
+_LABEL = 20
+_PAGE = 100
+_TIE = "\N{NO-BREAK SPACE}"
+_DIGITS = 4
+_COUNTABLE = 10**10
+
+
+def answer(result: Result) -> str:
+    """A result as text."""
+    if result.design is None or result.evaluation is None:
+        return _no_design(result)
+    lines = [*_headline(result), "", *_design_lines(result.design), *end_lines(result.design), *chip_lines(result.evaluation)]
+    lines += [*_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
+    notes = [*_rival_lines(result), *_space_lines(result)]
+    return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
+
+
+def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+    """One priced design as text."""
+    verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
+    lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
+    lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(result: Result) -> list[str]:
+    label = f"{result.instance['name']}   "
+    if result.space is None and result.tree is None and result.relaxation is None:
+        why = "" if result.stopped == "complete" else f" ({result.stopped})"
+        return wrapped(label, f"{result.engine}: a design without a proof{why}")
+    if not result.proved:
+        return wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
+    near = "" if result.status != "FEASIBLE" else f" within {result.gap_asked:.2%}"
+    return wrapped(label, f"{_size(result)}, proved{near} in {seconds_of(result.seconds)} by {result.engine}")
+
+
+def _size(result: Result) -> str:
+    """How many designs there are, and what became of them."""
+    if result.space is not None:
+        return f"{_designs(result.space.designs)}, {_keep(result.space)}"
+    tree, relaxation = result.tree, result.relaxation
+    if relaxation is not None:
+        plans, rounds = relaxation.plans, relaxation.rounds
+        if not rounds:
+            return "no round of an integer model"
+        return f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
+    if tree is None:
+        return ""
+    if not tree.promising:
+        return f"{_designs(tree.designs)}, one look at each of {count_of(tree.families)} groups of plans"
+    return f"{_designs(tree.designs)}, {count_of(tree.promising)} of {count_of(tree.plans)} plans in {count_of(tree.boxes)} boxes"
+
+
+def _seen(result: Result) -> str:
+    return f"; of the designs seen {_keep(result.space)}" if result.space else ""
+
+
+def _keep(space: Space) -> str:
+    return f"{count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
+
+
+def seconds_of(seconds: float) -> str:
+    """How long it took."""
+    return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
+
+
+def _why(result: Result) -> str:
+    """Why there is no proof."""
+    return f"{result.engine} searches a part of the question" if result.stopped == "complete" else result.stopped
+
+
+def _design_lines(design: dict[str, Any]) -> list[str]:
+    return [
+        *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(design))),
+        *listed(f"  {'plan':<{_LABEL}}", design["words"]),
+    ]
+
+
+def chip_lines(evaluation: dict[str, Any]) -> list[str]:
+    """What one device offers."""
+    return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
+
+
+def chip_words(evaluation: dict[str, Any]) -> str:
+    """The same in words."""
+    offered = {resource["name"]: shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
+    links = ", ".join(text for name, text in offered.items() if name.startswith("link"))
+    memory = f"{offered['memory']} at {offered['memory bandwidth']}"
+    return " · ".join([offered["matrix peak"], memory, f"L2 {offered['L2']} at {offered['L2 bandwidth']}", f"links {links}"])
+
+
+def end_lines(design: dict[str, Any]) -> list[str]:
+    """Choices at the end of what the question allows: a wider range may hold a better design."""
+    ends = [name.replace("_", " ") for name in design["at_end_of_range"]]
+    return listed(f"  {'at a range end':<{_LABEL}}", " · ".join(ends)) if ends else []
+
+
+def design_words(design: dict[str, Any]) -> str:
+    """What is chosen, on one line."""
+    return "; ".join([*hardware_words(design)[1:], design["words"]])
+
+
+def hardware_words(design: dict[str, Any]) -> list[str]:
+    """The device's name, and each choice as a person would say it."""
+    chosen = design["hardware"]
+    return [chosen["name"], *(_choice(name, value) for name, value in chosen.items() if name != "name")]
+
+
+def _choice(name: str, value: float) -> str:
+    if name == "hbm_stacks":
+        return f"{value:g} HBM stacks"
+    part, _, kind = name.rpartition("_")
+    amount = f"{value:.3g} of" if kind == "edge" else shown(value, kind)
+    return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"
+
+
+def _value_lines(result: Result) -> list[str]:
+    unit, label = result.instance["unit"], result.instance["objective"].replace("_", " ")
+    value = amount(result.value, unit)
+    bound = "no bound" if result.bound is None else f"bound {amount(result.bound, unit)}"
+    gap = "" if result.gap is None else f", gap {result.gap:.2%}"
+    evaluation = result.evaluation or {}
+    lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
+    if unit != "s":
+        lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
+    return [*lines, *_rates(evaluation)]
+
+
+def _rates(evaluation: dict[str, Any]) -> list[str]:
+    rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
+    if evaluation["energy"] > 0.0:
+        rates.append(f"{evaluation['average_power']:.0f} W a device on average")
+        rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
+    if evaluation["cost"] is not None:
+        rates.append(f"{evaluation['cost']:.4g} USD a step")
+    return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+
+
+def _likely_line(evaluation: dict[str, Any]) -> list[str]:
+    """The step times by the optimistic and the pessimistic constants, where there are some."""
+    low, high = evaluation["likely"]
+    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants"
+    return [f"  {'':<{_LABEL}}{words}"] if low < high else []
+
+
+def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
+    """Where the time goes, what fills the memory, and the limits with what binds."""
+    total, items = evaluation["step_time"], evaluation["breakdown"]
+    lines = ["  where the step goes"]
+    for name, seconds in sorted(items.items(), key=lambda item: -item[1]):
+        if seconds > 0.0:
+            lines.append(f"    {name:<{_LABEL}}{time_of(seconds):>9}  {seconds / total:6.1%}  {_bar(seconds / total)}".rstrip())
+    memory = [f"{name} {shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
+    lines += ["", "  limits"]
+    lines += [limit_line(limit) for limit in evaluation["limits"]]
+    return [*lines, *listed("    memory holds: ", ", ".join(memory))]
+
+
+def limit_line(limit: dict[str, Any]) -> str:
+    """One limit and how much of it is used."""
+    used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
+    share = limit["used"] / limit["available"] if limit["available"] else float("inf")
+    mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
+    return f"    {limit['name']:<{_LABEL - 6}}{used:>11} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
+
+
+def _rival_lines(result: Result) -> list[str]:
+    return [line for rival in result.rivals for line in _rival(rival, result)]
+
+
+def _rival(rival: Rival, result: Result) -> list[str]:
+    if rival.value is None or rival.design is None or result.value is None:
+        return wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
+    distance = rival.value / result.value - 1.0
+    against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
+    value = f"{rival.value:.5g} {result.instance['unit']}"
+    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.design))]
+
+
+def _space_lines(result: Result) -> list[str]:
+    space = result.space
+    if space is None or not result.proved:
+        return []
+    others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
+    words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
+    share, common = common_words(space, result.value or 0.0)
+    alike = listed(f"  {share:<{_LABEL}}", common) if common else []
+    return [f"  {'other designs':<{_LABEL}}{words}", *alike, *_undecided_lines(space)]
+
+
+def _undecided_lines(space: Space) -> list[str]:
+    """How many designs are nearer to the best one than the model is to measured runs."""
+    if space.error is None or space.within_error is None:
+        return []
+    others, near = space.within_error - 1, f"within {space.error:.1%}, the model's mean error on measured runs, of the best"
+    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    many = f"{count_of(others)} other designs are {near}: the model cannot tell them apart"
+    return wrapped(f"  {'too close to call':<{_LABEL}}", words.get(others, many))
+
+
+def _certificate(result: Result) -> list[str]:
+    """The proof in a sentence."""
+    label = "certificate: " if result.proved and result.bound is not None else ""
+    return [*wrapped("  ", f"{label}{proof_words(result)}"), *wrapped("  ", f"Checked: {'; '.join(result.checks)}.")]
+
+
+def proof_words(result: Result) -> str:
+    """What is proved, in a sentence."""
+    if result.bound is None:
+        return f"not proved by {result.engine}, so a better design may exist."
+    if result.proved and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
+        return f"no design of the question is below this one's {result.value:.6g} {result.instance['unit']}, by {prover_words(result)}."
+    figure = f"{lowered(result.bound)} {result.instance['unit']}, by {prover_words(result)}."
+    return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
+
+
+def prover_words(result: Result) -> str:
+    """Who proved the bound, or whose word it is."""
+    solver = result.engine in BY_SOLVER and result.relaxation is not None and result.relaxation.solver
+    return f"the word of {result.proved_by}" if solver else result.proved_by
+
+
+def lowered(bound: float) -> str:
+    """A bound with six digits, and never more than it is."""
+    exact = Decimal(bound)
+    place = Decimal(1).scaleb(exact.adjusted() - 5) if bound else Decimal(1)
+    return f"{float(exact.quantize(place, ROUND_FLOOR)):.6g}"
+
+
+def _no_design(result: Result) -> str:
+    name = result.instance["name"]
+    if result.status != "INFEASIBLE":
+        why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
+        return f"{name}: no design found ({why})\n"
+    proof = f"no design of the question keeps every limit, proved in {seconds_of(result.seconds)} by {result.proved_by}"
+    lines = [*wrapped(f"{name}: ", proof), ""]
+    lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
+    if not result.conflicts:
+        lines.append("  `crossopt explain` names the limits and choices that clash")
+    if result.conflicts and all(conflict.kept_by for conflict in result.conflicts):
+        lines.append("  each limit is kept by some design, but no design keeps them all")
+    return "\n".join(lines) + "\n"
+
+
+def _conflict(conflict: Conflict) -> str:
+    if conflict.least_share is None:
+        return f"  {conflict.limit}"
+    if conflict.kept_by:
+        return f"  {conflict.limit}: kept by {_designs(conflict.kept_by)}"
+    who = "any design that keeps the other limits" if conflict.limit == "step time" else "any design"
+    return f"  {conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
+
+
+_DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value of an objective."""
+    if value is None:
+        return "none"
+    return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
+
+
+def bound_amount(bound: float, unit: str) -> str:
+    """A bound in the unit that `amount` shows such a value in, with six digits, and never more than it is."""
+    named = amount(bound, unit).rpartition(" ")[2]
+    size = dimension_named(_DIMENSIONS[unit]).units[named] if unit in _DIMENSIONS else Fraction(1)
+    scaled = Fraction(bound) / size
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
+        place = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
+        return f"{float(number.quantize(place)):.6g} {named}"
+
+
+def time_of(seconds: float) -> str:
+    """A time with four digits."""
+    return shown(seconds, "time")
+
+
+def shown(value: float, dimension: str) -> str:
+    """A quantity with four digits: more say nothing to a reader."""
+    number, _, unit = format_quantity(value, dimension).partition(" ")
+    return f"{float(number):.{_DIGITS}g} {unit}"
+
+
+def count_of(number: int) -> str:
+    """With commas; beyond a billion only how large it is."""
+    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
+
+
+def _designs(number: int) -> str:
+    return f"{count_of(number)} design{'' if number == 1 else 's'}"
+
+
+def wrapped(label: str, text: str) -> list[str]:
+    """The text after a label, on as many lines as the page needs, each below the first."""
+    lines = wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
+    return lines or [label.rstrip()]
+
+
+def listed(label: str, items: str) -> list[str]:
+    """As `_wrapped`, for items between `·`, `;` or `,`, each of which stays on one line."""
+    return [line.replace(_TIE, " ") for line in wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
+
+
+def _bar(share: float, *, framed: bool = False) -> str:
+    eighths = round(share * _WIDTH * 8)
+    bar = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+    return f"|{bar:<{_WIDTH}}|" if framed else bar

@@ -1,0 +1,35 @@
+"""A Pareto front for the terminal: one line a point, with its bound where one is known and what was chosen."""
+
+from crossopt.reports.texts.design import amount, bound_amount, design_words
+from crossopt.solvers.codesign.combined.pareto import Front, Point
+
+_UNITS = {"step_time": "s", "power": "W", "die_area": "m^2"}
+_WIDTH = 14
+_BOUND = "no less than"
+
+
+def front_text(name: str, first: str, second: str, found: Front) -> str:
+    """The front as a table."""
+    points, ended = found.points, "" if found.stopped == "complete" else f" ({found.stopped})"
+    if not points:
+        return f"{name}: {'no design keeps every limit' if found.proved else f'no design found{ended}'}\n"
+    labels = [figure.replace("_", " ") for figure in (first, second)]
+    count = f"{len(points)} design{'s' * (len(points) != 1)}"
+    proved = f"each proved; nothing is better in {labels[0]} that is not worse in {labels[1]}"
+    words = proved if found.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
+    lines = [f"{name}: {count}, {words}", ""]
+    bounded = any(point.result.bound is not None for point in points)
+    rows = [(*labels, *([_BOUND] if bounded else []), "design")]
+    for point in points:
+        told = [amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]), *_bound(point, _UNITS[second], bounded)]
+        rows.append((*told, design_words(point.result.design) if point.result.design else ""))
+    lines += [f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  {words}" for *figures, words in rows]
+    lines += ["", f"  {_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}"] if bounded else []
+    return "\n".join(lines) + "\n"
+
+
+def _bound(point: Point, unit: str, bounded: bool) -> list[str]:
+    """The bound of the second figure where the front has any, `the same` where it is that figure."""
+    bound = point.result.bound
+    told = "-" if bound is None else "the same" if bound == point.second else bound_amount(bound, unit)
+    return [told] if bounded else []

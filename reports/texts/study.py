@@ -1,0 +1,229 @@
+"""Comparisons for the terminal: one question in full, several in tables of questions and engines, and what each engine comes to."""
+
+from collections.abc import Iterator, Sequence
+
+from crossopt.reports.texts.design import amount, design_words, listed, seconds_of, wrapped
+from crossopt.solvers.study.figures import (
+    NEVER,
+    Cell,
+    Overall,
+    Spread,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    level_from,
+    overall,
+    values_along,
+)
+from crossopt.solvers.study.records import Question, Run, Study
+
+_NAME, _ENGINE, _COLUMN, _PAGE = 28, 16, 14, 100
+_SUBJECT, _LONGEST = 13, 54
+"""Signs of a name beside its values on the axes, and of a name with many of them."""
+
+
+def study_text(study: Study) -> str:
+    """All of it as text."""
+    blocks = _one(study) if len(study.questions) == 1 else [*_several(study), *_engines(study), *_along(study)]
+    asked = sum(run.seconds for run in study.runs)
+    words = f"{_counted(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
+    if study.stopped != "complete":
+        words += f"; {study.stopped} before all were done"
+    return "\n".join([*blocks, *wrapped("  ", words)]) + "\n"
+
+
+def _one(study: Study) -> list[str]:
+    question = study.questions[0]
+    cells = _cells(study, 0)
+    lines = [f"{question.name}: {question.objective.replace('_', ' ')} in {question.unit}", ""]
+    seeded = any(one.runs > 1 for one in cells)
+    seeds = f"{'range over seeds':>20}" if seeded else ""
+    heads = f"{'value':>11}{'above bound':>13}{seeds}{'to 1 %':>11}{'to proof':>11}{'seconds':>11}"
+    lines.append(f"  {'engine':<{_ENGINE}}{heads}")
+    lines += [_row(one, seeded) for one in cells]
+    lines += ["", *(line for one in cells for line in _design(one)), ""]
+    return [*lines, *wrapped("  ", _verdict(study, 0)), ""]
+
+
+def _cells(study: Study, question: int) -> list[Cell]:
+    return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
+
+
+def _row(one: Cell, seeded: bool) -> str:
+    value = "none" if one.value.middle == NEVER else f"{one.value.middle:.5g}"
+    gap = "" if one.above is None else share_of(one.above.middle)
+    seeds = f"{'' if one.runs == 1 else _range(one):>20}" if seeded else ""
+    near = "" if one.near is None else late(one.near)
+    figures = f"{value:>11}{gap:>13}{seeds}{near:>11}{late(one.proved):>11}{time_of(one.seconds.middle):>11}"
+    return f"  {called(one.run):<{_ENGINE}}{figures}".rstrip()
+
+
+def _range(one: Cell) -> str:
+    if one.above is not None:
+        return ends_of(one.above)
+    return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (one.value.least, one.value.most))
+
+
+def _design(one: Cell) -> list[str]:
+    words = one.run.note or ("no design found" if one.run.design is None else design_words(one.run.design))
+    return listed(f"  {called(one.run):<{_ENGINE}}", words)
+
+
+def called(run: Run) -> str:
+    """The engine that answered."""
+    return run.answered_by
+
+
+def share_of(gap: float) -> str:
+    """A distance from the bound."""
+    return "none" if gap == NEVER else f"{gap:.2%}" if gap < 100.0 else f"{gap + 1.0:.3g} times"
+
+
+def ends_of(gaps: Spread) -> str:
+    """The range of distances from the bound, one figure where both ends are told alike."""
+    least, most = share_of(gaps.least), "no design" if gaps.most == NEVER else share_of(gaps.most)
+    return least if least == most else f"{least} to {most}"
+
+
+def time_of(seconds: float) -> str:
+    """A time, or that it never came."""
+    return "-" if seconds == NEVER else f"{seconds:.3g} s"
+
+
+def late(times: Spread) -> str:
+    """The median of times."""
+    return time_of(times.middle)
+
+
+def _verdict(study: Study, question: int) -> str:
+    """Who proved the best bound, or that there is no design."""
+    bound, unit, runs = bound_of(study, question), study.questions[question].unit, study.runs_of(question)
+    if bound == NEVER:
+        provers = sorted({run.proved_by for run in runs if run.status == "INFEASIBLE"})
+        return f"no design of the question keeps every limit, proved by {', '.join(provers)} (`crossopt solve` tells which limit)"
+    if bound is None:
+        return "no engine proved a bound"
+    return f"bound {bound:.5g} {unit}, proved by {', '.join(sorted({run.proved_by for run in runs if run.bound == bound}))}"
+
+
+# --- several questions ---------------------------------------------------------------------------------------------------------------
+
+
+def _several(study: Study) -> Iterator[str]:
+    """Distances from the bounds, and times, with as many engines beside each other as there is room for."""
+    yield study.plan.title
+    yield from wrapped("  ", study.plan.description) if study.plan.description else ()
+    heads = ["best", *study.plan.engines]
+    yield from ("", "  how far above the bound (of several seeds the median)")
+    yield from _grid(study, heads, [_gaps(study, question) for question in range(len(study.questions))])
+    heads = list(study.plan.engines)
+    yield from ("", "  seconds to within 1 % of the bound / to the proof")
+    yield from _grid(study, heads, [_times(study, question) for question in range(len(study.questions))])
+
+
+def _grid(study: Study, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    ends = [len(", ".join(question.at)) for question in study.questions]
+    width = min(max(len(question.name) for question in study.questions), max(_NAME, min(max(ends) + _SUBJECT, _LONGEST)))
+    room = max((_PAGE - 2 - width) // _COLUMN, 1)
+    for first in range(0, len(heads), room):
+        chosen = slice(first, first + room)
+        yield f"  {'':<{width}}" + "".join(f"{head:>{_COLUMN}}" for head in heads[chosen])
+        for question, row in zip(study.questions, rows, strict=True):
+            yield (f"  {_named(question, width):<{width}}" + "".join(f"{word:>{_COLUMN}}" for word in row[chosen])).rstrip()
+
+
+def _named(question: Question, width: int) -> str:
+    """The name, or its beginning and its values on the axes, by which its rows differ; else its beginning and its end."""
+    name, end = question.name, ", ".join(question.at)
+    if len(name) <= width:
+        return name
+    kept = width - len(end) - 5
+    if end and kept > 0:
+        return f"{name[:kept]}..., {end}"
+    half = (width - 3) // 2
+    return f"{name[: width - 3 - half]}...{name[-half:]}"
+
+
+def _gaps(study: Study, question: int) -> list[str]:
+    """The best value, and each engine's distance from the bound."""
+    values = [run.value for run in study.runs_of(question) if run.value is not None]
+    unit, bound = study.questions[question].unit, bound_of(study, question)
+    best = amount(min(values), unit) if values else "no design" if bound == NEVER else "none found"
+    return [best, *(_gap(cell(study, question, engine)) for engine in study.plan.engines)]
+
+
+def _gap(one: Cell | None) -> str:
+    if one is None or one.run.note:
+        return "not run" if one is None else "not answered"
+    if one.run.status == "INFEASIBLE":
+        return "proved"
+    return share_of(one.above.middle) if one.above is not None else "none" if one.run.value is None else f"{one.run.value:.5g}"
+
+
+def _times(study: Study, question: int) -> list[str]:
+    return ["" if one is None else _pair(one) for one in (cell(study, question, engine) for engine in study.plan.engines)]
+
+
+def _pair(one: Cell) -> str:
+    near = NEVER if one.near is None else one.near.middle
+    return f"{_short(near)} / {_short(one.proved.middle)}"
+
+
+def _short(seconds: float) -> str:
+    """At most five signs, so that two stand in a column."""
+    return "-" if seconds == NEVER else f"{seconds:.2f}" if seconds < 100.0 else f"{seconds:.0f}"
+
+
+def _engines(study: Study) -> Iterator[str]:
+    """What each engine comes to over all questions."""
+    yield from ("", "  over the questions that have a design and a bound: median and range")
+    yield f"  {'engine':<{_ENGINE}}{'above bound':>14}{'range':>22}{'within 1 %':>14}{'to 1 %':>11}{'proved':>10}{'to proof':>11}"
+    for engine in study.plan.engines:
+        yield _overall(overall(study, engine))
+    if words := refuted_words(study):
+        yield from wrapped("  ", words)
+    yield ""
+
+
+def refuted_words(study: Study) -> str:
+    """How many questions have no design, and who proved that of how many; nothing where all have one or may have one."""
+    count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
+    shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
+    return f"{_counted(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
+
+
+def _overall(one: Overall) -> str:
+    if one.above is None or one.near_after is None or one.proved_after is None:
+        return f"  {one.engine:<{_ENGINE}}{'none':>14}"
+    ends = ends_of(one.above) if one.above.least < NEVER else ""
+    near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {one.questions}"
+    times = f"{late(one.near_after):>11}{proved:>10}{late(one.proved_after):>11}"
+    return f"  {one.engine:<{_ENGINE}}{share_of(one.above.middle):>14}{ends:>22}{near:>14}{times}"
+
+
+def _along(study: Study) -> Iterator[str]:
+    """Of each course of a sweep: where it levels off, and where the plan changes."""
+    for course in courses(study):
+        yield from listed(f"  {course.name}: " if course.name else "  ", "; ".join(course_words(study, course.questions)))
+    if courses(study):
+        yield ""
+
+
+def course_words(study: Study, questions: Sequence[int]) -> list[str]:
+    """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes."""
+    course = next(one for one in courses(study) if one.questions == tuple(questions))
+    axis, values = study.plan.axes[0], values_along(study, course)
+    place, flips = level_from(values), flips_along(study, course)
+    level = "the last step still gains 10 %" if place is None else f"from {axis.values[place]} on no step gains 10 %"
+    if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
+        level = "no step makes it less"
+    if any(value is None for value in values):
+        level = f"no design at {', '.join(at for at, value in zip(axis.values, values, strict=True) if value is None)}"
+    changed = [at for at, flip in zip(axis.values, flips, strict=True) if flip]
+    return [level, f"another plan at {', '.join(changed)}" if changed else "one plan throughout"]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -1,0 +1,195 @@
+"""What every answer has in common: limits, progress, status, gap, and how it is written as plain data and read back."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from importlib.metadata import version
+from platform import python_version
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
+
+
+Trace = tuple[tuple[float, float | None, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an engine may spend, and how near is near enough."""
+
+    seconds: float = float("inf")
+    seed: int = 0
+    gap: float = 0.0
+    form: str = "strong"
+    """How integer models are written (`formulation.codesign.forms`)."""
+    workers: int = 1
+    """Threads of their solvers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an engine is."""
+
+    words: str
+    best: float | None
+    """Value of the best design so far."""
+    bound: float | None = None
+    """No design is below this."""
+
+
+Watch = Callable[[Progress], None]
+
+
+def in_words(progress: Progress, unit: str) -> str:
+    """How far an engine is, on one line."""
+    best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
+    return f"{progress.words}  {best}{_gap(progress)}"
+
+
+def _gap(progress: Progress) -> str:
+    """How far the best is above the bound."""
+    if progress.best is None or progress.bound is None:
+        return ""
+    return f"  gap {(progress.best - progress.bound) / progress.best:.2%}" if progress.best else ""
+
+
+def gap_between(value: float, bound: float) -> float:
+    """(value - bound) / value, and 0 for a value of 0."""
+    return (value - bound) / value if value else 0.0
+
+
+def status_of(value: float | None, bound: float | None, proved: bool) -> Status:
+    """The only status that a value, a bound and a proof leave: an optimum is proved without any gap."""
+    if value is None:
+        return "INFEASIBLE" if proved else "UNKNOWN"
+    return "OPTIMAL" if proved and value == bound else "FEASIBLE"
+
+
+def record(kind: Any, data: object, path: str) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
+    """The dataclass in plain data, with every key there, none beside them and every value of its type."""
+    hints = get_type_hints(kind)
+    if not isinstance(data, dict):
+        raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
+    if wrong := sorted(hints.keys() ^ data.keys()):
+        raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
+    return kind(**{name: _typed(hint, data[name], f"{path}{name}") for name, hint in hints.items()})
+
+
+def _typed(hint: Any, value: object, path: str) -> Any:  # noqa: ANN401 - one reading for every type of a field
+    """The value as a field of this type holds it; a ValueError that names the place if it is none."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return None if value is None else _typed(inner[0], value, path)
+    if is_dataclass(hint):
+        return record(hint, value, f"{path}.")
+    if origin is tuple and isinstance(value, list):
+        if inner[-1] is not Ellipsis and len(value) != len(inner):
+            raise ValueError(f"{path}: {len(inner)} items are needed")
+        hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_typed(one, item, f"{path}[{place}]") for place, (one, item) in enumerate(zip(hints, value, strict=True)))
+    if not _is(hint, value):
+        raise ValueError(f"{path}: {str(value)[:40]!r} is no {_KINDS.get(origin or hint, 'known word')}")
+    return float(value) if hint is float else value  # type: ignore[arg-type]
+
+
+def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
+    """Whether a value of JSON is of this type; infinite figures and whole ones too large for a float are none."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _GREATEST
+    return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
+
+
+_GREATEST = 1.7e308
+_KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
+
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+class Answer(Protocol):
+    """The fields of a result that say how good it is."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def status(self) -> "Status": ...
+    @property
+    def stopped(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def bound(self) -> float | None: ...
+    @property
+    def gap(self) -> float | None: ...
+    @property
+    def gap_asked(self) -> float: ...
+    @property
+    def proved(self) -> bool: ...
+    @property
+    def proved_by(self) -> str: ...
+    @property
+    def reasons(self) -> tuple[str, ...]: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class Rival(Protocol):
+    """A plan beside the answer, by a rule or a narrower search."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+
+
+def is_proved(value: float | None, bound: float | None, gap: float) -> bool:
+    """Whether the bound is as near to the value as this, or says that there is no value."""
+    if value is None or bound is None:
+        return value is None and bound == float("inf")
+    return gap_between(value, bound) <= gap
+
+
+def answer_status(value: float | None, bound: float | None, proved: bool, least_gap: float) -> "Status":
+    """OPTIMAL where nothing is better by more than rounding, which is the least gap that means anything."""
+    if value is not None and bound is not None and gap_between(value, bound) <= least_gap:
+        return "OPTIMAL"
+    return status_of(value, None if bound == value else bound, proved)
+
+
+def versions() -> dict[str, str]:
+    """Of what an answer may depend on."""
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
+
+
+def text_of(result: "DataclassInstance") -> str:
+    """The result as JSON text."""
+    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"
+
+
+def rival_faults(bound: float | None, rivals: Sequence[Rival]) -> list[str]:
+    """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
+    if bound is None:
+        return []
+    beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
+    denied = "that there is no plan" if bound == float("inf") else f"that none is below {bound!r}"
+    return [f"bound: the plan of {name!r} takes {value!r} s, the result says {denied}" for name, value in beaten]
+
+
+def denied_below(result: Answer) -> float | None:
+    """Below what a result says that nothing is: infinite where it proves that there is no plan at all."""
+    return float("inf") if result.proved and result.value is None else result.bound
+
+
+def differences(path: str, true: dict[str, Any], said: dict[str, Any]) -> list[str]:
+    """Fields that are other than they should be."""
+    return [
+        f"{path}.{name}: it is {str(true.get(name))[:60]}, the result says {str(said.get(name))[:60]}"
+        for name in sorted({*true, *said})
+        if name not in true or name not in said or true[name] != said[name]
+    ]

@@ -1,0 +1,98 @@
+"""What a check of a saved result says, and where fields differ from what they should be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crossopt.solvers.answer import Answer, Trace, answer_status, gap_between, is_proved
+
+ANEW = "the proof was carried out anew: "
+
+
+STOPPED = ("complete", "interrupted", "time limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was checked, and why the result is refused; accepted if there is no reason."""
+
+    checked: tuple[str, ...]
+    refused: tuple[str, ...]
+    told: bool = False
+    """Whether a bound was told and not proved anew."""
+
+    @property
+    def accepted(self) -> bool:
+        return not self.refused
+
+
+def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], least_gap: float, what: str) -> list[str]:
+    """Where the words of a result do not follow from its value and its bound; `what` is what it should hold."""
+    value, bound = result.value, result.bound
+    gap = None if value is None or bound is None else gap_between(value, bound)
+    near = is_proved(value, bound, max(result.gap_asked, least_gap))
+    rules = (
+        (f"kind: {result.kind!r} is no {kind}", result.kind == kind),
+        (f"there is no engine {result.engine!r}", result.engine in engines),
+        (f"gap: {gap!r} follows, the result says {result.gap!r}", result.gap == gap),
+        (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
+        (f"there is no bound without {what}", value is not None or bound is None),
+        ("an answer is proved if its bound is as near as was asked, and only then", value is None or result.proved == near),
+        ("what proved the bound is told without a bound", bool(result.proved_by) == (bound is not None or result.proved)),
+        (f"reasons are told where there is {what}", value is None or not result.reasons),
+        (f"{result.stopped!r} is no reason to stop", result.stopped in STOPPED),
+        (f"status: {result.status} does not follow", result.status == answer_status(value, bound, result.proved, least_gap)),
+        (f"{result.seconds!r} seconds are no time", result.seconds >= 0.0),
+        (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
+    )
+    return [sentence for sentence, holds in rules if not holds]
+
+
+def enumerated(result: Answer, checked: list[str], refused: list[str], least_of_all: Callable[[], float | None]) -> Report:
+    """What is said of a result whose bound is held against every plan, where these are few enough to be looked at, and told else."""
+    told = result.bound is not None or (result.proved and result.value is None)
+    least = least_of_all() if told and not refused else None
+    if least is not None:
+        true = result.bound <= least if result.bound is not None else least == float("inf")
+        faults = [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
+        return Report((*checked, "every plan was looked at anew"), (*refused, *faults))
+    word = [f"the bound is the word of {result.proved_by}, not proved anew"] if told else []
+    return Report((*checked, *word), tuple(refused), told=told)
+
+
+def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
+    """Fields that are other than they should be; whole numbers and their floats are the same."""
+    if not isinstance(said, dict):
+        return [f"{path} is missing"]
+    return [
+        fault
+        for name in sorted({*true, *said})
+        if name not in said or name not in true or true[name] != said[name]
+        for fault in _difference(f"{path}.{name}", true.get(name), said.get(name))
+    ]
+
+
+def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
+    """Where two values differ, as deep inside as both have the same shape."""
+    if isinstance(true, dict) and isinstance(said, dict):
+        return differences(path, true, said)
+    if isinstance(true, list | tuple) and isinstance(said, list | tuple) and len(true) == len(said):
+        pairs = enumerate(zip(true, said, strict=True))
+        return [fault for place, (one, other) in pairs if one != other for fault in _difference(f"{path}[{place}]", one, other)]
+    return [f"{path}: it is {short(true)}, the result says {short(said)}"]
+
+
+def trace_holds(trace: Trace, value: float | None) -> bool:
+    """Times and bounds rise, values fall, and the last value is the result's."""
+    times = [at for at, _, _ in trace]
+    values = [best for _, best, _ in trace if best is not None]
+    bounds = [bound for _, _, bound in trace if bound is not None]
+    ends = not trace or trace[-1][1] == value
+    rising = times == sorted(times) and all(at >= 0.0 for at in times) and bounds == sorted(bounds)
+    return ends and rising and values == sorted(values, reverse=True)
+
+
+def short(value: Any) -> str:  # noqa: ANN401
+    """What a value is, on part of a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

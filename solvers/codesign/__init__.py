@@ -1,0 +1,1 @@
+"""Joint designs: engines, the judge, proofs and rivals."""

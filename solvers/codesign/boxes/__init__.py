@@ -1,0 +1,1 @@
+"""Monotone branch and bound over boxes of hardware points."""

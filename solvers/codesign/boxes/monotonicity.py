@@ -1,0 +1,78 @@
+"""A look, before anything is proved by boxes, at whether their bounds hold on this very question.
+
+A box is bounded by the best chip that it could hold, which holds because time never rises when a resource grows. Tests hold every
+registered technology to that; nobody tested one of the user's. Points are drawn at random in boxes drawn at random, and priced as their
+boxes are bounded, with a few plans, with and without limits. A value below a bound says that the bounds prove nothing here. That none
+is found proves nothing either; but a model that is not monotone in a choice is found by a few points.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.evaluate import Budget
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.space import AnyPlans, drawn_plans, plan_blocks
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.codesign.pricing import rows_of, values_of
+
+_BOXES = 64
+_PLANS = 6
+_DRAWN = 1024
+
+
+def refuse_broken_bounds(instance: Instance) -> None:
+    """A RefusedError that names a choice, where a design is found below the bound of a box that holds it."""
+    if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
+        return
+    space, random = grid(instance), np.random.default_rng(0)
+    ends = [np.sort(random.integers(size, size=(2, _BOXES)), axis=0) for size in space.sizes]
+    low, high = (np.stack([pair[end] for pair in ends], axis=1) for end in (0, 1))
+    points = random.integers(low, high + 1)
+    plans = _few_plans(instance, random)
+    for asked in (instance, _without_limits(instance)):
+        below = _below(asked, space, plans, low, high, points)
+        if below.any():
+            box = int(np.argmax(below))
+            raise RefusedError(_words(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
+
+
+def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:
+    if isinstance(instance.workload, Transformer):
+        plans = drawn_plans(instance, random, _DRAWN)
+    else:
+        plans = next((block for block in plan_blocks(instance) if len(block)), ())
+    return rows_of(plans, np.arange(min(len(plans), _PLANS)))
+
+
+def _without_limits(instance: Instance) -> Instance:
+    """The question with room for every plan on every chip and in its host, so that no limit hides a value."""
+    host = instance.hardware.host and replace(instance.hardware.host, capacity=float("inf"))
+    return replace(instance, budget=Budget(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
+
+
+def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:
+    """In which boxes the point is below the bound with some plan."""
+    every = Boxes(np.concatenate([low, points]), np.concatenate([high, points]))
+    bounds, values = np.split(values_of(instance, corners(instance, space, every), plans), 2, axis=1)
+    return np.asarray((values < bounds).any(axis=0))
+
+
+def _guilty(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, point: Whole) -> tuple[str, ...]:
+    """The choices that break the bound alone, the others being at the point; all that are open in the box if it takes several."""
+    count = len(space.sizes)
+    points, diagonal = np.repeat(point[None], count, axis=0), np.eye(count, dtype=bool)
+    alone = _below(instance, space, plans, np.where(diagonal, low, points), np.where(diagonal, high, points), points)
+    broken = alone if alone.any() else low < high
+    return tuple(name for name, holds in zip(space.names, broken, strict=True) if holds)
+
+
+def _words(instance: Instance, choices: tuple[str, ...]) -> str:
+    free = instance.hardware
+    technology = free.technology.name if isinstance(free, FreeHardware) else free.name
+    what, where = instance.objective.replace("_", " "), ", ".join(choices)
+    return f"bounds prove nothing here: the model's {what} rises with {where} on the technology {technology}; use --engine exhaustive"

@@ -1,0 +1,310 @@
+"""Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
+
+Families of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Families of which no
+member fits a chip, and those that even there are no better than the design to start from, are gone before anybody looks at their members;
+members that are no better are gone before the search; `boxes.branch` has the rest. What is left of it is the tree of its cuts, and
+`reread` goes down the same tree again, with all plans, to see that no design is below the bound.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TypeVar
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask
+from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid, point_number, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_groups import family_blocks, members
+from crossopt.instances.codesign.space import AnyPlans, plan_blocks
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
+from crossopt.solvers.codesign.boxes.descent import found_from
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row
+from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
+from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
+
+_PROMISING = 256
+"""Families among whose members the design to start from is sought."""
+_HEADS = 1024
+"""Families whose members are priced together."""
+
+Trace = tuple[tuple[float, float | None, float | None], ...]
+Cuts = tuple[Kept | None, ...]
+"""The tree from the root, each box before its parts: what the first of them keeps, None for a box that is not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search saw."""
+
+    best: Candidate | None
+    value: float | None
+    bound: float | None
+    """No design is below this; infinite where there is none, None where too little was looked at to say."""
+    plans: int
+    families: int
+    """Groups of plans that differ in their concessions only."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    cuts: Cuts
+    trace: Trace
+    stopped: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What a reader of the tree sees."""
+
+    cuts: Cuts
+    plans: int
+    families: int
+    """Groups of plans that differ in their concessions only."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    faults: tuple[str, ...]
+    """Why the tree does not prove the bound; nothing if it does."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """The families on the best chip there could be."""
+
+    chip: Corners
+    bounds: list[Array] = field(default_factory=list)
+    """Of every block."""
+    plans: int = 0
+    pool: AnyPlans = ()
+    """Heads with the least bounds."""
+    complete: bool = False
+
+    def every(self) -> Array:
+        return np.concatenate([np.zeros(0), *self.bounds])
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """The plans that may still be better than a design to start from."""
+
+    space: Grid
+    root: Node
+    start: Incumbent
+    families: int
+    seen: int
+    """Plans in the families that were looked at."""
+    least: float
+    """No design is below this; infinite where no plan fits any chip."""
+    plans: AnyPlans
+    """Those bounded below the start, and their bounds; none where the time was too short to look at all."""
+    bounds: Array
+    complete: bool
+    surveyed: bool = False
+    """Whether all families were looked at, so that `least` bounds every design, even where there was no time for their members."""
+
+
+def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
+    """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better.
+
+    With `within` those stay as well that may be up to this share above it. A RefusedError where bounds prove nothing on this question.
+    """
+    refuse_broken_bounds(instance)
+    space = grid(instance)
+    root = root_node(instance, space)
+    survey = survey_of(instance, corners(instance, space, root.box), deadline)
+    start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
+    left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
+    return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
+
+
+def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: float, within: float | None) -> Survivors:
+    """The members of the families bounded below the start that are so themselves, the most promising families first.
+
+    Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
+    heads = kept_heads(instance, [block < _below(left.start, within) for block in survey.bounds])
+    bounds = survey.every()
+    order = np.argsort(bounds := bounds[bounds < _below(left.start, within)], kind="stable")
+    parts: list[AnyPlans] = []
+    found, start = [np.zeros(0)], left.start
+    for rows in (order[at : at + _HEADS] for at in range(0, len(order), _HEADS)):
+        if not bounds[rows[0]] < _below(start, within):
+            break
+        if monotonic() >= deadline:
+            return left
+        plans = members(instance, rows_of(heads, rows))
+        values = values_of(instance, survey.chip, plans)[:, 0]
+        kept = np.flatnonzero(values < _below(start, within))
+        parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
+        least = int(np.argmin(values)) if len(values) else 0
+        if left.root.single and len(values) and values[least] < start.value:
+            start = at_row(float(values[least]), left.root.box.low[0], plans, least)
+    every, values = joined(parts), np.concatenate(found)
+    kept = np.flatnonzero(values < _below(start, within))
+    return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
+
+
+def _below(start: Incumbent, within: float | None) -> float:
+    """What a bound must be below for a plan to stay."""
+    return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
+
+
+def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
+    """The least design, or the best one found in time with a bound on all others."""
+    began = monotonic()
+    left = survivors(instance, spend.deadline)
+    first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
+    if not left.complete:
+        bound = min(left.least, left.start.value) if left.surveyed else None
+        return _found(left, Search(left.root, left.start, stopped="time limit"), bound, first)
+    offset = monotonic() - began
+    searched = branch(instance, left.space, left.root, left.plans, left.bounds, left.start, watch, spend)
+    trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
+    return _found(left, searched, searched.bound, trace)
+
+
+def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
+    """Whether the tree proves the bound.
+
+    All plans are priced on the best chip of each box, one by one and not by families; whoever is below the bound goes on into the parts of
+    the box, and nobody may be left in a box that is not cut.
+    """
+    try:
+        refuse_broken_bounds(instance)
+    except RefusedError as error:
+        return Reread(cuts, 0, 0, 0, (str(error),))
+    space = grid(instance)
+    root = root_node(instance, space)
+    chip = corners(instance, space, root.box)
+    kept, plans = [], 0
+    for block in plan_blocks(instance):
+        values = values_of(instance, chip, block)[:, 0]
+        plans += len(values)
+        kept.append(rows_of(block, np.flatnonzero(values < bound)))
+    families = sum(len(block) for block in family_blocks(instance))
+    promising = joined(kept)
+
+    def left_over(plans: AnyPlans) -> tuple[str, ...]:
+        return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
+
+    def parted(split: Split, plans: AnyPlans) -> list[AnyPlans]:
+        table = values_of(instance, corners(instance, space, parts_of([split])[0]), plans)
+        return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
+
+    return Reread(cuts, plans, families, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
+
+
+Left = TypeVar("Left")
+"""What is left of the plans in a box."""
+
+
+def tree_faults(
+    instance: Instance,
+    space: Grid,
+    root: Node,
+    cuts: Cuts,
+    left: Left,
+    left_over: Callable[[Left], tuple[str, ...]],
+    parted: Callable[[Split, Left], Sequence[Left]],
+) -> tuple[str, ...]:
+    """Why a tree does not refute what is left at its root: `parted` hands it on to the parts of a box, `left_over` says what a box that
+    is not cut leaves open."""
+    rest = iter(cuts)
+
+    def faults_in(node: Node, left: Left) -> tuple[str, ...]:
+        kept = next(rest)
+        if kept is None:
+            return left_over(left)
+        wrong = _wrong_cut(node.box, kept)
+        if wrong:
+            return (wrong,)
+        [split] = split_nodes(instance, space, [node], [kept])
+        faults: tuple[str, ...] = ()
+        for part, some in zip(split.parts, parted(split, left), strict=True):
+            faults += faults_in(part, some)
+        return faults
+
+    try:
+        faults = faults_in(root, left)
+    except StopIteration:
+        return ("the tree of cuts ends too early",)
+    except RecursionError:  # a search cuts some tens of times from the root down; only a made-up tree is deeper
+        return ("the tree of cuts is too deep to follow",)
+    return faults or (("the tree of cuts is longer than its boxes",) if next(rest, _END) is not _END else ())
+
+
+_END = object()
+
+
+def _wrong_cut(box: Boxes, kept: Kept) -> str:
+    """Why a box cannot be cut so that this is kept; each choice must lose something and keep something."""
+    low, high = box.low[0].tolist(), box.high[0].tolist()
+    for choice, first, last in kept:
+        if not (0 <= choice < len(low) and low[choice] <= first <= last <= high[choice] and last - first < high[choice] - low[choice]):
+            return f"choice {choice} cannot be cut to {first} to {last}"
+        low[choice], high[choice] = first, last
+    return "" if kept else "a box is cut into nothing but itself"
+
+
+def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
+    """Price all families on the best chip, until the deadline."""
+    survey, pooled = Survey(chip), np.zeros(0)
+    for block in family_blocks(instance):
+        bounds = head_values_of(instance, chip, block.heads)[:, 0]
+        survey.bounds.append(bounds)
+        survey.plans += int(block.counts.sum())
+        finite = np.flatnonzero(np.isfinite(bounds))
+        together = np.concatenate([pooled, bounds[finite]])
+        best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
+        survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block.heads, finite)]), best), together[best]
+        if monotonic() >= deadline:
+            return survey
+    survey.complete = True
+    return survey
+
+
+def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value."""
+    found = found_from(instance, space, root_node(instance, space).box, pool) if len(pool) else None
+    return Incumbent(float("inf"), whole(space).low[0], None) if found is None else found
+
+
+def kept_heads(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+    """The heads of the families that are kept; none where nothing was kept."""
+    if not any(block.any() for block in kept):
+        return joined([])
+    return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
+
+
+def kept_plans(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+    """The same of all plans, in the blocks in which they come."""
+    if not any(block.any() for block in kept):
+        return joined([])
+    return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in zip(plan_blocks(instance), kept, strict=True)])
+
+
+def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Trace) -> Found:
+    best = searched.best
+    return Found(
+        best=Candidate(point_number(left.space, best.places), best.plan) if best.plan else None,
+        value=_finite(best.value),
+        bound=bound,
+        plans=left.seen,
+        families=left.families,
+        promising=0 if bound is None else int((left.bounds < bound).sum()),
+        cuts=tuple(cuts_of(searched.root)),
+        trace=trace,
+        stopped=searched.stopped,
+    )
+
+
+def cuts_of(node: Node) -> Iterator[Kept | None]:
+    """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
+    yield node.split.kept if node.split else None
+    for part in node.split.parts if node.split else ():
+        yield from cuts_of(part)
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None

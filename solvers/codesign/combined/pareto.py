@@ -1,0 +1,111 @@
+"""The Pareto front of two figures, point by point, each proved: no design is better in one of them without being worse in the other.
+
+    least A of all;  then least B among the designs with that A;  then least A with B below that;  and so on until there is none
+
+(epsilon-constraint; Haimes, Lasdon and Wismer 1971). A long front is thinned: the limit on B falls by at least an equal share of its range.
+Every question on the way is the first one with settings, so that each answer can be checked on its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_question
+from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.codesign.result import Result
+
+FIGURES = ("step_time", "power", "die_area")
+"""Objectives that are budgets too."""
+
+Solve = Callable[[Instance], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A design of the front."""
+
+    first: float
+    second: float
+    result: Result
+    """The least second figure at this first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Points from the least first figure to the least second one."""
+
+    points: tuple[Point, ...]
+    stopped: str
+    """`complete`, or why an answer on the way was not: the front then ends early."""
+    proved: bool
+    """Whether every answer on the way was proved, that of the last question included, which has no design."""
+
+
+class _EndedError(Exception):
+    """An answer on the way did not come to its end."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """The questions on the way."""
+
+    instance: Instance
+    solve: Solve
+    proved: bool = True
+    points: list[Point] = field(default_factory=list)
+
+    def answer(self, objective: str, limits: dict[str, float]) -> Result:
+        """The answer to the question with another objective and lower limits."""
+        result = self.solve(asked_with(self.instance, objective, limits))
+        self.proved = self.proved and result.proved
+        if result.stopped != "complete":
+            raise _EndedError(result.stopped)
+        return result
+
+
+def front(instance: Instance, first: str, second: str, points: int, solve: Solve) -> Front:
+    """The front of two figures, at most about so many points of it."""
+    for name in (first, second):
+        if name not in FIGURES or first == second:
+            raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
+    way = _Way(instance, solve)
+    try:
+        _walk(way, first, second, points)
+    except _EndedError as end:
+        return Front(tuple(way.points), str(end), False)
+    return Front(tuple(way.points), "complete", way.proved)
+
+
+def _walk(way: _Way, first: str, second: str, points: int) -> None:
+    least, limit, most = way.answer(second, {}).value, inf, None
+    while (point := _next(way, first, second, limit)) is not None:
+        way.points.append(point)
+        most = point.second if most is None else most
+        step = 0.0 if least is None else (most - least) / max(points - 1, 1)
+        limit = min(float(np.nextafter(point.second, 0.0)), point.second - step)
+        if least is not None and limit < least:
+            limit = least if point.second > least else float(np.nextafter(least, 0.0))
+
+
+def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
+    """The design of the front with the least first figure among those with the second within the limit; None if there is none."""
+    best = way.answer(first, {second: limit})
+    if best.value is None:
+        return None
+    thrifty = way.answer(second, {second: limit, first: best.value})
+    if thrifty.value is None and way.proved:
+        raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
+    if thrifty.value is None or thrifty.evaluation is None:
+        return None
+    return Point(thrifty.evaluation[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
+
+
+def asked_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
+    """The question with this objective and limits no looser than these, read anew with settings that say so."""
+    lower = {name: min(limit, getattr(instance.budget, name)) for name, limit in limits.items()}
+    added = [f"budget.{name}={limit!r} {UNITS[name]}" for name, limit in lower.items() if limit < inf]
+    settings = (*instance.document["settings"], *added, f"objective={objective}")
+    return read_question({**instance.document, "settings": settings})

@@ -1,0 +1,218 @@
+"""The oracle: prices every design of the question, a block at a time, and counts what it sees.
+
+Memory stays flat: plans come in blocks, hardware points in blocks, and of the prices only the best and those near it are kept.
+A plan that fits no device of a block and a device that breaks a budget are counted but not priced. Of equal designs the first one wins.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.hardware import Hardware, take
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
+from crossopt.instances.errors import ModelError
+from crossopt.solvers.answer import Progress, Watch
+from crossopt.solvers.codesign.best_per_option import Leasts, leasts_of, occurring, see
+from crossopt.solvers.codesign.designs import Candidate, candidate
+from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
+from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
+from crossopt.solvers.codesign.result import Conflict, Space
+
+PRICES = 1 << 22
+"""Designs priced together: 32 MiB an array."""
+_POINTS = 1 << 14
+"""Hardware points generated together."""
+_NEAR = 1.05
+"""Values up to here over the best are told apart, or further where the model's error is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the enumeration saw."""
+
+    best: Candidate | None
+    value: float | None
+    space: Space
+    conflicts: tuple[Conflict, ...]
+    trace: tuple[tuple[float, float | None, float | None], ...]
+    stopped: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts so far."""
+
+    leasts: Leasts
+    reach: float = _NEAR
+    best: Candidate | None = None
+    value: float = float("inf")
+    feasible: int = 0
+    plans: int = 0
+    unbuilt: int = 0
+    near: list[tuple[Array, Whole]] = field(default_factory=list)
+    kept: dict[str, int] = field(default_factory=dict)
+    share: dict[str, float] = field(default_factory=dict)
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    def see_limit(self, name: str, kept: int, least: float) -> None:
+        self.kept[name] = self.kept.get(name, 0) + kept
+        self.share[name] = min(self.share.get(name, float("inf")), least)
+
+    def see_values(self, found: Array) -> None:
+        """Keep the different values within reach of the best, each with how often it occurs."""
+        close = found[found <= self.value * self.reach]
+        different, count = np.unique(close, return_counts=True)
+        merged = [(old[old <= self.value * self.reach], times[old <= self.value * self.reach]) for old, times in self.near]
+        self.near = [*merged, (different, count)]
+        if len(self.near) > 8:
+            self.near = [_merge(self.near)]
+
+    def within(self, factor: float) -> int:
+        return sum(int(times[old <= self.value * factor].sum()) for old, times in self.near)
+
+
+def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
+    """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
+    tally, stopped = _Tally(leasts_of(instance), reach=max(_NEAR, 1.0 + (_error(instance) or 0.0))), "complete"
+    try:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
+            _look_at_all(instance, watch, deadline, tally)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    except TimeoutError:
+        stopped = "time limit"
+    return _found(instance, tally, stopped)
+
+
+def _error(instance: Instance) -> float | None:
+    """The model's mean error on measured runs, where it says something about the objective: nobody measured energies or costs."""
+    if not isinstance(instance.hardware, Hardware) or instance.objective != "step_time":
+        return None
+    return instance.hardware.error
+
+
+def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
+    """Take every design into the tally; a TimeoutError at the deadline."""
+    start, blocks, points, designs = monotonic(), plan_block_count(instance), hardware_points(instance), 0
+    for number, plans in enumerate(plan_blocks(instance)):
+        _refuse_after(deadline)
+        first = tally.plans == 0
+        tally.plans += len(plans)
+        looked = 0
+        for block in _device_blocks(instance, len(plans)):
+            _refuse_after(deadline)
+            tally.unbuilt += block.unbuilt if first else 0
+            if _price_block(instance, plans, block, tally):
+                tally.trace.append((monotonic() - start, tally.value, None))
+            looked += len(block.points) + block.unbuilt
+            designs += len(plans) * (len(block.points) + block.unbuilt)
+            done = (number + looked / points) / blocks
+            watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None))
+
+
+def _refuse_after(deadline: float) -> None:
+    if monotonic() >= deadline:
+        raise TimeoutError
+
+
+def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
+    points, error = hardware_points(instance), _error(instance)
+    space = Space(
+        designs=tally.plans * points,
+        feasible=tally.feasible,
+        ties=tally.within(1.0),
+        within_1_percent=tally.within(1.01),
+        within_5_percent=tally.within(_NEAR),
+        unbuilt=tally.unbuilt,
+        hardware_points=points,
+        plans=tally.plans,
+        error=error,
+        within_error=None if error is None else tally.within(1.0 + error),
+        near=occurring(tally.leasts, tally.value * _NEAR) if tally.best else (),
+    )
+    conflicts = tuple(Conflict(name, tally.kept[name], tally.share[name]) for name in tally.kept)
+    return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
+
+
+def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
+    """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them."""
+    total = hardware_points(instance) if plans else 0
+    step = max(1, min(_POINTS, PRICES // max(plans, 1)))
+    for start in range(0, total, step):
+        yield devices(instance, start, min(start + step, total))
+
+
+def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Tally) -> bool:
+    """Price the designs of a block that keep their limits; whether one of them is better than all before."""
+    if not len(block.points):
+        return False
+    hardware, count = block.hardware, len(block.points)
+    needed = memory_of(instance.workload, plans) + hardware.reserved_memory
+    capacity = np.broadcast_to(np.asarray(hardware.dram.capacity, np.float64), (count,))
+    affordable = _affordable(instance, hardware, count, len(plans), tally)
+    fits = needed[:, None] <= capacity[None, :]
+    tally.see_limit("memory", int(fits.sum()), float(needed.min() / capacity.max()))
+    fits &= _hosted(instance, plans, count, tally)[:, None]
+    rows, columns = np.flatnonzero((fits & affordable).any(axis=1)), np.flatnonzero(affordable)
+    if not len(rows) or not len(columns):
+        return False
+    kept = fits[np.ix_(rows, columns)]
+    fewer = hardware if count == len(columns) else take(hardware, columns)
+    times, found = times_and_values(instance, fewer, rows_of(plans, rows))
+    limit = instance.budget.step_time
+    if limit < float("inf"):
+        tally.see_limit("step time", int((kept & (times <= limit)).sum()), float(times[kept].min(initial=np.inf)) / limit)
+        kept &= times <= limit
+    if not kept.any():
+        return False
+    tally.feasible += int(kept.sum())
+    return _see(np.where(kept, found, np.inf), plans, rows, block.points[columns], tally)
+
+
+def _hosted(instance: Instance, plans: AnyPlans, count: int, tally: _Tally) -> Mask:
+    """Which plans keep no more in the host's memory than there is."""
+    held, host = hosted(instance, plans), instance.hardware.host
+    if host is not None:
+        least = float(host_memory_of(instance.workload, plans).min())
+        tally.see_limit("host memory", int(held.sum()) * count, least / float(host.capacity))
+    return held
+
+
+def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tally) -> bool:
+    """Take the block's values into the tally; of equal designs the first one counted is kept."""
+    place = int(np.argmin(found))
+    row, column = divmod(place, found.shape[1])
+    least = float(found[row, column])
+    if not isfinite(least):
+        raise ModelError(NO_FINITE_VALUE)
+    improved = least < tally.value
+    if improved:
+        tally.best, tally.value = candidate(plans, int(rows[row]), int(points[column])), least
+    tally.see_values(found)
+    see(tally.leasts, found, rows_of(plans, rows), points, tally.value * _NEAR)
+    return improved
+
+
+def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, tally: _Tally) -> Mask:
+    """Which devices keep the budgets of area and power."""
+    budget, kept = instance.budget, np.ones(count, bool)
+    used = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
+    for name, need, available in (*used, ("power", hardware.power, budget.power)):
+        if available == float("inf"):
+            continue
+        within = np.broadcast_to(np.asarray(need) <= available, (count,))
+        tally.see_limit(name, int(within.sum()) * plans, float(np.min(need) / available))
+        kept &= within
+    return kept
+
+
+def _merge(parts: list[tuple[Array, Whole]]) -> tuple[Array, Whole]:
+    """One list of different values and how often each occurs."""
+    together, times = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    different, place = np.unique(together, return_inverse=True)
+    return different, np.bincount(place, weights=times, minlength=len(different)).astype(np.int64)

@@ -1,0 +1,149 @@
+"""Why an answer is what it is: what clashes where there is none, what binds where there is one, and what another choice would cost.
+
+Nothing is guessed: every figure comes from solving the question again with a limit lifted, a budget raised or a choice forced.
+
+Clash: all limits and choices together leave no design. One after the other is lifted, and stays lifted if there is still none (deletion
+filter; Chinneck and Dravnieks 1991). What is left is a smallest set in the sense that lifting any one member leaves a design.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_choices import divisors, wholes
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.search import Found, search
+from crossopt.solvers.codesign.pricing import memory_of
+
+MEMORY = "memory"
+BUDGETS = ("die_area", "package_area", "power", "step_time")
+_ANY = 1.0 - 1.0e-9
+"""A gap at which the first design found is good enough."""
+_RAISED = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A limit or a choice without which there would be a design."""
+
+    name: str
+    allowed: tuple[object, ...]
+    """The options of a choice; the budget of a limit."""
+    least: float | None = None
+    """What a design needs at least of a limit, with the other members as they are; None for choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """What a tenth more of a budget would buy."""
+
+    name: str
+    budget: float
+    raised: float
+    value: float | None
+    """Of the best design then."""
+
+
+def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
+    """A smallest set of limits and choices that leaves no design; None where even without any limit and choice there is none."""
+    members = [name for name in (*_limits(instance), *_choices(instance)) if lift(instance, (name,)) != instance]
+    if not _feasible(lift(instance, tuple(members)), watch):
+        return None
+    lifted: tuple[str, ...] = ()
+    for name in members:
+        if not _feasible(lift(instance, (*lifted, name)), watch):
+            lifted = (*lifted, name)
+    left = lift(instance, lifted)
+    return tuple(_member(left, name, watch) for name in members if name not in lifted)
+
+
+def relief(instance: Instance, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
+    """For each budget, the best design with a tenth more of it."""
+    found = []
+    for name in BUDGETS:
+        budget = getattr(instance.budget, name)
+        if budget < float("inf"):
+            raised = replace(instance, budget=replace(instance.budget, **{name: budget * _RAISED}))
+            found.append(Relief(name, budget, budget * _RAISED, search(raised, watch, spend).value))
+    return tuple(found)
+
+
+def lift(instance: Instance, names: tuple[str, ...]) -> Instance:
+    """The question without these limits, and with every option for these choices."""
+    budget = replace(instance.budget, **{name: float("inf") for name in names if name in BUDGETS})
+    options = tuple((name, _every(instance, name, values) if name in names else values) for name, values in instance.plan_options)
+    hardware = instance.hardware
+    if MEMORY in names:  # any need is below any capacity once less than nothing is reserved
+        hardware = replace(hardware, reserved_memory=-float("inf"))
+    return replace(instance, budget=budget, plan_options=options, hardware=hardware)
+
+
+def _limits(instance: Instance) -> tuple[str, ...]:
+    return (MEMORY, *(name for name in BUDGETS if getattr(instance.budget, name) < float("inf")))
+
+
+def _choices(instance: Instance) -> tuple[str, ...]:
+    return tuple(name for name, _ in instance.plan_options)
+
+
+def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[object, ...]:
+    """All options that a choice may have; those that cost time but no memory keep theirs and the plainest one."""
+    plain: dict[str, Callable[[], tuple[object, ...]]] = {
+        "interleave": lambda: tuple(dict.fromkeys((1, *values))),
+        "overlap": lambda: tuple(dict.fromkeys((OVERLAP[0], *values))),
+        "offload": lambda: tuple(dict.fromkeys((OFFLOAD[0], *values))),
+        "sequence_parallel": lambda: (False, True),
+        "recompute": lambda: RECOMPUTE,
+        "zero": lambda: (0, 1, 2, 3),
+    }
+    if name in plain:
+        return plain[name]()
+    whole_of = wholes(instance.workload, instance.cluster)
+    return divisors(whole_of[name][0]) if name in whole_of and isinstance(instance.workload, Transformer) else values
+
+
+def _feasible(instance: Instance, watch: Watch) -> bool:
+    found: Found = search(instance, watch, Spend(gap=_ANY))
+    return found.value is not None
+
+
+def _member(instance: Instance, name: str, watch: Watch) -> Member:
+    """A member of a clash, with the least need where it is a limit."""
+    if name == MEMORY:
+        return Member(name, (_capacity(instance),), _least_memory(instance))
+    if name in BUDGETS:
+        least = _least_use(instance, name) if name != "step_time" else _least_time(instance, watch)
+        return Member(name, (getattr(instance.budget, name),), least)
+    return Member(name, dict(instance.plan_options)[name])
+
+
+def _least_memory(instance: Instance) -> float:
+    """Bytes of the plan that needs the fewest, with what is reserved."""
+    blocks = (plans for plans in plan_blocks(instance) if len(plans))
+    needs = (float(memory_of(instance.workload, plans).min()) for plans in blocks)
+    return min(needs, default=float("inf")) + instance.hardware.reserved_memory
+
+
+def _capacity(instance: Instance) -> float:
+    """Bytes of the largest memory that a chip within the budgets can have."""
+    space = grid(instance)
+    return float(np.max(corners(instance, space, tightened(instance, space, whole(space))).hardware.dram.capacity))
+
+
+def _least_time(instance: Instance, watch: Watch) -> float | None:
+    """Seconds of the fastest design."""
+    return search(replace(lift(instance, ("step_time",)), objective="step_time"), watch, Spend()).value
+
+
+def _least_use(instance: Instance, name: str) -> float:
+    """The least of an area or power that a chip can use that can be built."""
+    space, free = grid(instance), lift(instance, (name,))
+    used = getattr(corners(free, space, tightened(free, space, whole(space))).hardware, name)
+    return float(np.min(used))

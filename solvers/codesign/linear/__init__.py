@@ -1,0 +1,1 @@
+"""Integer models that under-estimate every design: refined, written as files, relaxed."""

@@ -1,0 +1,80 @@
+"""What is minimised: one number a design, from prices of many designs or from the evaluation of one.
+
+Each is a sum, a product or a maximum of what never grows with a resource (time, energy) and what the best chip of a box has at its lowest
+(area, power, price), so that its value there bounds the box from below.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.cost import step_cost
+from crossopt.crossflow.evaluate import Evaluation
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.codesign.instance import Instance
+
+NO_FINITE_VALUE = "the model gives no finite value for a design (mend figures that are far too large or too small)"
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A figure that is minimised, for many designs at once and for one."""
+
+    unit: str
+    many: Callable[[Instance, Prices, Hardware], Real]
+    """Plans are rows and devices are columns."""
+    one: Callable[[Instance, Evaluation], float]
+
+
+def _tokens(instance: Instance) -> float:
+    return float(instance.workload.tokens)
+
+
+def _costs(instance: Instance, prices: Prices, hardware: Hardware) -> Real:
+    if instance.prices is None:
+        raise ValueError("a cost objective needs prices")
+    cost = step_cost(instance.prices, hardware.price, instance.cluster.devices, prices.step_time, prices.energy)
+    return cost / _tokens(instance)
+
+
+def _cost(instance: Instance, evaluation: Evaluation) -> float:
+    if evaluation.cost is None:
+        raise ValueError("a cost objective needs prices")
+    return evaluation.cost / _tokens(instance)
+
+
+def _rated(power: Real, step_time: Real, instance: Instance) -> Real:
+    return power * step_time * float(instance.cluster.devices) / _tokens(instance)
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.step_time),
+    "worst_step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.likely[1]),
+    "energy_per_token": Objective(
+        "J/token", lambda asked, prices, _: prices.energy / _tokens(asked), lambda asked, evaluation: evaluation.energy / _tokens(asked)
+    ),
+    "rated_energy_per_token": Objective(
+        "J/token",
+        lambda asked, prices, hardware: _rated(hardware.power, prices.step_time, asked),
+        lambda asked, evaluation: float(_rated(evaluation.power, evaluation.step_time, asked)),
+    ),
+    "cost_per_token": Objective("USD/token", _costs, _cost),
+    "die_area": Objective("m^2", lambda _, __, hardware: hardware.die_area, lambda _, evaluation: evaluation.die_area),
+    "power": Objective("W", lambda _, __, hardware: hardware.power, lambda _, evaluation: evaluation.power),
+}
+"""By name. `worst_step_time` is that of the slowest of the device's sets of constants; prices are of one set at a time."""
+
+UNITS = {name: objective.unit for name, objective in OBJECTIVES.items()}
+
+
+def values(instance: Instance, prices: Prices, hardware: Hardware) -> Array:
+    """The objective of every plan (rows) on every device (columns)."""
+    return np.broadcast_to(OBJECTIVES[instance.objective].many(instance, prices, hardware), prices.step_time.shape)
+
+
+def value(instance: Instance, evaluation: Evaluation) -> float:
+    """The objective of one evaluated design."""
+    return OBJECTIVES[instance.objective].one(instance, evaluation)

@@ -1,0 +1,135 @@
+"""Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.gemm import memory as gemm_memory
+from crossopt.crossflow.gemm import price as price_gemm
+from crossopt.crossflow.hardware import Cluster, Hardware, take, variants_of
+from crossopt.crossflow.lstm import price as price_lstm
+from crossopt.crossflow.lstm_memory import memory as lstm_memory
+from crossopt.crossflow.memory import host_memory, peak_memory
+from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.plan import joined as joined_tables
+from crossopt.crossflow.plan import rows_of as plan_rows
+from crossopt.crossflow.price_table import total
+from crossopt.crossflow.transformer import price as price_transformer
+from crossopt.crossflow.transformer import sharding
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
+from crossopt.instances.codesign.boxes import Corners
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_groups import codes_of, concessions_of, with_settings
+from crossopt.instances.codesign.space import AnyPlans
+from crossopt.instances.errors import ModelError
+from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, values
+
+
+def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Prices:
+    """Prices of every plan on every device."""
+    match workload, plans:
+        case Transformer(), Plans():
+            return price_transformer(workload, hardware, cluster, plans)
+        case Lstm(), tuple():
+            return price_lstm(workload, hardware, cluster, plans)
+        case Gemm(), tuple():
+            return price_gemm(workload, hardware, cluster, plans)
+    raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")
+
+
+def rows_of(plans: AnyPlans, rows: Whole) -> AnyPlans:
+    """Some of the plans."""
+    return plan_rows(plans, rows) if isinstance(plans, Plans) else tuple(plans[int(row)] for row in rows)
+
+
+def joined(parts: Sequence[AnyPlans]) -> AnyPlans:
+    """The plans of several blocks in one table."""
+    tables = [part for part in parts if isinstance(part, Plans)]
+    return joined_tables(tables) if tables else tuple(plan for part in parts if isinstance(part, tuple) for plan in part)
+
+
+def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
+    """The objective of every plan (rows) on every chip (columns); infinite where the chip is none or the plan does not fit it.
+
+    A ModelError where the model gives no finite value. A value on the best chip of a box is one of no design, but no design in the box is
+    less than it."""
+    memory = memory_of(instance.workload, plans)
+    return _values_where_they_fit(instance, chips, plans, np.where(hosted(instance, plans), memory, np.inf))
+
+
+def head_values_of(instance: Instance, chips: Corners, heads: AnyPlans) -> Array:
+    """What bounds the objective of every member of families from below; infinite where no member fits."""
+    return _values_where_they_fit(instance, chips, heads, least_memory_of(instance, heads))
+
+
+def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, memory: Array) -> Array:
+    hardware = chips.hardware
+    found = np.full((len(plans), len(chips.alive)), np.inf)
+    if not len(plans) or not chips.alive.any():
+        return found
+    needed = memory + hardware.reserved_memory
+    fits = (needed[:, None] <= np.asarray(hardware.dram.capacity)) & chips.alive
+    rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(chips.alive)
+    if not len(rows):
+        return found
+    fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        times, priced = times_and_values(instance, fewer, rows_of(plans, rows))
+    if not (
+        np.isfinite(priced).all() and np.isfinite(times).all()
+    ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
+        raise ModelError(NO_FINITE_VALUE)
+    found[np.ix_(rows, columns)] = np.where(times <= instance.budget.step_time, priced, np.inf)
+    return np.where(fits, found, np.inf)
+
+
+def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array]:
+    """Step time and objective of every plan (rows) on every device (columns)."""
+    prices = price(instance.workload, hardware, instance.cluster, plans)
+    found = values(instance, prices, hardware)
+    if instance.objective == "worst_step_time":
+        for other in variants_of(hardware):
+            found = np.maximum(found, price(instance.workload, other, instance.cluster, plans).step_time)
+    return prices.step_time, found
+
+
+def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
+    """Bytes that the thriftiest member of each family needs."""
+    if not isinstance(heads, Plans) or not len(heads):
+        return memory_of(instance.workload, heads)
+    thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
+    if "recompute" not in concessions_of(instance):
+        return memory_of(instance.workload, thrifty)
+    ways = (with_settings(thrifty, {"recompute": number}) for number in codes_of(instance, "recompute"))
+    return reduce(np.minimum, (memory_of(instance.workload, plans) for plans in ways))
+
+
+def hosted(instance: Instance, plans: AnyPlans) -> Mask:
+    """Whether the host's memory holds what each plan offloads."""
+    host = instance.hardware.host
+    return np.less_equal(host_memory_of(instance.workload, plans), host.capacity if host else np.inf)
+
+
+def host_memory_of(workload: Workload, plans: AnyPlans) -> Array:
+    """Bytes that each plan keeps in the host's memory for the device that offloads most."""
+    if not isinstance(workload, Transformer) or not isinstance(plans, Plans) or not plans.offload.any():
+        return np.zeros(len(plans))
+    return np.asarray(host_memory(workload, sharding(workload, plans)))[:, 0]
+
+
+def memory_of(workload: Workload, plans: AnyPlans) -> Array:
+    """Bytes that each plan needs on its fullest device, whatever the device, without pricing its time."""
+    if not len(plans):
+        return np.zeros(0)
+    if isinstance(workload, Transformer) and isinstance(plans, Plans):
+        return np.asarray(peak_memory(workload, sharding(workload, plans)))[:, 0]
+    match workload, plans:
+        case Lstm(), tuple():
+            return np.array([total(lstm_memory(workload, plan)) for plan in plans], np.float64)
+        case Gemm(), tuple():
+            return np.array([total(gemm_memory(workload, plan)) for plan in plans], np.float64)
+    raise ValueError(f"{type(plans).__name__} cannot spread a {type(workload).__name__}")

@@ -1,0 +1,1 @@
+"""Rules of thumb and searchers, which prove nothing."""

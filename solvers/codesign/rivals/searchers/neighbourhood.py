@@ -1,0 +1,181 @@
+"""What a searcher walks in: designs as places of the hardware choices and the row of a plan, and the looks it takes at them.
+
+Plans are a table, sorted by layout (the degrees of parallelism), so that the plans of one layout are neighbours in it. Prices are taken of
+some plans on some chips, every plan on every chip: that costs hardly more than the pairs alone, and whatever is good among them counts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.kernel_plan import SPLITS, KernelPlan
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import AnyPlans, drawn_plans
+from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
+from crossopt.solvers.codesign.rivals.megatron import expert_design
+
+_PLANS = 1 << 20
+"""Combinations of plan choices up to which all plans are in the table; of more, so many are drawn."""
+_LAYOUT = {True: ("tensor", "context", "pipeline", "data"), False: ("rows", "columns", "layers", "data")}
+_DRAWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The designs of an instance."""
+
+    instance: Instance
+    space: Grid
+    box: Boxes
+    """Ends of the hardware choices beyond which no chip keeps the budgets."""
+    plans: AnyPlans
+    """Those that fit the best chip there could be."""
+    layouts: Whole
+    """The layout of each plan, ascending."""
+    firsts: Whole
+    """The first plan of each layout."""
+    settings: Whole
+    """The other settings of each plan that are not the same for all, one column each."""
+    expert: Candidate | None
+
+    @property
+    def width(self) -> int:
+        """Designs that are looked at together: few where plans are priced one by one, many where there is but one chip."""
+        if not isinstance(self.plans, Plans):
+            return 16
+        return 64 if self.space.points > 1 else 128
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Prices of plans (rows) on chips (columns), infinite where one does not fit the other."""
+
+    places: Whole
+    """Of the chips, one row each."""
+    rows: Whole
+    """Of the plans in the table."""
+    values: Array
+    priced: int
+    """Different designs among them; where no chip was found to look at, the draws that it took to find none."""
+
+    @property
+    def value(self) -> float:
+        """The least."""
+        return float(self.values.min(initial=np.inf))
+
+    @property
+    def best(self) -> tuple[Whole, int]:
+        """The chip and the plan with the least value."""
+        row, column = np.unravel_index(int(np.argmin(self.values)), self.values.shape)
+        return self.places[column], int(self.rows[row])
+
+    @property
+    def pairs(self) -> Array:
+        """The values of the first plan on the first chip, of the second on the second, and so on."""
+        return self.values.diagonal()
+
+
+def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Question:
+    """The designs of the instance; no plans where no chip keeps the budgets. A TimeoutError if the expert rule takes too long."""
+    space = grid(instance)
+    box = tightened(instance, space, whole(space))
+    chip = corners(instance, space, box)
+    plans, expert = drawn_plans(instance, random, _PLANS), expert_design(instance, deadline)
+    if expert is not None:
+        plans = _with_plan(plans, expert.plan)
+    hardware = chip.hardware
+    if len(plans):
+        fitting = memory_of(instance.workload, plans) + hardware.reserved_memory <= hardware.dram.capacity
+        plans = rows_of(plans, np.flatnonzero(fitting & chip.alive & hosted(instance, plans)))
+    layouts, settings = _columns(plans)
+    order = np.argsort(layouts, kind="stable")
+    layouts, settings = layouts[order], settings[order]
+    firsts = np.searchsorted(layouts, np.arange(layouts[-1] + 1 if len(layouts) else 0))
+    return Question(instance, space, box, rows_of(plans, order), layouts, firsts, settings, expert)
+
+
+def look(question: Question, places: Whole, rows: Whole) -> Look:
+    """Price every plan on every chip, each different one once."""
+    chips, chip_of = _different(places)
+    plans, plan_of = np.unique(rows, return_inverse=True)
+    devices = corners(question.instance, question.space, Boxes(chips, chips))
+    values = values_of(question.instance, devices, rows_of(question.plans, plans))
+    return Look(places, rows, values[plan_of.reshape(-1)[:, None], chip_of[None]], values.size or _DRAWS)
+
+
+def alive(question: Question, places: Whole) -> Whole:
+    """Which of the chips keep the budgets."""
+    if not len(places):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(corners(question.instance, question.space, Boxes(places, places)).alive)
+
+
+def drawn_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
+    """At most so many chips that keep the budgets, each equally likely; perhaps none where they are rare."""
+    drawn = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
+    return drawn[alive(question, drawn)[:count]]
+
+
+def drawn_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
+    """So many plans, each equally likely."""
+    return random.integers(len(question.plans), size=count)
+
+
+def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
+    """Looks of which the last one holds a design to start from: the expert rule's, or else random ones until some keep every limit."""
+    if question.expert is not None:
+        row = row_of(question.plans, question.expert.plan)
+        yield look(question, places_of(question.space, question.expert.point)[None], np.array([row]))
+        return
+    value = np.inf
+    while not value < np.inf:
+        seen = look(question, drawn_chips(question, random, question.width), drawn_rows(question, random, question.width))
+        value = seen.value
+        yield seen
+
+
+def row_of(plans: AnyPlans, plan: Plan | KernelPlan) -> int | None:
+    """The row of a plan in a table; None if it is not there."""
+    if not isinstance(plans, Plans):
+        return plans.index(plan) if plan in plans else None
+    same = np.ones(len(plans), bool)
+    for name in PLAN_FIELDS:
+        same &= getattr(plans, name) == code(name, getattr(plan, name))
+    return int(np.argmax(same)) if same.any() else None
+
+
+def _with_plan(plans: AnyPlans, plan: Plan | KernelPlan) -> AnyPlans:
+    """The table with this plan in it: a sample may lack the expert's."""
+    if row_of(plans, plan) is not None:
+        return plans
+    return joined([plans, table([plan]) if isinstance(plan, Plan) else (plan,)])
+
+
+def _columns(plans: AnyPlans) -> tuple[Whole, Whole]:
+    """The layout of each plan, and its other settings that are not the same for all plans."""
+    tabular = isinstance(plans, Plans)
+    names = _LAYOUT[tabular]
+    if isinstance(plans, Plans):
+        columns = {name: getattr(plans, name) for name in PLAN_FIELDS}
+    else:
+        columns = {name: np.array([getattr(plan, name) for plan in plans], np.int64) for name in names}
+        columns["split"] = np.array([SPLITS.index(plan.split) for plan in plans], np.int64)
+    if not len(plans):
+        return np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+    degrees = np.column_stack([columns.pop(name) for name in names])
+    layouts = np.unique(degrees, axis=0, return_inverse=True)[1].reshape(-1)
+    others = [column for column in columns.values() if (column != column[0]).any()]
+    return layouts, np.column_stack([np.zeros((len(plans), 0), np.int64), *others])
+
+
+def _different(places: Whole) -> tuple[Whole, Whole]:
+    """The different rows, and for each row which of them it is."""
+    if not places.shape[1] or not len(places):
+        return places[:1], np.zeros(len(places), np.int64)
+    chips, chip_of = np.unique(places, axis=0, return_inverse=True)
+    return chips, chip_of.reshape(-1)

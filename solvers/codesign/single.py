@@ -1,0 +1,50 @@
+"""One design, given by a question whose choices leave nothing open: priced as the verifier prices it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.space import broken_everywhere, device_at, hardware_points, plan_blocks
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.solvers.codesign.designs import Candidate, candidate, to_words
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.result import evaluation_json
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A design in words and its evaluation, as plain data."""
+
+    design: dict[str, Any]
+    evaluation: dict[str, Any]
+
+
+def evaluate_single(instance: Instance) -> Single:
+    """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
+    chosen = _only(instance)
+    verdict = verify(instance, chosen)
+    return Single(to_words(instance, chosen), evaluation_json(verdict.evaluation))
+
+
+def _only(instance: Instance) -> Candidate:
+    found: list[Candidate] = []
+    for plans in plan_blocks(instance):
+        found += [candidate(plans, row, 0) for row in range(min(len(plans), 2))]
+        if len(found) > 1 or hardware_points(instance) > 1:
+            raise _refusal(instance, f"several designs are left, one is needed (still open: {_open(instance)}; use --set, as in tensor=8)")
+    if not found:
+        raise _refusal(instance, "no plan is left: " + "; ".join(broken_everywhere(instance)))
+    try:
+        device_at(instance, 0)
+    except ValueError as error:
+        raise _refusal(instance, str(error)) from error
+    return found[0]
+
+
+def _open(instance: Instance) -> str:
+    options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    return ", ".join(f"{name} ({len(values)} options)" for name, values in (*options, *instance.plan_options) if len(values) > 1)
+
+
+def _refusal(instance: Instance, message: str) -> InstanceError:
+    return InstanceError(str(instance.document["source"]), [Fault(1, 1, "choices", message)])

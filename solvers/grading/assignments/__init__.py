@@ -1,0 +1,1 @@
+"""What each assignment of the course asks, and how answers are judged."""

@@ -1,0 +1,202 @@
+"""Assignment 2: which activations to keep in memory and which to compute again, a knapsack; by a table, a bound, and integer models."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+import numpy as np
+
+from crossopt.solvers.grading.handed_model import solved
+from crossopt.solvers.grading.handouts import public
+from crossopt.solvers.grading.marks import FULL, Assignment, Case, Task, Verdict, by_gap, figure, shown, whole_numbers
+from crossopt.solvers.grading.plans_held import HALF, Plan, saying
+from crossopt.solvers.grading.walls.running import Call
+
+Items = tuple[list[int], list[int], int]
+"""Mebibytes and microseconds of each activation, and mebibytes of memory."""
+Needs = list[list[int]]
+"""Pairs: the first can only be kept together with the second."""
+
+Asked = tuple[list[int], list[int], int, Needs]
+"""Activations and their needs."""
+
+_NEAR, _BOUND_NEAR = 0.1, 0.001
+_SETS = 4
+"""Drawn of each kind, to try a model with."""
+
+
+def tasks(seed: str) -> tuple[Task, ...]:
+    """Sizes that a table takes quickly and no enumeration of subsets does; the last of each kind holds everything or nothing."""
+    random, handed = Random(f"{seed}/02"), public("02-knapsack")
+    given: Items = handed["sizes"], handed["values"], handed["capacity"]
+    drawn = Random(f"{seed}/02/plans")
+    many = [given, _items(random, 200, 0.4), _items(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
+    few: list[Asked] = [(*one, []) for one in (given, _items(random, 40, 0.5), _items(random, 30, 0.2), _items(random, 12, 0.0))]
+    bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
+    needing = [(*given, handed["needs"]), *((*_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
+    return (
+        Task("the best set by dynamic programming: best_by_table", 35, tuple(_set_case(items) for items in many)),
+        Task("the bound of the relaxation: relaxation", 20, tuple(_bound_case(items) for items in bound)),
+        Task("an integer model: model", 25, tuple(_model_case(one, drawn) for one in few)),
+        Task("with activations that need others: model_with_needs", 20, tuple(_needing_case(one, drawn) for one in needing)),
+    )
+
+
+def most(sizes: Sequence[int], values: Sequence[int], capacity: int) -> int:
+    """best[c] = the most that items worth of c together can have: best[c] = max(best[c], best[c - size] + value) (Bellman 1957)."""
+    best = np.zeros(capacity + 1, dtype=np.int64)
+    for size, value in zip(sizes, values, strict=True):
+        if size <= capacity:
+            best[size:] = np.maximum(best[size:], best[: capacity + 1 - size] + value)
+    return int(best[capacity])
+
+
+def most_with_needs(sizes: Sequence[int], values: Sequence[int], capacity: int, needs: Needs) -> int:
+    """Of all subsets."""
+    subsets = np.arange(1 << len(sizes))
+    kept = [(subsets >> place) & 1 for place in range(len(sizes))]
+    worth = sum((one * value for one, value in zip(kept, values, strict=True)), np.zeros_like(subsets))
+    right = sum((one * size for one, size in zip(kept, sizes, strict=True)), np.zeros_like(subsets)) <= capacity
+    for first, second in needs:
+        right &= kept[first] <= kept[second]
+    return int(worth[right].max())
+
+
+def fractional(sizes: Sequence[int], values: Sequence[int], capacity: int) -> float:
+    """The best by value for size, the last one in part (Dantzig 1957)."""
+    worth, left = 0.0, float(capacity)
+    for place in sorted(range(len(sizes)), key=lambda place: -values[place] / sizes[place]):
+        share = min(1.0, left / sizes[place])
+        worth, left = worth + share * values[place], left - share * sizes[place]
+    return worth
+
+
+def judged_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
+    """What a set is worth, beside the best one."""
+    sizes, values, capacity = items
+    places = whole_numbers(chosen, len(sizes))
+    if places is None or len(set(places)) < len(places) or any(not 0 <= place < len(sizes) for place in places):
+        return Verdict(0.0, f"{shown(chosen)} is returned where different places from 0 to {len(sizes) - 1} are meant")
+    size = sum(sizes[place] for place in places)
+    if size > capacity:
+        return Verdict(0.0, f"what is kept takes {size} MiB of {capacity} MiB, {size - capacity} too many")
+    for first, second in needs:
+        if first in places and second not in places:
+            return Verdict(0.0, f"{first} is kept without {second}, which it needs")
+    worth = sum(values[place] for place in places)
+    return _beside(worth, best, f"{worth} us are spared, {best - worth} fewer than by the best set")
+
+
+def judged_model(handed: object, items: Items, best: int, needs: Needs, plans: Sequence[Plan]) -> Verdict:
+    """What the best solution of a model is worth, by what it keeps and not by its objective, where the model holds all plans."""
+    try:
+        values, claimed = solved(handed)
+        chosen = [place for place in range(len(items[0])) if _kept(values, place)]
+    except ValueError as error:
+        return Verdict(0.0, str(error))
+    worth = sum(items[1][place] for place in chosen)
+    wrong = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
+    return saying(judged_set(chosen, items, best, needs), handed, plans, replace(HALF, wrong=wrong))
+
+
+def _kept(values: dict[str, int], place: int) -> bool:
+    name = f"keep {place}"
+    if values.get(name) not in {0, 1}:
+        raise ValueError(f"there is no variable {name!r} from 0 to 1 in the model")
+    return values[name] == 1
+
+
+def _beside(worth: int, best: int, why: str) -> Verdict:
+    return FULL if worth == best else by_gap((best - worth) / best, _NEAR, why)
+
+
+def _items(random: Random, count: int, share: float) -> Items:
+    """Sizes that follow the values loosely, so that taking the best ratios first is seldom the best."""
+    sizes = [random.randrange(20, 200) for _ in range(count)]
+    values = [max(1, size + random.randrange(-15, 16)) for size in sizes]
+    return sizes, values, round(share * sum(sizes))
+
+
+def _needs(random: Random, count: int) -> Needs:
+    return [random.sample(range(count), 2) for _ in range(count // 2)]
+
+
+def _set_case(items: Items) -> Case:
+    return Case(_words(items), Call("best_by_table", items), partial(judged_set, items=items, best=most(*items), needs=[]))
+
+
+def _bound_case(items: Items) -> Case:
+    return Case(_words(items), Call("relaxation", items), partial(figure, right=fractional(*items), nothing_at=_BOUND_NEAR))
+
+
+def drawn_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
+    """Sets that fit and keep what they need, some that are a little too large, and for each need one that breaks it alone."""
+    kept = [_grown(random, items, needs) for _ in range(_SETS)]
+    return (
+        *(_plan(chosen, items, None) for chosen in ([], *(fitting for fitting, _ in kept))),
+        *(_plan(more, items, "too much") for _, more in kept if more),
+        *(_plan(chosen, items, f"{i} is kept without {j}") for chosen, (i, j) in _needing(items, needs)),
+    )
+
+
+def _grown(random: Random, items: Items, needs: Needs) -> tuple[list[int], list[int]]:
+    """A set that grows while it fits, each activation with all that it needs, and the first one that does not fit, empty where all do."""
+    sizes, _, capacity = items
+    chosen = set[int]()
+    for place in random.sample(range(len(sizes)), len(sizes)):
+        more = chosen | _with_needs(place, needs)
+        if sum(sizes[one] for one in more) > capacity:
+            return sorted(chosen), sorted(more)
+        chosen = more
+    return sorted(chosen), []
+
+
+def _with_needs(place: int, needs: Needs) -> set[int]:
+    """An activation, what it needs, what that needs, and so on."""
+    found, left = {place}, [place]
+    while left:
+        one = left.pop()
+        further = {j for i, j in needs if i == one} - found
+        found, left = found | further, [*left, *further]
+    return found
+
+
+def _needing(items: Items, needs: Needs) -> Iterator[tuple[list[int], tuple[int, int]]]:
+    """For each need a set that fits and breaks no other one, where there is such a set."""
+    sizes, _, capacity = items
+    for i, j in needs:
+        chosen = _with_needs(i, [need for need in needs if need != [i, j]])
+        if j not in chosen and sum(sizes[place] for place in chosen) <= capacity:
+            yield sorted(chosen), (i, j)
+
+
+def _plan(chosen: list[int], items: Items, fault: str | None) -> Plan:
+    sizes, values, capacity = items
+    size, worth = (sum(column[place] for place in chosen) for column in (sizes, values))
+    words = f"to keep {shown(chosen)}, {size} of {capacity} MiB, sparing {worth} us"
+    named = {f"keep {place}": int(place in chosen) for place in range(len(sizes))}
+    return Plan(named, worth if fault is None else None, f"{words} ({fault})" if fault else words)
+
+
+def _model_case(given: Asked, drawn: Random) -> Case:
+    sizes, values, capacity, _ = given
+    items = sizes, values, capacity
+    judge = partial(judged_model, items=items, best=most(*items), needs=[], plans=drawn_plans(drawn, items, []))
+    return Case(_words(items), Call("model", items), judge)
+
+
+def _needing_case(given: Asked, drawn: Random) -> Case:
+    sizes, values, capacity, needs = given
+    items = sizes, values, capacity
+    plans = drawn_plans(drawn, items, needs)
+    judge = partial(judged_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
+    return Case(_words(items), Call("model_with_needs", given), judge)
+
+
+def _words(items: Items) -> str:
+    sizes, _, capacity = items
+    return f"{len(sizes)} activations, {capacity} MiB"
+
+
+KNAPSACK = Assignment("02-knapsack", "Keep or compute again: a knapsack", tasks)

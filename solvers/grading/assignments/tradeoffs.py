@@ -1,0 +1,228 @@
+"""Assignment 6: fronts of die area and step time, of plain points, of splits whose parts add up, and of the designs of a question.
+
+Figures are added up and designs priced anew by the full model; the front of a question is that of all its designs, as `--pareto` proves it.
+"""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from math import isfinite
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from crossopt.instances.codesign.space import hardware_points
+from crossopt.solvers.grading.assignments.fronts import Parts, Point, hypervolume, most_of_few, split_front, unbeaten
+from crossopt.solvers.grading.handouts import public
+from crossopt.solvers.grading.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, figure, number, shown, whole_numbers
+from crossopt.solvers.grading.questions import Small, drawn_question, small
+from crossopt.solvers.grading.walls.running import Call
+
+_MOST = 100_000
+"""Entries that an answer may have."""
+_NEAR = 0.1
+_MM2 = 1e6
+"""Square millimetres of a square metre."""
+_ROOM = 2.0
+"""The corner of a question: so many times the least step time, and the die-area budget."""
+_CHIPS = """  compute_area: {from: 240 mm^2, to: 600 mm^2, step: 40 mm^2}
+  l2_area: [10 mm^2, 40 mm^2, 80 mm^2]
+  hbm_stacks: [2, 4, 6]
+"""
+
+
+def tasks(seed: str) -> tuple[Task, ...]:
+    """Points with ties and repeats among them; the question of the handout and one of the seed."""
+    random, handed = Random(f"{seed}/06"), public("06-die-area-front")
+    drawn = [_points(random, count) for count in (12, 300, 1)]
+    fronts = [(_front_points(random, count), most) for count, most in ((9, 3), (60, 8), (4, 9))]
+    chosen = [(*handed["few"].values(), handed["corner"]), *((points, most, _corner(points)) for points, most in fronts)]
+    parts = [_parts(random, count) for count in (3, 8, 10)]
+    asked = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
+    several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in drawn)]
+    return (
+        Task("what nothing beats: front", 15, tuple(_front_case(points) for points, _ in several)),
+        Task("what a front is worth: hypervolume", 10, tuple(_volume_case(*given) for given in several)),
+        Task("the best few of a front: few", 20, tuple(_few_case(*given) for given in chosen)),
+        Task("the front of a die-area split: splits", 30, tuple(_splits_case(given) for given in (handed["parts"], *parts))),
+        Task("designs of a question, by the full model: designs", 25, tuple(_designs_case(*given) for given in asked)),
+    )
+
+
+def question(seed: str) -> str:
+    """The question as YAML."""
+    return drawn_question(Random(f"{seed}/06/question"), "Which die is worth its area? A question of assignment 6.", _CHIPS)
+
+
+def _hidden(random: Random) -> str:
+    return drawn_question(random, "The hidden question of assignment 6.", _CHIPS)
+
+
+@cache
+def proven_front(text: str) -> tuple[Point, ...]:
+    """Seconds and square millimetres of the front of a question: every design is priced, which proves that nothing lies between."""
+    asked = small(text)
+    times, areas = asked.prices(asked.chips()), asked.areas() * _MM2
+    every = [(float(time), float(area)) for time, area in zip(times.min(axis=0), areas, strict=True) if isfinite(time)]
+    return tuple(unbeaten(every))
+
+
+def judged_front(handed: object, points: list[list[int]]) -> Verdict:
+    """Places of all that is on the front; of equal points one or all."""
+    places = whole_numbers(handed, len(points))
+    if places is None or len(set(places)) < len(places) or not all(0 <= place < len(points) for place in places):
+        return Verdict(0.0, f"different places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
+    right = unbeaten([(x, y) for x, y in points])
+    given = [(float(points[place][0]), float(points[place][1])) for place in places]
+    return _found(given, right, "beaten by another point")
+
+
+def judged_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
+    """What the chosen points are worth beside the most that so many can be."""
+    places = whole_numbers(handed, len(points))
+    if places is None or not all(0 <= place < len(points) for place in places):
+        return Verdict(0.0, f"places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
+    if len(places) > count:
+        return Verdict(0.0, f"{len(places)} points are chosen of which {count} are allowed")
+    plain, end = [(x, y) for x, y in points], (corner[0], corner[1])
+    most, worth = most_of_few(plain, end, count), hypervolume([plain[place] for place in places], end)
+    given, right = apart(worth, most)
+    return by_gap(1.0 - worth / most, _NEAR, f"the points are worth {given}, {right} can be had")
+
+
+def judged_splits(handed: object, parts: Parts) -> Verdict:
+    """Splits by their sums, added up anew."""
+    if not isinstance(handed, list) or len(handed) > _MOST:
+        return Verdict(0.0, f"a list of splits is meant, not {shown(handed)}")
+    given = []
+    for split in handed:
+        places = whole_numbers(split, len(parts))
+        if places is None or len(places) != len(parts) or not all(0 <= p < len(some) for p, some in zip(places, parts, strict=True)):
+            return Verdict(0.0, f"a split has a place for each of {len(parts)} parts, not {shown(split)}")
+        chosen = [options[place] for place, options in zip(places, parts, strict=True)]
+        given.append((float(sum(area for area, _ in chosen)), float(sum(time for _, time in chosen))))
+    return _found(given, split_front(parts), "beaten by another split")
+
+
+def _found(given: Sequence[Point], right: Sequence[Point], beaten: str) -> Verdict:
+    """What is found of a front, less what is not on it."""
+    on_it = set(right)
+    hits, wrong = len(on_it.intersection(given)), sum(point not in on_it for point in given)
+    parts = [f"{len(right) - hits} of the {len(right)} points of the front are missing"] if hits < len(right) else []
+    parts += [f"{wrong} of the given {'is' if wrong == 1 else 'are'} {beaten}"] if wrong else []
+    return by_gap((len(right) - hits + wrong) / len(right), 1.0, " and ".join(parts))
+
+
+def judged_designs(handed: object, text: str, count: int) -> Verdict:
+    """Designs priced anew one by one; those that break a limit, claim other figures or are beaten are left out, and cost their share."""
+    if not isinstance(handed, list) or not 0 < len(handed) <= count or not all(isinstance(entry, dict) for entry in handed):
+        return Verdict(0.0, f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
+    asked, sound, faults = small(text), list[Point](), list[str]()
+    for entry in handed[:_MOST]:
+        read = _priced(asked, entry)
+        faults, sound = ([*faults, read], sound) if isinstance(read, str) else (faults, [*sound, read])
+    kept = unbeaten(sound)
+    if len(kept) < len(sound):
+        faults.append(f"{len(sound) - len(kept)} of the designs are beaten by others of them, or given twice")
+    corner = corner_of(asked)
+    most, worth = most_of_few(proven_front(text), corner, count), hypervolume(kept, corner)
+    gap = 1.0 - worth / most
+    near = by_gap(gap, _NEAR, f"the designs are worth {1.0 - gap:.2%} of what {count} of the proven front are")
+    bad = 1.0 - len(kept) / len(handed)
+    whole = by_gap(bad, 1.0, f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}" if faults else "")
+    return Verdict(near.share * whole.share, "; ".join(why for why in (whole.why, near.why) if why)) if faults or near.why else FULL
+
+
+def _priced(asked: Small, entry: dict[str, Any]) -> Point | str:
+    """Seconds and square millimetres of a design; a sentence where it is none, or not what it claims."""
+    plan, chip = entry.get("plan"), entry.get("chip")
+    if not _place(plan, len(asked.plans)) or not _place(chip, hardware_points(asked.instance)):
+        return f"a design has the places of a plan and a chip, not {shown(entry)}"
+    try:
+        verdict = asked.judged(int(plan), int(chip))  # type: ignore[arg-type]
+    except ValueError as error:
+        return f"plan {plan} on chip {chip} is no design: {error}"
+    if verdict.violations:
+        return f"plan {plan} on chip {chip} breaks a limit, in SI units: {verdict.violations[0]}"
+    true = verdict.value, verdict.evaluation.die_area * _MM2
+    for name, figure_there in zip(("step_time", "die_area"), true, strict=True):
+        claimed = number(entry.get(name))
+        if claimed is None or abs(claimed - figure_there) > SAME * figure_there:
+            right, _ = apart(figure_there, claimed or 0.0)
+            return f"plan {plan} on chip {chip} has the {name} {right}, where {shown(entry.get(name))} is claimed"
+    return true
+
+
+def _place(value: object, count: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
+
+
+def corner_of(asked: Small) -> Point:
+    """Twice the least step time, and the budget of die area."""
+    return _ROOM * float(asked.bounds(asked.chips()).min()), asked.instance.budget.die_area * _MM2
+
+
+@cache
+def _plain(text: str) -> dict[str, Any]:
+    """The question as it is handed to a program: chips with their areas, plans, and the step time of each plan on each chip."""
+    asked = small(text)
+    times, areas = asked.prices(asked.chips()), asked.areas() * _MM2
+    chips = [{"die_area": float(area), "choices": asked.choice(chip)} for chip, area in enumerate(areas)]
+    rows = [[float(time) if np.isfinite(time) else None for time in row] for row in times]
+    corner = corner_of(asked)
+    words = [str(asked.plan(row)) for row in range(len(asked.plans))]
+    return {"chips": chips, "plans": words, "step_time": rows, "corner": {"step_time": corner[0], "die_area": corner[1]}}
+
+
+def _points(random: Random, count: int) -> list[list[int]]:
+    """Points near a falling curve, some of them twice and some equal in one figure."""
+    points = [[x, round(40_000 / x) + random.randrange(60)] for x in (random.randrange(100, 500) for _ in range(count))]
+    return [*points, *random.sample(points, min(3, count)), *([point[0], point[1] + 7] for point in points[:2])]
+
+
+def _front_points(random: Random, count: int) -> list[list[int]]:
+    """Points of which none beats another, in no order."""
+    first, second = (sorted(random.sample(range(100, 900), count)) for _ in range(2))
+    points = [[x, y] for x, y in zip(first, reversed(second), strict=True)]
+    random.shuffle(points)
+    return points
+
+
+def _parts(random: Random, count: int) -> Parts:
+    """Options that take the more area the less time they take, and one that is worth nothing."""
+    return [_options(random, random.randrange(400, 4000)) for _ in range(count)]
+
+
+def _options(random: Random, work: int) -> list[list[int]]:
+    areas = sorted(random.sample(range(5, 60), 4))
+    return [*([area, round(work / area) + random.randrange(10)] for area in areas), [areas[-1] + 3, round(work / areas[0])]]
+
+
+def _corner(points: Sequence[Sequence[int]]) -> list[int]:
+    return [max(point[0] for point in points) + 20, max(point[1] for point in points) + 20]
+
+
+def _front_case(points: list[list[int]]) -> Case:
+    return Case(f"{len(points)} points", Call("front", (points,)), partial(judged_front, points=points))
+
+
+def _volume_case(points: list[list[int]], corner: list[int]) -> Case:
+    right = hypervolume([(x, y) for x, y in points], (corner[0], corner[1]))
+    return Case(f"{len(points)} points", Call("hypervolume", (points, corner)), partial(figure, right=right))
+
+
+def _few_case(points: list[list[int]], count: int, corner: list[int]) -> Case:
+    judge = partial(judged_few, points=points, corner=corner, count=count)
+    return Case(f"{count} of {len(points)} points", Call("few", (points, corner, count)), judge)
+
+
+def _splits_case(parts: Parts) -> Case:
+    return Case(f"{len(parts)} parts", Call("splits", (parts,)), partial(judged_splits, parts=parts))
+
+
+def _designs_case(name: str, text: str, count: int) -> Case:
+    words = f"the {name} question, at most {count} designs"
+    return Case(words, Call("designs", (_plain(text), count)), partial(judged_designs, text=text, count=count))
+
+
+TRADEOFFS = Assignment("06-die-area-front", "What another square millimetre buys: a proven front", tasks, seconds=20)

@@ -1,0 +1,114 @@
+"""Integer models as students hand them in, in plain data, and their best solutions, found and checked here.
+
+{"variables": {"keep 0": [0, 1], "load": [0, 500]},              least and greatest value of each, whole numbers
+ "maximise": {"keep 0": 7},                                      or "minimise"
+ "rows": [{"terms": {"keep 0": 3, "load": -1}, "at_most": 0}]}   or "at_least", or "equals"
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from crossopt.formulation.model import Linear, Model, Terms, Variable
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.backends.milp import relaxed
+
+_VARIABLES, _ROWS, _TERMS = 2000, 5000, 50_000
+_SECONDS = 20.0
+_LIMITS = ("at_most", "at_least", "equals")
+
+
+def solved(handed: object) -> tuple[dict[str, int], int]:
+    """Values of the best solution and its objective; a ValueError in a sentence where there is none."""
+    found = _best(read_model(handed), _SECONDS)
+    if found is None:
+        raise ValueError("the model has no solution")
+    return found
+
+
+def best_with(handed: object, named: Mapping[str, int], seconds: float) -> int | None:
+    """The best objective with some variables fixed, of which those that the model does not have are 0; None where that has no solution."""
+    model = read_model(handed)
+    known = {variable.name: variable for variable in model.variables}
+    fixed = [(known[name], value) for name, value in named.items() if name in known]
+    absent = any(value for name, value in named.items() if name not in known)
+    if absent or any(not variable.low <= value <= variable.high for variable, value in fixed):
+        return None
+    rows = (Linear(f"{variable.name} is given", ((1, variable),), value, value) for variable, value in fixed)
+    found = _best(replace(model, constraints=(*model.constraints, *rows)), seconds)
+    return found[1] if found else None
+
+
+def _best(model: Model, seconds: float) -> tuple[dict[str, int], int] | None:
+    """The best solution and its objective; None where there is none, a ValueError where that stays open."""
+    try:
+        answer = backend("highs")(model, Spend(seconds))
+    except SolverError as error:
+        raise ValueError(f"the model could not be solved: {error}") from error
+    if answer.status == "INFEASIBLE":
+        return None
+    if answer.status != "OPTIMAL" or answer.values is None or answer.value is None:
+        raise ValueError(f"the model was not solved to the end in {_SECONDS:.0f} s")
+    return {variable.name: value for variable, value in answer.values.items()}, answer.value
+
+
+def relaxation(handed: object) -> float:
+    """The best objective where the integers may be fractions; a ValueError where there is none."""
+    value = relaxed(read_model(handed), _SECONDS)
+    if value is None:
+        raise ValueError("the relaxation of the model was not solved")
+    return value
+
+
+def read_model(handed: object) -> Model:
+    """The model that plain data describe; a ValueError in a sentence where they describe none."""
+    if not isinstance(handed, dict) or not {"variables", "rows"} <= set(handed) <= {"variables", "rows", "maximise", "minimise"}:
+        raise ValueError("a model is a dictionary with `variables`, `rows` and one of `maximise` and `minimise`")
+    objectives = [name for name in ("maximise", "minimise") if name in handed]
+    if len(objectives) != 1:
+        raise ValueError("a model has one of `maximise` and `minimise`")
+    variables, rows = handed["variables"], handed["rows"]
+    if not isinstance(variables, dict) or not 0 < len(variables) <= _VARIABLES:
+        raise ValueError(f"`variables` is a dictionary of 1 to {_VARIABLES} names, each with its least and greatest value")
+    if not isinstance(rows, list) or len(rows) > _ROWS:
+        raise ValueError(f"`rows` is a list of at most {_ROWS} rows")
+    known = {name: _variable(name, ends) for name, ends in variables.items()}
+    constraints = tuple(_constraints(rows, known))
+    return Model(tuple(known.values()), constraints, _terms("objective", handed[objectives[0]], known), minimise=objectives == ["minimise"])
+
+
+def _variable(name: str, ends: object) -> Variable:
+    if not (isinstance(ends, list) and len(ends) == 2 and all(_whole(end) for end in ends)):
+        raise ValueError(f"variable {name!r}: its least and greatest value are meant, such as [0, 1]")
+    return Variable(name, ends[0], ends[1])
+
+
+def _constraints(rows: list[object], known: Mapping[str, Variable]) -> Iterator[Linear]:
+    count = 0
+    for place, row in enumerate(rows):
+        name = f"row {place}"
+        if not isinstance(row, dict) or not isinstance(row.get("terms"), dict) or len(row) != 2 or not set(row) & set(_LIMITS):
+            raise ValueError(f"{name}: `terms` and one of {', '.join(_LIMITS)} are meant")
+        count += len(row["terms"])
+        if count > _TERMS:
+            raise ValueError(f"the rows have more than {_TERMS} terms")
+        ((sense, limit),) = ((key, value) for key, value in row.items() if key != "terms")
+        if not _whole(limit):
+            raise ValueError(f"{name}: {sense} is a whole number")
+        low, high = (None if sense == "at_most" else limit), (None if sense == "at_least" else limit)
+        yield Linear(name, _terms(name, row["terms"], known), low, high)
+
+
+def _terms(name: str, terms: object, known: Mapping[str, Variable]) -> Terms:
+    if not isinstance(terms, dict):
+        raise ValueError(f"{name}: a dictionary of variables and their factors is meant")
+    for variable, factor in terms.items():
+        if variable not in known:
+            raise ValueError(f"{name}: {variable!r} is not among the variables")
+        if not _whole(factor):
+            raise ValueError(f"{name}: the factor of {variable!r} is a whole number")
+    return tuple((factor, known[variable]) for variable, factor in terms.items())
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

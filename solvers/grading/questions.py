@@ -1,0 +1,89 @@
+"""Small questions about chips and plans that assignments 6 and 7 draw from a word, and what the full model says of all their designs."""
+
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.space import AnyPlans, hardware_choice, plan_blocks
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign.designs import candidate
+from crossopt.solvers.codesign.judge import Verdict, verify
+from crossopt.solvers.codesign.pricing import joined, values_of
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A question of which every design can be priced at once."""
+
+    instance: Instance
+    space: Grid
+    plans: AnyPlans
+
+    def bounds(self, boxes: Boxes) -> Array:
+        """What no design in each box is below; on a box of one chip the least value there, infinite where there is none."""
+        return np.asarray(self.prices(boxes).min(axis=0))
+
+    def prices(self, boxes: Boxes) -> Array:
+        """The same of every plan, one a row."""
+        return values_of(self.instance, corners(self.instance, self.space, boxes), self.plans)
+
+    def chips(self) -> Boxes:
+        """Every chip as a box of its own, in the order of their numbers."""
+        places = np.stack(np.unravel_index(np.arange(self.space.points), self.space.sizes), axis=1)
+        return Boxes(places, places)
+
+    def areas(self) -> Array:
+        """Square metres of the dies of all chips."""
+        return np.asarray(corners(self.instance, self.space, self.chips()).hardware.die_area)
+
+    def plan(self, row: int) -> object:
+        """One of the plans."""
+        return candidate(self.plans, row, 0).plan
+
+    def judged(self, plan: int, chip: int) -> Verdict:
+        """The full model's word on one design, priced on its own."""
+        return verify(self.instance, candidate(self.plans, plan, chip))
+
+    def choice(self, chip: int) -> dict[str, Any]:
+        """What is chosen of a chip, in SI units."""
+        return hardware_choice(self.instance, chip)
+
+
+def unwatched(progress: Progress) -> None:
+    """Nobody looks on."""
+    del progress
+
+
+@cache
+def small(text: str) -> Small:
+    """The question of a text."""
+    instance = read_question({"text": text, "source": "question.yaml", "settings": []})
+    return Small(instance, grid(instance), joined(list(plan_blocks(instance))))
+
+
+def drawn_question(random: Random, title: str, chips: str) -> str:
+    """A network, a cluster and budgets as YAML, with these choices of the chip."""
+    name, devices = random.choice(("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")), random.choice((16, 32, 64))
+    area, power = random.randrange(700, 801, 20), random.randrange(360, 421, 10)
+    return f"""# {title}
+kind: codesign
+description: {name} on {devices} devices of at most {area} mm^2
+workload: {{model: {name}, global_batch: {random.choice((256, 512))}, precision: bf16}}
+cluster: {{devices: {devices}, devices_per_node: 8}}
+technology: accelerator-7nm
+budget: {{die_area: {area} mm^2, package_area: 1500 mm^2, power: {power} W}}
+choices:
+{chips}  tensor: [1, 2, 4]
+  pipeline: [1, 2]
+  microbatch: [1, 2, 4]
+  recompute: [none, full]
+  zero: 1
+objective: step_time
+"""

@@ -1,0 +1,111 @@
+"""What runs in the process of its own: it puts up the walls, loads the program, calls its functions and writes down what they return."""
+
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+from crossopt.solvers.grading.walls.walls import OURS, limit, wall_in
+
+_SIGNS = 300
+"""Of the message of an error."""
+
+
+def main() -> None:
+    """Read a job from standard input and answer it into the descriptor that it names, a line for each call."""
+    job = json.loads(sys.stdin.buffer.read())
+    own = Path.cwd()
+    limit(job["seconds"], job["memory"], job["file"])
+    if job["walls"]:
+        wall_in(own)
+    sys.path.insert(0, str(own))
+    _hide_project(own)
+    with os.fdopen(job["answers"], "w", encoding="utf-8") as answers:
+        module, failure = _loaded(own / job["program"])
+        answers.write(json.dumps({"loaded": True}) + "\n")
+        answers.flush()
+        left = job["room"]
+        for call in job["calls"]:
+            line = json.dumps({"error": failure}) if module is None else _line(module, own / job["program"], call, left)
+            left -= len(line)
+            answers.write(line + "\n")
+            answers.flush()
+
+
+def _hide_project(own: Path) -> None:
+    """Say of the project's package that it cannot be imported, unless the program has a file of that name beside it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == OURS]:
+        del sys.modules[name]
+    hidden = {OURS} if not (own / OURS).exists() and not (own / f"{OURS}.py").exists() else set[str]()
+
+    def find_spec(name: str, *_: object) -> None:
+        if name in hidden:
+            raise ModuleNotFoundError(f"{name} cannot be imported here (compute it yourself)")
+
+    sys.meta_path.insert(0, cast("Any", SimpleNamespace(find_spec=find_spec)))
+
+
+def _loaded(program: Path) -> tuple[ModuleType | None, str]:
+    """The program as a module, or why it is none."""
+    described = importlib.util.spec_from_file_location("solution", program)
+    if described is None or described.loader is None:
+        return None, f"{program.name} is no Python"
+    module = importlib.util.module_from_spec(described)
+    sys.modules["solution"] = module
+    try:
+        described.loader.exec_module(module)
+    except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
+        return None, _told(error, program)
+    return module, ""
+
+
+def _line(module: ModuleType, program: Path, call: dict[str, Any], room: int) -> str:
+    """What a call returns, or why it returns nothing, as one line of JSON."""
+    try:
+        return _written(_function(module, program, call["function"])(*call["arguments"]), room)
+    except BaseException as error:  # noqa: BLE001 - whatever a program does, it is told
+        return json.dumps({"error": _told(error, program)})
+
+
+def _function(module: ModuleType, program: Path, name: str) -> Callable[..., Any]:
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise AttributeError(f"there is no function {name} in {program.name}")
+    return found  # type: ignore[no-any-return]
+
+
+def _written(value: object, room: int) -> str:
+    """The value as JSON, written piece by piece, so that of much too much only a little is made; else what is wrong with it."""
+    parts, size = list[str](), 0
+    try:
+        for part in json.JSONEncoder(allow_nan=False, default=_plain).iterencode({"value": value}):
+            parts.append(part)
+            size += len(part)
+            if size > room:
+                return json.dumps({"error": f"too much is returned (at most {room >> 20} MiB are read)"})
+    except ValueError as error:
+        if not str(error).startswith("Out of range float"):
+            raise
+        return json.dumps({"error": "not a number (nan) or an infinite figure is returned, where finite figures are meant"})
+    return "".join(parts)
+
+
+def _plain(value: object) -> object:
+    """Figures and arrays of numpy as those of Python."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} is returned, where figures, texts, lists and dictionaries are meant")
+
+
+def _told(error: BaseException, program: Path) -> str:
+    """The kind of error, its message and the last line of the program that led to it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(program)]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    place = f" (line {line} of {program.name})" if line else ""
+    return f"{type(error).__name__}{': ' if message else ''}{message}"[:_SIGNS] + place

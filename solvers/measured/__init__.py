@@ -1,0 +1,1 @@
+"""The model against measured runs: errors, fitted constants and how sure they are."""

@@ -1,0 +1,244 @@
+"""How far the model is from measured step times: predictions of all runs at once, and their errors by source, device or model.
+
+Measured and derived times (from tokens a second) are never in one figure. Rows that repeat the settings and the time of another, as
+successive editions of a table do, count once.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import median
+from typing import Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.transformer import price
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.measured.machines import Machine
+from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
+from crossopt.solvers.measured.ranking import Choice, Ranking, ranking
+
+K = TypeVar("K")
+T = TypeVar("T")
+DeviceOf: TypeAlias = Callable[[Measurement], Hardware]
+Range: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A measured run with the step time that the model predicts."""
+
+    run: Measurement
+    seconds: float
+    likely: Range | None = None
+    """From the least to the greatest step time over the device's sets of constants; None where it has but one."""
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.seconds / self.run.seconds - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """How many of the runs that have a likely range were measured inside it."""
+
+    inside: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Errors of predicted times, each row's relative to its measured time."""
+
+    rows: int
+    mean: float
+    """Of their sizes (MAPE)."""
+    median: float
+    """Of their sizes."""
+    bias: float
+    """Their mean, with signs."""
+    median_bias: float
+    largest: float
+    """The error of the largest size, with its sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The figures of one source, device or model, or of the whole file."""
+
+    label: str
+    derived: bool | None
+    """None where no row could be priced."""
+    inferred: int
+    """Rows of which some setting is not stated."""
+    repeats: int
+    """Rows that are left out because another has the same settings and time."""
+    errors: Errors | None
+    in_range: InRange | None
+    """None where no device has other sets of constants."""
+    ranking: Ranking | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """All figures of one file."""
+
+    by: str
+    lines: tuple[Line, ...]
+    totals: tuple[Line, ...]
+    rejected_by_label: Mapping[str, int]
+    priced: tuple[Priced, ...]
+    rejected: tuple[Rejected, ...]
+
+
+BY: Final[Mapping[str, Callable[[Measurement | Rejected], str]]] = {
+    "source": lambda row: row.source,
+    "gpu": lambda row: row.gpu,
+    "model": lambda row: row.model,
+    "nodes": lambda row: f"{row.source}, {_nodes(row)}",
+}
+"""What rows can be told apart by."""
+
+
+def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = device_for) -> Array:
+    """Predicted seconds, one row a measurement and one column for each of the devices that `device_of` gives.
+
+    A device may be an array of devices, in its resources, links and efficiency, to try many sets of constants at once; runs of one
+    source with equal workloads and machines are priced together, on the device that `device_of` gives for the first of them.
+    """
+    groups = _by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row])))
+    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in groups.values()]
+    seconds = np.empty((len(measurements), max((times.shape[1] for _, times in parts), default=1)))
+    for rows, times in parts:
+        seconds[rows] = times
+    return seconds
+
+
+def with_variants(run: Measurement) -> Hardware:
+    """The run's device under its central constants, then under its optimistic and its pessimistic ones."""
+    hardware = device_for(run)
+    sets = [hardware.efficiency, *hardware.variants]
+    values = {field.name: [getattr(constants, field.name) for constants in sets] for field in fields(hardware.efficiency)}
+    varied = {name: np.array(figures) for name, figures in values.items() if len(set(figures)) > 1}
+    return replace(hardware, efficiency=replace(hardware.efficiency, **varied), variants=())
+
+
+def likely(measurements: Sequence[Measurement], seconds: Array) -> list[Range | None]:
+    """The range of each row of `predictions` by `with_variants`, as `solve` gives it; None for devices with one set of constants."""
+    ranges = zip(seconds.min(axis=1).tolist(), seconds.max(axis=1).tolist(), strict=True)
+    return [found if device_for(run).variants else None for run, found in zip(measurements, ranges, strict=True)]
+
+
+def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Sequence[Range | None] | None = None) -> Accuracy:
+    """The errors of one column of `predictions`, by source, gpu or model and over all, and how many runs are inside their ranges."""
+    known = [None] * len(measured.measurements) if ranges is None else ranges
+    priced = tuple(Priced(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
+    label = BY[by]
+    rows: list[Measurement | Rejected] = [*measured.measurements, *measured.rejected]
+    labels = dict.fromkeys(label(row) for row in sorted(rows, key=lambda row: row.line))
+    by_label = _by(priced, lambda row: label(row.run))
+    rejected = _by(measured.rejected, label)
+    return Accuracy(
+        by=by,
+        lines=tuple(line for name in labels for line in _lines(name, by_label.get(name, []))),
+        totals=_lines("all", priced),
+        rejected_by_label={name: len(rejected.get(name, ())) for name in labels},
+        priced=priced,
+        rejected=measured.rejected,
+    )
+
+
+def worst(result: Accuracy, count: int) -> tuple[Priced, ...]:
+    """The runs with the largest errors, as ratios: a prediction of half the time is as bad as one of twice the time."""
+    return tuple(sorted(result.priced, key=lambda row: (-abs(float(np.log(row.seconds / row.run.seconds))), row.run.line))[:count])
+
+
+def errors(rows: Sequence[Priced]) -> Errors:
+    """The errors of at least one run."""
+    signed = [row.error for row in rows]
+    sizes = [abs(error) for error in signed]
+    return Errors(
+        rows=len(rows),
+        mean=sum(sizes) / len(sizes),
+        median=median(sizes),
+        bias=sum(signed) / len(signed),
+        median_bias=median(signed),
+        largest=max(signed, key=abs),
+    )
+
+
+def choices(rows: Iterable[Priced]) -> list[list[Choice]]:
+    """The plans of each question (see `Measurement.group`); a plan that was measured several times has the median of its times."""
+    return [[_choice(same) for same in _by(group, _plan).values()] for group in _by(rows, lambda row: row.run.group).values()]
+
+
+def _choice(same: Sequence[Priced]) -> Choice:
+    return Choice(median(row.run.seconds for row in same), same[0].seconds)
+
+
+def _plan(row: Priced) -> Plan:
+    return row.run.plan
+
+
+def _lines(label: str, rows: Sequence[Priced]) -> tuple[Line, ...]:
+    """A line for measured and one for derived times, as far as there are any; an empty line without either."""
+    kinds = _by(rows, lambda row: row.run.derived)
+    lines = tuple(_line(label, derived, kinds[derived]) for derived in (False, True) if derived in kinds)
+    return lines or (Line(label, None, 0, 0, None, None, None),)
+
+
+def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
+    once = [same[0] for same in _by(rows, lambda row: _identity(row.run)).values()]
+    inferred = sum(bool(row.run.inferred) for row in once)
+    return Line(label, derived, inferred, len(rows) - len(once), errors(once), _in_range(once), ranking(choices(rows)))
+
+
+def _in_range(rows: Sequence[Priced]) -> InRange | None:
+    inside = [row.likely[0] <= row.run.seconds <= row.likely[1] for row in rows if row.likely is not None]
+    return InRange(sum(inside), len(inside)) if inside else None
+
+
+def distinct(measurements: Sequence[Measurement]) -> int:
+    """How many runs there are without those that repeat the settings and the time of another."""
+    return len({_identity(run) for run in measurements})
+
+
+def _identity(run: Measurement) -> Hashable:
+    return _setting(run), run.plan, run.seconds
+
+
+def _nodes(row: Measurement | Rejected) -> str:
+    if isinstance(row, Rejected):
+        return "rejected"
+    return "one node" if len(row.cluster.level_sizes) == 1 else "several nodes"
+
+
+def _setting(run: Measurement) -> tuple[Transformer, Machine, Cluster]:
+    """All that decides a run's time but its plan; the name of a model decides nothing."""
+    return replace(run.workload, name=""), run.machine, run.cluster
+
+
+def _times(runs: Sequence[Measurement], device_of: DeviceOf) -> Array:
+    """Predicted seconds of runs that differ in their plans only; columns over devices."""
+    hardware = _spread(device_of(runs[0]))
+    return price(runs[0].workload, hardware, runs[0].cluster, table([run.plan for run in runs])).step_time
+
+
+def _spread(hardware: Hardware) -> Hardware:
+    """The same hardware with its throughput once for each set of constants: the resources tell how many devices there are."""
+    constants = (getattr(hardware.efficiency, field.name) for field in fields(hardware.efficiency))
+    sizes = {value.size for value in constants if isinstance(value, np.ndarray)} - {devices_in(hardware)}
+    if len(sizes) > 1 or (sizes and devices_in(hardware) > 1):
+        raise ValueError(f"constants and resources describe different numbers of devices: {sorted({*sizes, devices_in(hardware)})}")
+    return replace(hardware, throughput=hardware.throughput * np.ones(sizes.pop())) if sizes else hardware
+
+
+def _by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The rows of each key, both in the order in which they come."""
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

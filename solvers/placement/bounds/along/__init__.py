@@ -1,0 +1,1 @@
+"""A bound by dynamic programming along the blocks."""

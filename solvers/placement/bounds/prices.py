@@ -1,0 +1,148 @@
+"""What one accelerator must do that holds blocks of a certain price: a dynamic program along the blocks.
+
+Each block has a whole price u_b >= 0. Of the blocks so far, a device has some and others have the rest; what is to come asks only which
+open nets (`solvers.placement.bounds.order`) have pins on the device, and which elsewhere:
+
+    least[s, x]   the least load of a set of price x that leaves the open nets in state s; a net is paid once it has pins on both sides
+
+There are few states where few nets are open, and loads are exact: prices are what is counted one by one.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.formulation.compiled import compiled
+from crossopt.formulation.placement.rows import Figures
+from crossopt.solvers.placement.bounds.order import Step, Sweep
+
+BEYOND = 1 << 60
+"""The load of a set that is not there."""
+_STATES, _IN_ALL = 1 << 13, 1 << 16
+"""States at one step and at all steps, above which a graph is too wide; twice the former must fit in 16 bits."""
+
+Choices: TypeAlias = NDArray[np.int16]
+"""Twice the state before, plus 1 if the block is on the device; a row for each state, a column for each price."""
+State = tuple[int, int]
+"""Bits of the open nets that have a pin on the device, and of those that have one elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """All ways from states to states."""
+
+    block: Whole
+    """Of each step."""
+    states: Whole
+    """How many there are up to each step."""
+    starts: Whole
+    """Where the ways of each step begin."""
+    ways: Whole
+    """State before, state after, 1 if the block is on the device, and what that costs."""
+
+
+def walk_along(sweep: Sweep, figures: Figures) -> Walk | None:
+    """All states of a device along the blocks; None where they are too many."""
+    states: dict[State, int] = {(0, 0): 0}
+    counts, starts, ways = [0], [0], list[tuple[int, int, int, int]]()
+    for step in sweep.steps:
+        after: dict[State, int] = {}
+        for state, number in states.items():
+            for inside in (True, False) if figures.supported[step.block] else (False,):
+                reached, paid = _after(state, step, inside)
+                cost = paid + (figures.accelerator[step.block] if inside else 0)
+                ways.append((number, after.setdefault(reached, len(after)), int(inside), cost))
+        if len(after) > _STATES or counts[-1] > _IN_ALL:
+            return None
+        states = after
+        counts.append(counts[-1] + len(states))
+        starts.append(len(ways))
+    block = np.array([step.block for step in sweep.steps], np.int64)
+    return Walk(block, np.array(counts, np.int64), np.array(starts, np.int64), np.array(ways, np.int64))
+
+
+def _after(state: State, step: Step, inside: bool) -> tuple[State, int]:
+    here, elsewhere = state if inside else state[::-1]
+    paid = sum(cost for cost, bit in step.nets if (elsewhere >> bit) & 1 and not (here >> bit) & 1)
+    for _, bit in step.nets:
+        here |= 1 << bit
+    here, elsewhere = here & ~step.closed, elsewhere & ~step.closed
+    return ((here, elsewhere) if inside else (elsewhere, here)), paid
+
+
+def least_loads(walk: Walk, prices: Whole, limit: int) -> tuple[Whole, Choices]:
+    """The least load of a set of each price, where it is within the limit, and how it came about."""
+    total = int(prices.sum())
+    chosen = np.zeros((int(walk.states[-1]), total + 1), np.int16)
+    return _least(prices, walk.block, walk.states, walk.starts, walk.ways, limit, chosen), chosen
+
+
+@compiled
+def _least(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
+    total, reached = chosen.shape[1] - 1, 0
+    least = np.full((1, total + 1), BEYOND)
+    least[0, 0] = 0
+    for step in range(len(block)):
+        price = prices[block[step]]
+        after = np.full((states[step + 1] - states[step], total + 1), BEYOND)
+        for way in range(starts[step], starts[step + 1]):
+            before, to, inside, cost = ways[way, 0], ways[way, 1], ways[way, 2], ways[way, 3]
+            moved = price if inside else 0
+            for at in range(reached + 1):
+                load = least[before, at] + cost
+                if load <= limit and load < after[to, at + moved]:
+                    after[to, at + moved] = load
+                    chosen[states[step] + to, at + moved] = 2 * before + inside
+        least, reached = after, reached + price
+    found: Whole = least[0]
+    return found
+
+
+def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
+    """The blocks of the set of this price with the least load."""
+    inside, state = np.zeros(len(prices), bool), 0
+    for step in range(len(walk.block) - 1, -1, -1):
+        block = walk.block[step]
+        state, here = divmod(int(chosen[walk.states[step] + state, price]), 2)
+        inside[block] = bool(here)
+        price -= int(prices[block]) * here
+    return inside
+
+
+def least_work(prices: Whole, work: Whole, limit: int) -> tuple[Whole, Mask]:
+    """The same of a CPU, which pays for no net: the least work of each price, and which blocks were taken for it."""
+    total = int(prices.sum())
+    least, taken = np.full(total + 1, BEYOND), np.zeros((len(prices), total + 1), bool)
+    least[0] = 0
+    for block, (price, own) in enumerate(zip(prices.tolist(), work.tolist(), strict=True)):
+        if own > limit:
+            continue
+        fresh = least[: total + 1 - price] + own
+        better = (fresh <= limit) & (fresh < least[price:])
+        taken[block, price:] = better
+        least[price:] = np.where(better, fresh, least[price:])
+    return least, taken
+
+
+def taken_for(prices: Whole, taken: Mask, price: int) -> Mask:
+    """The blocks that a CPU takes for this price."""
+    inside = np.zeros(len(prices), bool)
+    for block in range(len(prices) - 1, -1, -1):
+        inside[block] = taken[block, price]
+        price -= int(prices[block]) if inside[block] else 0
+    return inside
+
+
+def least_busiest_of(loads: Whole, work: Whole, accelerators: int, cpus: int) -> int:
+    """No busiest device does less, if there are so many: the least over x of what one must do that holds a price of x or more.
+
+    Where no accelerator holds more than x of all u, some CPU holds (u - k x) / l at the least.
+    """
+    total = len(loads) - 1
+    loads, work = (np.minimum.accumulate(each[::-1])[::-1] for each in (loads, work))
+    left = np.maximum(total - accelerators * np.arange(total + 1), 0)
+    on_cpus = work[-(-left // cpus)] if cpus else np.where(left > 0, BEYOND, 0)
+    return int(np.maximum(loads, on_cpus).min())

@@ -1,0 +1,1 @@
+"""Placements found without a proof."""

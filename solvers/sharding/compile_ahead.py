@@ -1,0 +1,91 @@
+"""Compiles what is not compiled yet while no clock runs: a small problem goes through every function that is compiled.
+
+The first run of an installation takes up to a minute for that; later ones find the machine code on disk within a fraction of a second.
+"""
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+
+import numpy as np
+
+from crossopt.formulation.sharding.core import unreduced
+from crossopt.formulation.sharding.dual import no_dual
+from crossopt.formulation.sharding.fixing import fixed
+from crossopt.formulation.sharding.reductions.loop import reduced
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.sharding.messages.ascent import ascent_of, climb
+from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
+from crossopt.solvers.sharding.run import Run
+from crossopt.solvers.sharding.search.local import descended
+from crossopt.solvers.sharding.search.walk import pulled, walked
+from crossopt.solvers.sharding.search.walker import walker_of
+
+WORDS = "compiling, once per installation"
+_NODES, _STRATEGIES = 8, 3
+_FAR = 10_000
+"""Above all costs, so that the proof leaves nothing out."""
+_LOADED = 2.0
+"""Seconds in which code that is compiled has long been loaded."""
+
+
+def warmed(watch: Watch) -> float:
+    """Has the reductions, the rules and the proof work on a small problem; the seconds that took, which no limit counts."""
+    began, told = _began(watch)
+    core = unreduced(_problem())
+    reduced(core, told)
+    run = Run(core, Limits(inf), lambda _: told(), began)
+    descended(run)
+    told()
+    fixed(core, no_dual(core), _FAR)
+    return monotonic() - began
+
+
+def warmed_search(watch: Watch) -> float:
+    """The same of the search."""
+    began, told = _began(watch)
+    core = unreduced(_problem())
+    ascent = ascent_of(core)
+    climb(ascent, lambda _: False)
+    told()
+    cool(ascent, cooling_of(ascent), lambda: 0.0, lambda: True, 1)
+    told()
+    walker = walker_of(core, ascent.labels, ascent.multipliers, 0)
+    pulled(walker, 1, _NODES, False)
+    told()
+    walked(walker, 1, 1, 0.0)
+    return monotonic() - began
+
+
+def _began(watch: Watch) -> tuple[float, Callable[[], None]]:
+    """Now, and what tells of compiling where it takes longer than finding it compiled."""
+    began = monotonic()
+
+    def told() -> None:
+        if monotonic() - began > _LOADED:
+            watch(Progress(WORDS, None))
+
+    return began, told
+
+
+def _problem() -> Problem:
+    """A ring with chords whose figures follow no pattern, with a forbidden pair and a limit that binds."""
+    random = np.random.default_rng(1)
+    firsts = np.concatenate([np.arange(_NODES), np.arange(0, _NODES, 2)])
+    seconds = np.concatenate([(np.arange(_NODES) + 1) % _NODES, (np.arange(0, _NODES, 2) + 3) % _NODES])
+    entries = random.integers(0, 50, len(firsts) * _STRATEGIES**2)
+    entries[4] = FORBIDDEN
+    return Problem(
+        name="warm",
+        offsets=offsets_of([_STRATEGIES] * _NODES),
+        costs=random.integers(0, 50, _NODES * _STRATEGIES),
+        usages=random.integers(1, 9, _NODES * _STRATEGIES),
+        starts=np.zeros(_NODES, np.int64),
+        ends=np.arange(2, 2 + _NODES),
+        firsts=firsts,
+        seconds=seconds,
+        entry_offsets=offsets_of([_STRATEGIES**2] * len(firsts)),
+        entries=entries,
+        limit=4 * _NODES,
+    )

@@ -1,0 +1,80 @@
+"""Every choice that reductions leave, looked at where these are few: costs, forbidden pairs and memory in whole numbers."""
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.formulation.sharding.core import Core
+from crossopt.formulation.sharding.timeline import Timeline, timeline_of
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.solvers.sharding.answer import BY_EVERY
+from crossopt.solvers.sharding.run import Run
+
+MOST = 10_000
+"""Choices that are looked at."""
+_AT_ONCE = 1 << 22
+"""Figures that are held."""
+
+
+class Best(NamedTuple):
+    """The cheapest choice that may be made."""
+
+    cost: int
+    chosen: Whole
+
+
+def exhaustive(run: Run) -> None:
+    """Offers the best choice, which proves itself."""
+    run.tick()
+    count = choices_in(run.core)
+    if count > MOST:
+        raise RefusedError(f"exhaustive is for {MOST:,} choices at most, and reductions leave more (take --engine milp or search)")
+    best = best_of_all(run.core)
+    if best is not None:
+        run.offer(best.chosen)
+    run.bound_told(FORBIDDEN if best is None else best.cost, BY_EVERY)
+
+
+def choices_in(core: Core) -> int:
+    """How many there are, whether they may be made or not."""
+    return prod(core.counts.tolist())
+
+
+def best_of_all(core: Core) -> Best | None:
+    """The best of every choice; None where none is allowed and keeps the limit. Of a core with few of them."""
+    counts, timeline = core.counts, timeline_of(core)
+    strides = np.cumprod([1, *counts.tolist()], dtype=np.int64)[:-1]
+    width = max(len(core), len(core.firsts), len(core.member_nodes), len(timeline.times), 1)
+    step = max(_AT_ONCE // width, 1)
+    best: Best | None = None
+    for start in range(0, choices_in(core), step):
+        numbers = np.arange(start, min(start + step, choices_in(core)))
+        chosen = numbers[:, None] // strides % counts
+        costs = _costs(core, chosen)
+        costs[_peaks(core, timeline, chosen) > (FORBIDDEN if core.limit is None else core.limit)] = FORBIDDEN
+        place = int(costs.argmin())
+        if costs[place] < FORBIDDEN and (best is None or core.constant + int(costs[place]) < best.cost):
+            best = Best(core.constant + int(costs[place]), chosen[place].copy())
+    return best
+
+
+def _costs(core: Core, chosen: Whole) -> Whole:
+    """Of each choice, a row, without the constant; FORBIDDEN where anything in it is."""
+    nodes = core.costs[core.offsets[:-1] + chosen]
+    pairs = core.entries[core.entry_offsets[:-1] + chosen[:, core.firsts] * core.counts[core.seconds] + chosen[:, core.seconds]]
+    forbidden: Mask = np.any(nodes >= FORBIDDEN, axis=1) | np.any(pairs >= FORBIDDEN, axis=1)
+    allowed = (np.where(figures < FORBIDDEN, figures, 0).sum(axis=1) for figures in (nodes, pairs))
+    return np.where(forbidden, FORBIDDEN, sum(allowed, np.zeros(len(chosen), np.int64)))
+
+
+def _peaks(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
+    """The most memory in use in any row of the timeline, for each choice."""
+    held = core.usages[core.usage_offsets[:-1] + chosen[:, core.member_nodes]]
+    changes = np.zeros((len(chosen), len(timeline.times) + 1), np.int64)
+    every = np.arange(len(chosen))[:, None]
+    np.add.at(changes, (every, timeline.lows), held)
+    np.add.at(changes, (every, timeline.highs), -held)
+    return np.asarray(np.cumsum(changes, axis=1)[:, :-1].max(axis=1, initial=0))

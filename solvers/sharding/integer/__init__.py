@@ -1,0 +1,1 @@
+"""Choices of strategies by integer models, and proofs that need no solver's word."""

@@ -1,0 +1,1 @@
+"""Bounds by messages between operators, and how they climb."""

@@ -1,0 +1,1 @@
+"""Large neighbourhoods: good choices of strategies without a proof."""

@@ -1,0 +1,1 @@
+"""Chains, profiles and networks cut into stages."""

@@ -1,0 +1,65 @@
+"""From spans between cuts to stages of layers: in each stage the quickest configurations that fit, layer by layer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.solvers.stages.piper.fronts import Bundling, Front, joined, nothing
+from crossopt.solvers.stages.piper.judge import Stage, judge
+from crossopt.solvers.stages.piper.network import with_free
+from crossopt.solvers.stages.piper.options import Options, dear, front_of
+from crossopt.solvers.stages.piper.search import Price, Span
+from crossopt.solvers.stages.piper.tables import places_in
+
+_BUNDLING = Bundling(most=2_048)
+
+
+def stages_of(options: Options, cuts: Sequence[int], spans: Sequence[Span]) -> tuple[Stage, ...] | None:
+    """Stages with all layers of the graph; None where no configurations of a stage were found that fit."""
+    stages = []
+    for span in spans:
+        stage = _stage(options, cuts[span.lower], cuts[span.upper], span)
+        if stage is None:
+            return None
+        stages.append(stage)
+    return with_free(options.network, stages)
+
+
+def price_of(options: Options, cuts: Sequence[int]) -> Price:
+    """What tells a search how long stages truly take: the judge."""
+
+    def price(spans: tuple[Span, ...]) -> tuple[float, tuple[Stage, ...] | None]:
+        stages = stages_of(options, cuts, spans)
+        return (float("inf"), None) if stages is None else (judge(options.question, stages).value, stages)
+
+    return price
+
+
+def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None:
+    question, network = options.question, options.network
+    extra = dear(options, span.tensor, inner, outer)
+    places = places_in(outer & ~inner)
+    exchange = 4.0 * (span.data - 1) / (question.microbatches * question.bandwidth)
+    layers = [front_of(options, place, span.tensor, extra.get(place)) for place in places]
+    steps, front = list[tuple[Front, Front]](), nothing()
+    for layer in layers:
+        flat = _flat(layer, exchange, span.under_way)
+        front = joined(front, flat, question.memory, _BUNDLING)
+        steps.append((front, flat))
+    if not len(front):
+        return None
+    point, chosen = int(front.work.argmin()), list[int]()
+    for front, flat in reversed(steps):
+        chosen.append(int(flat.joined[front.joined[point]]))
+        point = int(front.origin[point])
+    rows = [network.rows[place] for place in places]
+    names = [network.graph.offers[row][span.tensor][number].name for row, number in zip(rows, reversed(chosen), strict=True)]
+    return Stage(tuple(rows), span.data, span.tensor, tuple(names))
+
+
+def _flat(layer: Front, exchange: float, under_way: int) -> Front:
+    """A layer's points for one number of replicas and of microbatches under way: time and memory alone."""
+    none: Array = np.zeros(len(layer))
+    memory = layer.memory + layer.stashed * (under_way - 1)
+    return Front(layer.work + exchange * layer.parameters, none, memory, none.astype(np.int64), layer.origin, layer.joined)

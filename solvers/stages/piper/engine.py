@@ -1,0 +1,161 @@
+"""The engine for stages: cuts of the network, tables of all stages between them, the search, and what rules beside it would do."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.stages.piper.answer import LEAST_GAP, Found, PiperResult, RivalStages, certified
+from crossopt.solvers.stages.piper.bounds import load_bound, too_large
+from crossopt.solvers.stages.piper.choose import price_of
+from crossopt.solvers.stages.piper.fronts import Bundling, Late
+from crossopt.solvers.stages.piper.ideals import cuts_near, ideals_of
+from crossopt.solvers.stages.piper.network import network_of
+from crossopt.solvers.stages.piper.options import Options, options_of
+from crossopt.solvers.stages.piper.rivals import rivals_of
+from crossopt.solvers.stages.piper.search import Known, search, seconds_of
+from crossopt.solvers.stages.piper.tables import Tables, tables_of
+
+_FIRST = ((20, 16), (60, 128))
+"""Cuts between which first answers are found where there are more, and the points of their fronts."""
+_ROUNDS = 12
+"""Orders without a better answer after which no more are tried."""
+_SOME_POINTS = 256
+"""Of fronts between some of too many cuts, which bound nothing."""
+_EVERY = 0.5
+"""Seconds after which progress is shown again without news."""
+_NEAR = 1e-3
+"""How near to its bound a first answer is."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Time and news: `tick` ends the work at the deadline, and shows how far it is."""
+
+    limits: Limits
+    watch: Watch
+    began: float
+    known: Known
+    words: str = "stages"
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    shown: float = 0.0
+
+    def tick(self) -> None:
+        now = monotonic() - self.began
+        self.note(now)
+        if now > self.limits.seconds:
+            raise Late
+
+    def note(self, now: float) -> None:
+        """Keep and show what is known, where it is news."""
+        best = None if self.known.stages is None else self.known.value
+        bound = self.known.bound if self.known.bound < float("inf") else None
+        news = not self.trace or self.trace[-1][1:] != (best, bound)
+        if news:
+            self.trace.append((now, best, bound))
+        if news or now - self.shown > _EVERY:
+            self.shown = now
+            self.watch(Progress(self.words, best, bound))
+
+
+@dataclass(slots=True)
+class _Work:
+    """What has been built when the work ends."""
+
+    options: Options
+    tables: Tables | None = None
+    every: bool = False
+    """Whether the tables hold all cuts."""
+
+
+def answered(question: PiperQuestion, limits: Limits, watch: Watch) -> PiperResult:
+    """The quickest stages, with their proof."""
+    began = monotonic()
+    reasons = too_large(question)
+    if reasons:
+        found = Found(None, float("inf"), "counting", reasons=reasons, seconds=monotonic() - began)
+        return certified(question, limits, found, ())
+    clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
+    work = _Work(options_of(question, network_of(question.graph)))
+    stopped, rivals = "complete", list[RivalStages]()
+    try:
+        _search_all(work, clock)
+    except Late:
+        stopped = "time limit"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    clock.note(monotonic() - began)
+    found = replace(_found(work, clock.known), stopped=stopped, trace=tuple(clock.trace), seconds=monotonic() - began)
+    clock.words = "rules to compare with"
+    with suppress(Late, KeyboardInterrupt):
+        if stopped == "complete" and clock.known.stages is not None and work.tables is not None:
+            rivals.extend(rivals_of(work.options, work.tables, clock.tick))  # what came before a stop stays
+    return certified(question, limits, found, tuple(rivals))
+
+
+def _search_all(work: _Work, clock: _Clock) -> None:
+    """A first answer between some cuts, then the best one between all, and the bound of it."""
+    options, known = work.options, clock.known
+    cuts, work.every = ideals_of(len(options.network), options.network.arcs)
+    for count, points in _FIRST:
+        if len(cuts) > count:
+            few = tables_of(options, _chain(cuts, count), Bundling(most=points), clock.tick)
+            _search_some(known, few, max(clock.limits.gap, _NEAR), options, clock)
+    work.tables = tables = tables_of(options, cuts, Bundling(most=None if work.every else _SOME_POINTS), clock.tick)
+    if work.every and not tables.bundled:
+        search(known, tables, clock.limits.gap, price_of(options, tables.cuts), clock.tick)
+        return
+    _search_some(known, tables, clock.limits.gap, options, clock)
+    if not work.every:
+        _improve(known, options, clock)
+    else:
+        hoped = Known(bound=known.bound)
+        relaxed = tables_of(options, cuts, Bundling(relaxed=True), clock.tick)
+        search(hoped, relaxed, LEAST_GAP, lambda spans: (seconds_of(relaxed, spans), ()), clock.tick)
+        known.bound = hoped.bound if known.stages is None else max(known.bound, min(hoped.bound, known.value))
+
+
+def _search_some(known: Known, tables: Tables, gap: float, options: Options, clock: _Clock) -> None:
+    """Better stages between cuts that need not be all, or with fronts that are bundled: the bound is not one for the question."""
+    own = replace(known)
+    try:
+        search(own, tables, gap, price_of(options, tables.cuts), clock.tick)
+    finally:
+        known.value, known.stages = own.value, own.stages
+
+
+def _improve(known: Known, options: Options, clock: _Clock) -> None:
+    """Better stages along orders near those that are known, until some orders in a row give none."""
+    place = {row: number for number, row in enumerate(options.network.rows)}
+    failed = seed = 0
+    while known.stages is not None and failed < _ROUNDS:
+        stage_of = [0] * len(place)
+        for number, stage in enumerate(known.stages):
+            for row in stage.rows:
+                if row in place:
+                    stage_of[place[row]] = number
+        value, seed = known.value, seed + 1
+        cuts = cuts_near(options.network.arcs, stage_of, clock.limits.seed + seed)
+        _search_some(known, tables_of(options, cuts, Bundling(most=_SOME_POINTS), clock.tick), clock.limits.gap, options, clock)
+        failed = 0 if known.value < value * (1.0 - _NEAR) else failed + 1
+
+
+def _chain(cuts: list[int], count: int) -> list[int]:
+    """Some cuts of which each holds the one before, from no layers to all."""
+    chain = cuts[:1]
+    for cut in cuts:
+        if chain[-1] & ~cut == 0 and cut != chain[-1]:
+            chain.append(cut)
+    return [*chain[: -1 : -(-len(chain) // count)], chain[-1]]
+
+
+def _found(work: _Work, known: Known) -> Found:
+    tables, bound = work.tables, known.bound if known.stages is not None or known.bound == float("inf") else None
+    if tables is None or not work.every:
+        few = "" if tables is None else f"; {len(tables.cuts):,} of more cuts were searched"
+        return Found(known.stages, bound, f"the work of all layers over all devices{few}")
+    bundles = ", choices bundled" if tables.bundled else ""
+    proof = f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}"
+    reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
+    return Found(known.stages, bound, proof, reasons=reasons if bound == float("inf") else ())

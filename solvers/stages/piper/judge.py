@@ -1,0 +1,140 @@
+"""The judge of Piper's stages: time, memory and rules of every stage, recomputed from the graph of the file, layer by layer.
+
+It shares nothing with the search. Times are sums of exact fractions, rounded once; memory is counted in whole bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from crossopt.instances.files.units import bytes_beyond
+from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
+
+LISTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Layers that run together, first stage first: their rows, replicas, devices of a replica, and the configuration of each layer."""
+
+    rows: tuple[int, ...]
+    data: int
+    tensor: int
+    configurations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """What one stage does for one sample, in seconds, and what it keeps on each device."""
+
+    compute: float
+    transfer: float
+    """To and from other stages."""
+    exchange: float
+    """Of parameters between replicas."""
+    total: float
+    under_way: int
+    """Microbatches whose activations are kept."""
+    memory: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judge's word on stages."""
+
+    value: float
+    loads: tuple[StageLoad, ...]
+    violations: tuple[str, ...]
+
+    @property
+    def accepted(self) -> bool:
+        return not self.violations
+
+
+def judge(question: PiperQuestion, stages: Sequence[Stage]) -> Verdict:
+    """Loads, value and broken rules; a ValueError where the stages do not hold every layer once, in configurations that are offered."""
+    chosen = _chosen(question, stages)
+    place = {row: number for number, stage in enumerate(stages) for row in stage.rows}
+    if sorted(place) != list(range(len(question.graph))) or sum(len(stage.rows) for stage in stages) != len(place):
+        raise ValueError("stages hold every layer of the graph once")
+    later, loads = 0, list[StageLoad]()
+    for number in range(len(stages) - 1, -1, -1):
+        later += stages[number].data
+        loads.append(_load(question, stages[number], chosen[number], _boundary(question, place, number, chosen[number]), later))
+    loads.reverse()
+    broken = (*_order(question, place), *_shares(question, stages), *_memory(question, loads))
+    return Verdict(max(load.total for load in loads), tuple(loads), broken)
+
+
+def _chosen(question: PiperQuestion, stages: Sequence[Stage]) -> list[dict[int, Configuration]]:
+    """The configuration of every layer of every stage."""
+    found = []
+    for number, stage in enumerate(stages):
+        if not stage.rows or stage.data < 1 or len(stage.rows) != len(stage.configurations):
+            raise ValueError(f"stage {number + 1} needs a layer, a replica, and a configuration for each layer")
+        kept = {}
+        for row, name in zip(stage.rows, stage.configurations, strict=True):
+            if not 0 <= row < len(question.graph):
+                raise ValueError(f"there is no layer in row {row}")
+            offered = [one for one in question.graph.offers[row].get(stage.tensor, ()) if one.name == name]
+            if not offered:
+                raise ValueError(f"node {question.graph.ids[row]} offers no {name!r} on {stage.tensor} devices")
+            kept[row] = offered[0]
+        found.append(kept)
+    return found
+
+
+def _boundary(question: PiperQuestion, place: dict[int, int], number: int, chosen: dict[int, Configuration]) -> Fraction:
+    """Bytes of a sample that cross the boundary of a stage one way."""
+    total = Fraction(0)
+    for (start, end), size in zip(question.graph.edges, question.graph.sizes, strict=True):
+        if place[end] == number != place[start]:
+            total += Fraction(size) + Fraction(chosen[end].entering.get(start, 0.0))
+        elif place[start] == number != place[end]:
+            total += Fraction(size) + Fraction(chosen[start].leaving.get(end, 0.0))
+    return total
+
+
+def _load(question: PiperQuestion, stage: Stage, chosen: dict[int, Configuration], boundary: Fraction, later: int) -> StageLoad:
+    bandwidth = Fraction(question.bandwidth)
+    compute = sum((Fraction(one.time) for one in chosen.values()), Fraction(0)) / stage.data
+    transfer = 2 * boundary / stage.data / bandwidth
+    parameters = sum((Fraction(one.parameters) for one in chosen.values()), Fraction(0))
+    exchange = 4 * (stage.data - 1) * parameters / (stage.data * question.microbatches) / bandwidth
+    under_way = -(-later // stage.data)
+    memory = sum(one.stashed * under_way + one.fixed for one in chosen.values())
+    total = compute + transfer + exchange
+    return StageLoad(float(compute), float(transfer), float(exchange), float(total), under_way, memory, stage.data * stage.tensor)
+
+
+def _order(question: PiperQuestion, place: dict[int, int]) -> tuple[str, ...]:
+    """Edges that lead back to an earlier stage."""
+    ids = question.graph.ids
+    back = [(ids[start], ids[end]) for start, end in question.graph.edges if place[start] > place[end]]
+    shown = ", ".join(f"{start} -> {end}" for start, end in back[:LISTED])
+    return (f"edges lead back to an earlier stage: {shown}{', ...' if len(back) > LISTED else ''}",) if back else ()
+
+
+def _shares(question: PiperQuestion, stages: Sequence[Stage]) -> tuple[str, ...]:
+    """Numbers of replicas that do not divide the batch or are not allowed, and devices that are not there."""
+    degrees, devices = question.degrees, sum(stage.data * stage.tensor for stage in stages)
+    shown = f"{', '.join(map(str, degrees[:8]))}{', ...' if len(degrees) > 8 else ''}"
+    broken = [
+        f"stage {number + 1} has {stage.data} replicas, and it takes one of {shown}"
+        for number, stage in enumerate(stages)
+        if stage.data not in degrees
+    ]
+    if devices > question.devices:
+        broken.append(f"{devices} devices are taken of {question.devices}")
+    if sum(stage.data for stage in stages) > question.microbatches:
+        broken.append(f"{sum(stage.data for stage in stages)} replicas share {question.microbatches} microbatches")
+    return tuple(broken)
+
+
+def _memory(question: PiperQuestion, loads: Sequence[StageLoad]) -> tuple[str, ...]:
+    return tuple(
+        f"stage {number + 1} breaks the memory of a device: {bytes_beyond(load.memory, question.memory, 'of')}"
+        for number, load in enumerate(loads)
+        if load.memory > question.memory
+    )

@@ -1,0 +1,313 @@
+"""The co-design question as rows: no row cuts off a design or tells more than the full model, and the forms agree."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.workload import Transformer
+from crossopt.formulation.codesign.log import loss, with_log_rows
+from crossopt.formulation.codesign.parts import Chip, Point, chip_of, columns_of, composed, restricted
+from crossopt.formulation.codesign.reciprocal import ERROR, reciprocal, with_lines, with_pieces
+from crossopt.formulation.codesign.rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
+from crossopt.formulation.codesign.screen import priced
+from crossopt.formulation.codesign.table import with_table
+from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows, with_weak_rows
+from crossopt.formulation.model import Linear, Values, violations
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Spend
+from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
+from tests.solvers.codesign.questions import TINY_FREE, ask
+
+WIDE = ask(
+    TINY_FREE,
+    "compute_area=[150 mm^2, 300 mm^2, 420 mm^2]",
+    "compute_power=[100 W, 180 W, 260 W]",
+    "l1_area=[10 mm^2, 30 mm^2]",
+    "l2_area=[20 mm^2, 60 mm^2, 120 mm^2]",
+    "l2_power=[20 W, 50 W]",
+    "network_power=[2 W, 8 W]",
+    "hbm_stacks=[2, 4, 5]",
+    "die_area=[500 mm^2, 700 mm^2]",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question with every chip and every plan priced by the full model."""
+
+    instance: Instance
+    chip: Chip
+    plans: Plans
+    needs: Array
+    roots: Array
+    places: Whole
+    every: Corners
+    values: Array
+
+
+def cased(instance: Instance) -> Case:
+    space = grid(instance)
+    root = whole(space)
+    chip = chip_of(instance, space, root)
+    plans = joined(list(plan_blocks(instance)))
+    assert isinstance(plans, Plans)
+    places = np.array(list(np.ndindex(*space.sizes)))
+    every = corners(instance, space, Boxes(places, places))
+    roots = values_of(instance, corners(instance, space, root), plans)[:, 0]
+    needs = memory_of(instance.workload, plans) + chip.best.reserved_memory
+    return Case(instance, chip, plans, needs, roots, places, every, values_of(instance, every, plans))
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return cased(WIDE)
+
+
+def tangents(case: Case, place: Whole) -> Tangents:
+    assert isinstance(case.instance.workload, Transformer)
+    which = np.arange(len(case.plans))
+    return tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, case.chip.point(place))
+
+
+def solution(case: Case, problem: Codesign, row: int, plan: int) -> Values:
+    """A design in the words of the model, its time rounded down."""
+    point = case.chip.point(case.places[row])
+    values = {problem.time: int(case.values[plan, row] // problem.quantum)}
+    values |= {choice: int(number == plan) for number, choice in enumerate(problem.choices)}
+    return values | {z: int(k == point[part.name]) for part in case.chip.parts for k, z in enumerate(part.literals)}
+
+
+def designs(case: Case) -> list[tuple[int, int]]:
+    """Chips that keep the budgets, with plans that fit them."""
+    return [(int(row), int(plan)) for plan, row in np.argwhere(np.isfinite(case.values))]
+
+
+def test_the_case_has_chips_that_keep_the_budgets_and_chips_that_do_not(case: Case) -> None:
+    assert 100 < case.every.alive.sum() < len(case.places)
+    assert {part.name for part in case.chip.parts} == {"core", "l1", "l2", "inter", "dram", "die"}
+
+
+def test_tangents_are_nowhere_above_the_full_model_and_meet_it_where_they_touch(case: Case) -> None:
+    alive = np.flatnonzero(case.every.alive)
+    for touched in alive[:: len(alive) // 6]:
+        found = tangents(case, case.places[touched])
+        for row in alive:
+            true, bound = case.values[:, row], found.at(case.chip, case.chip.point(case.places[row]))
+            assert (bound <= true).all()
+        near = found.at(case.chip, case.chip.point(case.places[touched])) / case.values[:, touched]
+        assert near[np.isfinite(near)].min() > 0.99  # what the parts meet in is taken at its best: the die's edge, the banks
+
+
+def test_every_design_keeps_every_row(case: Case) -> None:
+    """Budgets, memory, roots, tangents in all forms of rows and monotone rows: the whole model under-estimates."""
+    alive = np.flatnonzero(np.isfinite(case.values).all(axis=0))
+    problem = codesign(case.chip, case.plans, case.needs, case.roots, float(case.values[np.isfinite(case.values)].max()))
+    for place in alive[:: len(alive) // 3]:
+        problem = known(problem, tangents(case, case.places[place]))
+        point = case.chip.point(case.places[place])
+        for plan in (int(np.argmin(case.roots)), int(np.argmax(case.roots))):
+            problem = with_monotone_row(problem, plan, float(case.values[plan, place]), only(case.chip, point))
+        problem = with_log_rows(problem, np.arange(len(problem.tangents) - len(case.plans), len(problem.tangents)), point)
+    every = np.arange(len(problem.tangents))
+    model = with_weak_rows(with_strong_rows(problem, every), every).model()
+    for row, plan in designs(case)[::7]:
+        assert violations(model, solution(case, problem, row, plan)) == ()
+
+
+def test_chips_that_offer_no_more_are_no_faster(case: Case) -> None:
+    """What the monotone row rests on: none is below the chip of which each part is at its best."""
+    below = 0
+    for row in np.flatnonzero(case.every.alive)[::25]:
+        point = case.chip.point(case.places[row])
+        best = values_of(case.instance, Corners(composed(case.chip, point), np.ones(1, bool)), case.plans)
+        masks = no_more(case.chip, point)
+        for other in np.flatnonzero(case.every.alive):
+            there = case.chip.point(case.places[other])
+            if all(masks[part.name][there[part.name]] for part in case.chip.parts):
+                below += 1
+                assert (case.values[:, other] >= best[:, 0]).all()
+    assert below > 50
+
+
+def test_prices_rule_out_no_plan_that_is_below(case: Case) -> None:
+    least = case.values.min(axis=1)
+    touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    for below in np.quantile(least, [0.0, 0.3, 0.7]):
+        found = priced(case.chip, [touched], case.needs, float(below))
+        assert (found.bounds <= least).all()
+    assert (found.bounds >= below).any()
+
+
+@pytest.mark.parametrize("name", ["highs", "cpsat"])
+def test_strong_and_weak_rows_have_one_optimum(case: Case, name: str) -> None:
+    """With a tangent of every plan; the strong rows of it differ in the relaxation only."""
+    best = int(np.argmin(case.values.min(axis=0)))
+    start = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * case.values.min()), tangents(case, case.places[best]))
+    every = np.arange(len(start.tangents))
+    strong, weak = (backend(name)(form(start, every).model(), Spend()) for form in (with_strong_rows, with_weak_rows))
+    assert (strong.status, weak.status) == ("OPTIMAL", "OPTIMAL")
+    assert strong.value is not None
+    assert weak.value is not None
+    assert abs(strong.value - weak.value) <= 2 * len(case.chip.parts) + 2  # each row is floored term by term
+    assert strong.value * start.quantum <= case.values.min()
+
+
+def test_a_plan_that_no_stacks_hold_is_cut_off(case: Case) -> None:
+    part = next(part for part in case.chip.parts if part.name == "dram")
+    needs = np.where(np.arange(len(case.needs)) == 0, np.max(part.best.dram.capacity), 0.0)
+    model = codesign(case.chip, case.plans, needs, case.roots, 1e3).model()
+    answer = backend("highs")(replace(model, objective=((-1, model.variables[1]),)), Spend())
+    assert answer.values is not None
+    chosen = case.chip.chosen(answer.values)[part.name]
+    assert np.asarray(part.best.dram.capacity)[chosen] >= needs[0]
+
+
+TINY_PARTS = ("core", "dram")
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Case:
+    return cased(ask(TINY_FREE))
+
+
+@pytest.mark.parametrize("name", ["highs", "cpsat"])
+def test_a_table_of_all_parts_is_the_question_itself(tiny: Case, name: str) -> None:
+    best = float(tiny.values.min())
+    problem = codesign(tiny.chip, tiny.plans, tiny.needs, tiny.roots, 2.0 * best)
+    answer = backend(name)(with_table(problem, tiny.instance, grid(tiny.instance), TINY_PARTS).model(), Spend())
+    assert answer.value == best // problem.quantum
+
+
+def test_tables_of_fewer_parts_are_never_above_and_rise_with_the_parts(tiny: Case) -> None:
+    best = float(tiny.values.min())
+    problem, space = codesign(tiny.chip, tiny.plans, tiny.needs, tiny.roots, 2.0 * best), grid(tiny.instance)
+    bounds = [problem.time.low]
+    for names in (("core",), ("dram",), TINY_PARTS):
+        problem = with_table(problem, tiny.instance, space, names)
+        answer = backend("highs")(problem.model(), Spend())
+        assert answer.value is not None
+        bounds.append(answer.value)
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == best // problem.quantum
+
+
+def test_a_table_that_is_too_large_is_refused(case: Case) -> None:
+    problem = codesign(case.chip, case.plans, case.needs, case.roots, 1.0)
+    many = replace(problem, plans=joined([case.plans] * 50))
+    with pytest.raises(ValueError, match="take fewer parts"):
+        with_table(many, case.instance, grid(case.instance), [part.name for part in case.chip.parts])
+
+
+def test_the_pieces_of_a_reciprocal_are_nowhere_above_it_and_within_their_error(case: Case) -> None:
+    for part in case.chip.parts:
+        if part.name != "die":
+            found = reciprocal(case.chip, part)
+            places, heights = (np.array(column) for column in zip(*found.points, strict=True))
+            said = np.floor(np.interp(found.rates, places, heights) + 1e-9)
+            assert (said <= found.times).all()
+            assert (said >= found.times * (1 - 2 * ERROR) - 2).all()
+
+
+@pytest.mark.parametrize("name", ["highs", "cpsat"])
+def test_reciprocals_bound_the_optimum_from_below_and_no_closer_than_tables(case: Case, name: str) -> None:
+    best = float(case.values.min())
+    near = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    start = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * best), near)
+    every = np.arange(len(start.tangents))
+    lines, terms = (
+        backend(name)(question.model(), Spend()) for question in (with_lines(with_pieces(start), every), with_strong_rows(start, every))
+    )
+    assert lines.value is not None
+    assert terms.value is not None
+    assert start.time.low < lines.value <= terms.value + 2 * len(case.chip.parts) + 2
+    assert terms.value * start.quantum <= best
+
+
+def test_prices_rule_out_no_literal_of_a_design_that_is_below(case: Case) -> None:
+    touched = tangents(case, case.places[int(np.argmin(case.values.min(axis=0)))])
+    out = 0
+    for below in np.quantile(case.values[np.isfinite(case.values)], [0.0, 0.01, 0.1]):
+        kept = priced(case.chip, [touched], case.needs, float(np.nextafter(below, np.inf))).literals
+        out += sum(int((~mask).sum()) for mask in kept.values())
+        for row, _ in (place for place in designs(case) if case.values[place[1], place[0]] <= below):
+            point = case.chip.point(case.places[row])
+            assert all(kept[part.name][point[part.name]] for part in case.chip.parts)
+    assert out > 0
+
+
+def test_a_chip_with_fewer_literals_is_the_same_in_what_is_left(case: Case) -> None:
+    kept = {part.name: np.arange(len(part)) % 2 == 0 for part in case.chip.parts}
+    fewer, columns = restricted(case.chip, kept), columns_of(case.chip, kept)
+    place = next(row for row in case.places if all(mask[case.chip.point(row)[name]] for name, mask in kept.items()))
+    assert (fewer.places(fewer.point(place)) == place).all()
+    whole_chip = tangents(case, place)
+    assert isinstance(case.instance.workload, Transformer)
+    every = np.arange(len(case.plans))
+    again = tangents_at(case.instance.workload, case.instance.cluster, fewer, case.plans, every, fewer.point(place))
+    assert (again.at(fewer, fewer.point(place)) <= case.values[:, (case.places == place).all(axis=1)][:, 0]).all()
+    assert len(columns) == sum(map(len, fewer.parts)) < whole_chip.slopes.shape[1]
+    for whole_budget, budget in zip(case.chip.budgets, fewer.budgets, strict=True):
+        assert all((budget.amounts[name] == whole_budget.amounts[name][kept[name]]).all() for name in budget.amounts)
+
+
+def test_plans_that_share_parts_have_the_tangents_that_each_has_alone(case: Case) -> None:
+    """To the last bit, at one chip for all and at one for each."""
+    assert isinstance(case.instance.workload, Transformer)
+    random = np.random.default_rng(0)
+    which = random.integers(len(case.plans), size=40)
+    own = {part.name: random.integers(len(part), size=(40, 1)) for part in case.chip.parts}
+    one = case.chip.point(case.places[np.flatnonzero(case.every.alive)[0]])
+    for point in (one, own):
+        together = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which, point)
+        for row in range(len(which)):
+            alone = {name: place[[row]] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+            single = tangents_at(case.instance.workload, case.instance.cluster, case.chip, case.plans, which[[row]], alone)
+            assert single.constants[0] == together.constants[row]
+            assert (single.slopes[0] == together.slopes[row]).all()
+
+
+def least_time(problem: Codesign, row: Linear, case: Case, place: int, plan: int) -> float:
+    """What a row leaves to the time of a design, in seconds."""
+    values = {**solution(case, problem, place, plan), problem.time: 0}
+    return row.violation(values) * problem.quantum
+
+
+def test_log_rows_meet_the_tangent_where_they_touch_and_lose_what_the_formula_says_elsewhere(case: Case) -> None:
+    alive = np.flatnonzero(np.isfinite(case.values).all(axis=0))
+    touched, quanta = int(alive[len(alive) // 2]), len(case.chip.parts) + 1
+    point = case.chip.point(case.places[touched])
+    problem = known(codesign(case.chip, case.plans, case.needs, case.roots, 2.0 * case.values.min()), tangents(case, case.places[touched]))
+    for plan in range(0, len(case.plans), 3):
+        row = with_log_rows(problem, np.array([plan]), point).rows[-1]
+        assert isinstance(row, Linear)
+        tangent = problem.tangents.rows(np.array([plan]))
+        at_touch = tangent.at(case.chip, point)[0]
+        assert 0 <= at_touch - least_time(problem, row, case, touched, plan) <= quanta * problem.quantum + 1e-9 * at_touch
+        for place in alive[::37]:
+            there = case.chip.point(case.places[place])
+            lost = tangent.at(case.chip, there)[0] - least_time(problem, row, case, int(place), plan)
+            assert 0 <= lost <= most_lost(case, tangent, point, there) + quanta * problem.quantum + 1e-9 * at_touch
+
+
+def most_lost(case: Case, tangent: Tangents, point: Point, there: Point) -> float:
+    """Over the parts, the loss of exp's tangent at the lifted table of the part."""
+    lost, start = 0.0, 0
+    for part in case.chip.parts:
+        own = tangent.slopes[0, start : start + len(part)]
+        start += len(part)
+        size = np.abs(own).max()
+        own = own + max(1e-3 * size - own.min(), 0.0) if size else own + 1.0
+        lost += float(own[there[part.name]] * loss(own[there[part.name]] / own[point[part.name]]))
+    return lost
+
+
+def test_what_the_text_says_of_logarithms_is_so() -> None:
+    assert loss(np.array([2.0, 0.5, 1.0])) == pytest.approx([0.153, 0.386, 0.0], abs=5e-4)
+    neighbours = np.linspace(1.0, 1.09, 1000)
+    assert np.minimum(loss(neighbours), loss(neighbours / 1.09)).max() < 1e-3

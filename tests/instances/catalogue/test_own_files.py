@@ -1,0 +1,174 @@
+"""Chips and processes in files of the user's: read as the registry's own, told by all faults, and kept whole inside a saved result."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.catalogue.registry import UnknownNameError, entry_text, ladder, names
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.reading import read_instance, read_question
+from crossopt.instances.errors import InstanceError
+from crossopt.reports.cli import main
+from crossopt.reports.commands.files import text_of
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.engines import exhaustive
+from crossopt.solvers.codesign.result import from_json
+from tests.solvers.codesign.questions import TINY_FREE
+
+FIXED = ladder()["tiny"].read_text(encoding="utf-8")
+DEVICE, PROCESS = entry_text("hardware", "a100-80g"), entry_text("technologies", "accelerator-7nm")
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A question on a chip and one on a process, each beside a file of its own."""
+    (tmp_path / "chips").mkdir()
+    (tmp_path / "chips" / "mine.yaml").write_text(DEVICE, encoding="utf-8")
+    (tmp_path / "process.yaml").write_text(PROCESS, encoding="utf-8")
+    (tmp_path / "fixed.yaml").write_text(FIXED.replace("a100-80g", "chips/mine.yaml"), encoding="utf-8")
+    (tmp_path / "free.yaml").write_text(TINY_FREE.replace("accelerator-7nm", "./process.yaml"), encoding="utf-8")
+    return tmp_path
+
+
+def value_of(instance: Instance) -> float | None:
+    return exhaustive(instance, Limits(), silent).value
+
+
+def test_a_copy_of_a_registry_file_gives_the_registry_answer_under_its_own_name(folder: Path) -> None:
+    fixed, free = read_instance(folder / "fixed.yaml"), read_instance(folder / "free.yaml")
+    assert value_of(fixed) == value_of(read_instance(ladder()["tiny"]))
+    assert value_of(free) == value_of(read_question({"text": TINY_FREE, "source": "free.yaml", "settings": []}))
+    assert fixed.hardware.name == "mine"  # type: ignore[union-attr]
+    assert isinstance(free.hardware, FreeHardware)
+    assert free.hardware.technology.name == "process"
+
+
+def test_a_figure_of_the_file_counts(folder: Path) -> None:
+    path = folder / "chips" / "mine.yaml"
+    path.write_text(f"name: twice\n{DEVICE}".replace("bf16: 312 TFLOP/s", "bf16: 624 TFLOP/s"), encoding="utf-8")
+    instance = read_instance(folder / "fixed.yaml")
+    assert instance.hardware.name == "twice"  # type: ignore[union-attr]
+    assert (value_of(instance) or 0.0) < (value_of(read_instance(ladder()["tiny"])) or 0.0)
+
+
+def test_a_process_of_ones_own_has_generations(folder: Path) -> None:
+    instance = read_instance(folder / "free.yaml", ("technology={base: ./process.yaml, logic: 5nm}",))
+    known = read_instance(folder / "free.yaml", ("technology={base: accelerator-7nm, logic: 5nm}",))
+    assert value_of(instance) == value_of(known) != value_of(read_instance(folder / "free.yaml"))
+
+
+@pytest.mark.parametrize("name", ["fixed", "free"])
+def test_a_saved_result_stands_without_the_files(name: str, folder: Path) -> None:
+    text = text_of(exhaustive(read_instance(folder / f"{name}.yaml"), Limits(), silent))
+    (folder / "chips" / "mine.yaml").unlink()
+    (folder / "process.yaml").unlink()
+    assert check(from_json(json.loads(text)), silent).refused == ()
+    with pytest.raises(InstanceError, match="there is no such file"):
+        read_instance(folder / f"{name}.yaml")
+
+
+def test_a_result_with_another_chip_put_in_is_refused(folder: Path) -> None:
+    data = json.loads(text_of(exhaustive(read_instance(folder / "fixed.yaml"), Limits(), silent)))
+    settings = data["instance"]["settings"]
+    assert settings[0].count("bandwidth: 2039 GB/s") == 1
+    settings[0] = settings[0].replace("bandwidth: 2039 GB/s", "bandwidth: 2040 GB/s")
+    assert not check(from_json(data), silent).accepted
+
+
+def test_hardware_may_be_described_in_the_question_itself() -> None:
+    inner = "".join(f"  {line}\n" for line in DEVICE.splitlines())
+    text = FIXED.replace("hardware: a100-80g", f"hardware:\n{inner}")
+    assert value_of(read_question({"text": text, "source": "q.yaml", "settings": []})) == value_of(read_instance(ladder()["tiny"]))
+
+
+@pytest.mark.parametrize("kind", ["hardware", "technologies"])
+def test_every_registry_file_can_be_started_from(kind: str, folder: Path) -> None:
+    for name in names(kind):  # type: ignore[arg-type]
+        (folder / "own.yaml").write_text(entry_text(kind, name), encoding="utf-8")  # type: ignore[arg-type]
+        question, key = ("fixed", "hardware") if kind == "hardware" else ("free", "technology")
+        read_instance(folder / f"{question}.yaml", (f"{key}=./own.yaml", "workload.precision=fp16"))
+
+
+# --- faults --------------------------------------------------------------------------------------------------------------------------
+
+
+def faults_of(path: Path, *settings: str) -> str:
+    with pytest.raises(InstanceError) as refused:
+        read_instance(path, settings)
+    return str(refused.value)
+
+
+def test_all_faults_of_a_file_are_told_at_once_with_their_place(folder: Path) -> None:
+    text = DEVICE.replace("vector_peak:", "vectr_peak:").replace("power: 400 W", "power: 400").replace("bundles: 108", "bundles: none")
+    (folder / "chips" / "mine.yaml").write_text(text, encoding="utf-8")
+    told = faults_of(folder / "fixed.yaml")
+    assert f"{folder / 'chips' / 'mine.yaml'}:" in told
+    assert "vectr_peak: unknown key (did you mean 'vector_peak'?)" in told
+    assert "power: '400' has no unit" in told
+    assert told.endswith("3 faults, nothing solved")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("bandwidth: 2039 GB/s", "bandwidth: 0 GB/s", "dram: bandwidth: zero is no figure to work with"),
+        ("bf16: 312 TFLOP/s", "bf16: 0 TFLOP/s", "peak.bf16: zero is no figure to work with"),
+        ("  bf16: 312 TFLOP/s", "  fp8: 312 TFLOP/s", "energy_per_flop: fp8 is missing"),
+        ("\n  unaligned: 0.", "\n  unaligned: 1.", "efficiency.unaligned: 1."),
+        (
+            "\npessimistic:",
+            "\npessimistic:\n  unalined: 0.2",
+            "pessimistic.unalined: the model has no such constant (did you mean 'unaligned'?",
+        ),
+    ],
+)
+def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: str, new: str, told: str, folder: Path) -> None:
+    assert old in DEVICE
+    (folder / "chips" / "mine.yaml").write_text(DEVICE.replace(old, new, 1), encoding="utf-8")
+    assert told in faults_of(folder / "fixed.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("nominal_power: 0.33 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),
+        ("nominal_power: 0.33 W", "nominal_power: -1 W", "core.nominal_power: '-1 W' is negative"),
+        ("overhead: 0.25", "overhead: 1", "registers: overhead is 1.0, a share of the area below 1 is needed"),
+        ("utilisation: 0.7", "utilisation: 1.2", "l2.utilisation"),
+        ("threshold_voltage: 0.4 V", "threshold_voltage: 3 V", "dram: nominal voltage 1.2 must lie above the threshold 3.0"),
+        ("    hbm: 0.05", "    hbm: -0.05", "split.areas.hbm: '-0.05' is negative"),
+        ("die_area: 815 mm^2", "die_area: 0 mm^2", "split: die_area: zero is no figure to work with"),
+        ("idle_share:", "efficiency: {stream: 1.5}\nidle_share:", "efficiency.stream: 1.5 is out of range"),
+    ],
+)
+def test_a_technology_that_makes_no_physical_sense_is_refused_where_it_says_so(old: str, new: str, told: str, folder: Path) -> None:
+    assert old in PROCESS
+    (folder / "process.yaml").write_text(PROCESS.replace(old, new, 1), encoding="utf-8")
+    assert told in faults_of(folder / "free.yaml")
+
+
+def test_a_path_that_is_none_is_told(folder: Path) -> None:
+    assert "this is a directory" in faults_of(folder / "fixed.yaml", "hardware=./chips")
+    assert "there is no such file" in faults_of(folder / "fixed.yaml", "hardware=mine.yaml")
+    assert "did you mean" in faults_of(folder / "fixed.yaml", "hardware=a100-80")
+
+
+def test_a_chip_without_the_precision_is_told_in_the_question(folder: Path) -> None:
+    assert "hardware: mine does not compute in fp8" in faults_of(folder / "fixed.yaml", "workload.precision=fp8")
+
+
+def test_the_file_behind_a_name_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "hardware", "--show", "a100-80g"]) == 0
+    assert capsys.readouterr().out == DEVICE
+    with pytest.raises(UnknownNameError):
+        entry_text("instances", "../quickstart")
+    with pytest.raises(SystemExit) as stopped:
+        main(["list", "technologies", "--show", "acelerator-7nm"])
+    assert stopped.value.code == 2
+    assert "--show: 'acelerator-7nm' is no known technology (did you mean 'accelerator-7nm'?" in capsys.readouterr().err

@@ -1,0 +1,400 @@
+"""The registries: every entry can be read and used, figures are of the right size, and each says where it is from."""
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from crossopt.crossflow.collectives import all_reduce_time
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import Architecture, generate
+from crossopt.crossflow.hardware import Efficiency, Link
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, PartsEntry, ShareEntry, TechnologyEntry
+from crossopt.instances.catalogue.registry import (
+    UnknownNameError,
+    build_device,
+    build_technology,
+    descriptions,
+    device,
+    efficiency_with,
+    ladder,
+    links_of,
+    model,
+    names,
+    shipped,
+    technology,
+    technology_named,
+    usual_split,
+)
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published reference data is not on this machine")
+GIB = 2.0**30
+MIB = 2.0**20
+
+WEIGHTS = {
+    "gpt3-125m": 125e6, "gpt3-350m": 356e6, "gpt3-760m": 760e6, "gpt3-1.3b": 1.3e9, "gpt3-2.7b": 2.65e9, "gpt3-6.7b": 6.66e9,
+    "gpt3-13b": 12.85e9, "gpt3-175b": 174.6e9, "megatron-22b": 22e9, "megatron-175b": 175e9, "megatron-530b": 530e9, "megatron-1t": 1008e9,
+    "llama2-7b": 6.738e9, "llama2-13b": 13.016e9, "llama2-70b": 68.98e9, "llama3-8b": 8.03e9, "llama3-70b": 70.55e9,
+    "llama3-405b": 405.85e9, "bloom-176b": 176.247e9, "mixtral-8x7b": 46.70e9,
+}  # fmt: skip
+"""Published numbers of weights: the papers, and the sizes of the published checkpoints where a name is rounded."""
+
+
+def usual_chip(name: str, memory: str | None = None, network: str | None = None) -> Architecture:
+    entry, logic = technology_named(name)
+    return generate(build_technology(entry, name, logic, memory, network), usual_split(entry))
+
+
+# --- names ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_registries_have_the_promised_entries() -> None:
+    assert set(names("hardware")) == {"a100-40g", "a100-80g", "b200", "h100-sxm", "h200", "v100-16g", "v100-32g"}
+    assert set(names("technologies")) == {"accelerator-7nm", "v100-class"}
+    assert set(WEIGHTS) < set(names("workloads"))
+
+
+def test_names_are_sorted_and_every_entry_has_a_description() -> None:
+    for kind in ("hardware", "technologies", "workloads"):
+        rows = descriptions(kind)  # reads every entry
+        assert [name for name, _ in rows] == sorted(names(kind))
+        assert all(text for _, text in rows)
+
+
+def test_descriptions_say_what_an_entry_is() -> None:
+    assert dict(descriptions("workloads"))["llama2-7b"] == "6.738e9 weights: 32 layers of 4096, sequence 4096"
+    assert dict(descriptions("workloads"))["gemm-4096"] == "matrix product: 4096 x 4096 by 4096 x 4096"
+    assert dict(descriptions("hardware"))["v100-32g"] == "fp32 15.7 TFLOP/s, fp16 125 TFLOP/s; 32 GiB at 900 GB/s; 300 W; nodes of 8"
+
+
+def test_the_ladder_lists_the_instances_beside_the_package() -> None:
+    assert all(path.is_file() and path.stem == name for name, path in shipped().items())
+    assert [name for name, _ in descriptions("instances")] == list(shipped())
+    assert set(ladder()) < set(shipped())
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "message"),
+    [
+        (device, "a100-80gb", "'a100-80gb' is no known device (did you mean 'a100-80g'? see `crossopt list hardware`)"),
+        (device, "H100-SXM", "'H100-SXM' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
+        (device, "h100", "'h100' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
+        (device, "a100", "'a100' is no known device (did you mean 'a100-40g' or 'a100-80g'? see `crossopt list hardware`)"),
+        (device, "tpu", "'tpu' is no known device (see `crossopt list hardware`)"),
+        (device, "", "'' is no known device (see `crossopt list hardware`)"),
+        (device, "../hardware/h200", "'../hardware/h200' is no known device (see `crossopt list hardware`)"),
+        (model, "gpt3-175", "'gpt3-175' is no known workload (did you mean 'gpt3-175b'? see `crossopt list workloads`)"),
+        (
+            technology_named,
+            "v100-class-8nm",
+            "'v100-class-8nm' is no known technology (did you mean 'v100-class-7nm'? see `crossopt list technologies`)",
+        ),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_one(find: Callable[[str], object], name: str, message: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        find(name)
+    assert str(caught.value) == message
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_technology_answers_to_its_name_with_a_logic_node() -> None:
+    base = technology("v100-class")
+    assert technology_named("v100-class") == (base, None)
+    assert [technology_named(f"v100-class-{node}") for node in base.logic_steps] == [(base, node) for node in base.logic_steps]
+    assert technology_named("accelerator-7nm")[1] is None, "a name that ends in a node by itself is not taken apart"
+    assert technology_named("accelerator-7nm-5nm") == (technology("accelerator-7nm"), "5nm")
+
+
+# --- sources --------------------------------------------------------------------------------------------------------------------------
+
+
+def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
+    named = {source.partition(".")[0] for source in entry.sources}
+    return (
+        {field.name for field in fields(entry)}
+        - named
+        - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration"}
+    )
+
+
+def test_every_figure_has_a_source_and_every_source_a_figure() -> None:
+    entries: list[DeviceEntry | TechnologyEntry] = [device(name) for name in names("hardware")]
+    entries += [technology(name) for name in names("technologies")]
+    for entry in entries:
+        assert not unsourced(entry)
+        for place, source in entry.sources.items():
+            value: object = entry
+            for step in place.split("."):
+                value = getattr(value, step)
+            assert len(source) > 5
+
+
+def test_a_figure_without_a_source_would_be_noticed() -> None:
+    entry = device("a100-80g")
+    fewer = {place: source for place, source in entry.sources.items() if not place.startswith("l2")}
+    assert unsourced(replace(entry, sources=fewer)) == {"l2"}
+
+
+# --- devices --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_is_built_in_joules_per_byte_and_with_its_own_links() -> None:
+    built = build_device(device("a100-80g"), "a100-80g", "bf16", 2)
+    assert (built.name, built.throughput, built.bundles, built.reserved_memory) == ("a100-80g", 312e12, 108.0, 4 * GIB)
+    assert (built.dram.capacity, built.dram.bandwidth) == (80 * GIB, 2039e9)
+    assert built.dram.energy == pytest.approx(8 * 5.5e-12)
+    assert (built.l1.capacity, built.l2.capacity, built.registers.capacity) == (108 * 192 * 1024, 40 * MIB, 27 * MIB)
+    assert [(link.bandwidth, link.latency, link.setup) for link in built.links] == [(229e9, 2.67e-6, 37.3e-6), (22e9, 5e-6, 20e-6)]
+    assert built.links[0].energy == pytest.approx(8 * 8e-12)
+    assert (built.price, built.efficiency) == (0.0, replace(Efficiency(), **device("a100-80g").efficiency))
+
+
+def test_precision_chooses_peak_and_energy() -> None:
+    entry = device("h100-sxm")
+    half, eighth = (build_device(entry, "h100-sxm", precision, 1) for precision in ("bf16", "fp8"))
+    assert eighth.throughput == pytest.approx(2 * half.throughput, rel=1e-3)
+    assert eighth.energy_per_flop == pytest.approx(half.energy_per_flop / 2)
+
+
+def test_a_precision_that_the_device_lacks_is_refused_with_those_it_has() -> None:
+    with pytest.raises(ValueError, match=re.escape("v100-32g does not compute in bf16 (one of fp32, fp16)")):
+        build_device(device("v100-32g"), "v100-32g", "bf16", 2)
+
+
+def test_links_go_from_the_node_outwards() -> None:
+    network = device("a100-80g").network
+    node, cluster = links_of(network, 2)
+    assert links_of(network, 1) == (node,)
+    pods = replace(network, pod=LinkEntry(bandwidth=50e9, latency=4e-6))
+    assert links_of(pods, 3) == (node, Link(50e9, 4e-6), cluster)
+    assert links_of(pods, 2) == (node, cluster)
+    with pytest.raises(ValueError, match="three levels needs the link between the nodes of a pod"):
+        links_of(network, 3)
+    with pytest.raises(ValueError, match="one, two or three levels, not 4"):
+        links_of(pods, 4)
+
+
+def test_constants_of_the_model_are_laid_over_the_defaults() -> None:
+    assert efficiency_with({"matrix": 0.7}) == replace(Efficiency(), matrix=0.7)
+    with pytest.raises(ValueError, match=re.escape("'matrx' is no constant of the model (did you mean 'matrix'?)")):
+        efficiency_with({"matrx": 0.7})
+
+
+def test_later_devices_offer_more_of_everything() -> None:
+    """A slip in a unit or a digit shows as a generation that falls behind."""
+    for earlier, later in (
+        ("v100-32g", "a100-40g"),
+        ("a100-40g", "a100-80g"),
+        ("a100-80g", "h100-sxm"),
+        ("h100-sxm", "h200"),
+        ("h200", "b200"),
+    ):
+        old, new = (build_device(device(name), name, "fp16", 2) for name in (earlier, later))
+        assert old.throughput <= new.throughput <= 8 * old.throughput
+        assert old.vector_throughput <= new.vector_throughput <= 3 * old.vector_throughput
+        for level in ("dram", "l2", "l1", "registers"):
+            below, above = getattr(old, level), getattr(new, level)
+            assert below.bandwidth <= above.bandwidth <= 3 * below.bandwidth, (later, level)
+            assert below.capacity <= above.capacity <= 7 * below.capacity, (later, level)
+        for slow, fast in zip(old.links, new.links, strict=True):
+            assert slow.bandwidth <= fast.bandwidth <= 4 * slow.bandwidth
+        assert old.energy_per_flop >= new.energy_per_flop
+
+
+@pytest.mark.parametrize("name", names("hardware"))
+def test_inner_memories_are_smaller_and_faster_than_outer_ones(name: str) -> None:
+    built = build_device(device(name), name, "fp16", 2)
+    assert built.l2.capacity < built.dram.capacity / 100
+    assert built.dram.bandwidth < built.l2.bandwidth < built.l1.bandwidth < built.registers.bandwidth
+    assert built.links[1].bandwidth < built.links[0].bandwidth < built.dram.bandwidth
+
+
+@pytest.mark.parametrize("name", names("hardware"))
+def test_registers_feed_the_matrix_engine_at_its_peak(name: str) -> None:
+    """The engine reaches its peak in published products, so registers may not bind at any precision of the tensor cores."""
+    entry = device(name)
+    assert all(entry.register_traffic * peak <= entry.registers.bandwidth for peak in entry.peak.values())
+
+
+@pytest.mark.parametrize("name", names("hardware"))
+def test_full_speed_arithmetic_and_memory_stay_within_the_rating(name: str) -> None:
+    entry = device(name)
+    memory = 8 * (entry.dram.bandwidth * entry.dram.energy + entry.l2.bandwidth * entry.l2.energy)
+    for precision, peak in entry.peak.items():
+        assert 0.4 * entry.power < entry.idle_power + peak * entry.energy_per_flop[precision] + memory < entry.power
+    assert entry.die_area < entry.package_area
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "gpu"), [("a100-80g", "A100"), ("v100-32g", "V100")])
+def test_all_reduces_take_the_measured_time(name: str, gpu: str) -> None:
+    """Measured by VIA-Research/vTrain on 2 to 8 ranks, 1 MiB to 1 GiB; below 16 MiB NCCL changes its protocol from size to size."""
+    link, errors = build_device(device(name), name, "fp16", 1).links[0], {}
+    with (DATA / "measured/allreduce-nvlink.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["gpu"] == gpu:
+                size, ranks = float(row["bytes"]), float(row["ranks"])
+                errors[ranks, size] = abs(float(all_reduce_time(size, (ranks,), (link,))) / (float(row["time_us"]) * 1e-6) - 1)
+    assert len(errors) == 7 * 22
+    assert sum(errors.values()) / len(errors) < 0.035
+    assert max(error for (_, size), error in errors.items() if size >= 128 * MIB) < 0.08
+
+
+# --- technologies ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "bundles", "teraflops", "l2", "l1", "registers"),
+    [
+        ("v100-class", 643, 80, 125.02, 6.0, 7.5, 20.03125),
+        ("v100-class-14nm", 643, 80, 125.02, 6.0, 7.5, 20.03125),
+        ("v100-class-7nm", 1433, 179, 343.57, 6.1875, 7.78125, 44.625),
+        ("v100-class-1nm", 7112, 889, 2839.70, 6.34375, 8.0, 221.515625),
+    ],
+)
+def test_the_case_study_chip_is_reproduced(
+    name: str, cores: int, bundles: int, teraflops: float, l2: float, l1: float, registers: float
+) -> None:
+    """Published result files of arXiv:2211.03309 (repository nanocad-lab/DeepFlow)."""
+    built = usual_chip(name)
+    assert (built.core.cores, built.core.bundles) == (cores, bundles)
+    assert built.core.peak / 1e12 == pytest.approx(teraflops, rel=5e-5)
+    assert (built.l2.capacity, built.l1.capacity, built.registers.capacity) == (l2 * MIB, l1 * MIB, registers * MIB)
+    assert (built.dram.stacks, built.dram.capacity) == (4, 16 * GIB)
+    assert built.dram.bandwidth / GIB == pytest.approx(924.67, rel=1e-5)
+    assert built.inter.bandwidth / GIB == pytest.approx(48.06, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("memory", "gigabytes", "stacks", "capacity"),
+    [("hbm1", 924.7, 4, 16), ("hbm2", 1331, 4, 32), ("hbm2e-8", 1536, 3, 48), ("hbm2e-12", 2560, 3, 72), ("hbm2e-16", 3994, 3, 96)],
+)
+def test_generations_of_memory_give_the_published_bandwidths(memory: str, gigabytes: float, stacks: int, capacity: float) -> None:
+    built = usual_chip("v100-class", memory=memory).dram
+    assert (built.stacks, built.capacity) == (stacks, capacity * GIB)
+    assert built.bandwidth / GIB == pytest.approx(gigabytes, rel=0.02)
+
+
+def test_generations_of_the_network_give_the_published_bandwidths() -> None:
+    published = [48.1, 96.1, 192.2, 384.5, 769, 1395.8, 1996, 2791, 3829, 5170, 6888, 9077, 11856, 15375, 19824, 25441, 32527, 41464, 52729]
+    built = [usual_chip("v100-class", network=step).inter.bandwidth / GIB for step in technology("v100-class").network_steps]
+    assert built == pytest.approx(published, rel=2e-3)
+
+
+def published_points() -> list[tuple[str, str, dict[str, str]]]:
+    with (DATA / "crossflow/author_casestudy.csv").open() as file:
+        rows = {(row["sweep"], row["level"]): row for row in csv.DictReader(file)}
+    return [(sweep, level, row) for (sweep, level), row in rows.items()]
+
+
+def on_a_wafer(entry: TechnologyEntry) -> ShareEntry:
+    """The case study's second package: a smaller die whose wires to its neighbours run in the wafer."""
+
+    def moved(parts: PartsEntry) -> PartsEntry:
+        return replace(parts, node_network=parts.network, network=0.0)
+
+    split = entry.split
+    smaller = replace(split, die_area=600e-6, package_area=1000e-6, areas=moved(split.areas), powers=moved(split.powers))
+    return replace(smaller, node_network_edge=split.network_edge, network_edge=0.0)
+
+
+@needs_data
+def test_every_published_point_of_the_case_study_follows_from_the_entry() -> None:
+    """All sweeps: logic nodes on three networks and on a wafer, memories, networks. No voltage limit of the entry may bind there."""
+    entry, checked = technology("v100-class"), 0
+    fixed_network = {"energy_per_flop_inter_bw_384GB": "step-4", "energy_per_flop_inter_bw_1395GB": "step-6"}
+    for sweep, level, row in published_points():
+        logic = f"{level}nm" if "energy_per_flop" in sweep else None
+        memory = level.lower() if sweep == "energy_per_membit" else None
+        network = f"step-{level}" if sweep == "energy_per_xbit" else fixed_network.get(sweep)
+        wafer = "siif" in sweep or "159GB" in sweep
+        chip = replace(entry, split=on_a_wafer(entry)) if wafer else entry
+        built = generate(build_technology(chip, "", logic, memory, network), usual_split(chip))
+        assert (built.core.cores, built.core.bundles) == (float(row["num_mcu"]), float(row["num_bundles"])), (sweep, level)
+        assert built.core.peak == pytest.approx(float(row["peak_tflops"]) * 1e12, rel=5e-8)
+        assert built.dram.capacity == float(row["dram_GB"]) * GIB
+        assert built.l2.capacity == float(row["l2_MB"]) * MIB
+        for column, bandwidth in (("dram_GBps", built.dram), ("intra_GBps", built.intra), ("inter_GBps", built.inter)):
+            assert bandwidth.bandwidth / GIB == pytest.approx(float(row[column]), rel=0.02, abs=0.05), (sweep, level, column)
+        checked += 1
+    assert checked >= 40
+
+
+def test_an_unknown_generation_is_refused_with_those_there_are() -> None:
+    entry = technology("v100-class")
+    with pytest.raises(
+        ValueError, match=re.escape("'4nm' is no logic node of this technology (one of 14nm, 10nm, 7nm, 5nm, 3nm, 2nm, 1nm)")
+    ):
+        build_technology(entry, "x", logic="4nm")
+    with pytest.raises(ValueError, match="'hbm4' is no memory generation of this technology"):
+        build_technology(entry, "x", memory="hbm4")
+    with pytest.raises(ValueError, match="'step-20' is no network generation of this technology"):
+        build_technology(entry, "x", network="step-20")
+
+
+@pytest.mark.parametrize("name", names("technologies"))
+def test_the_usual_split_keeps_within_its_budgets(name: str) -> None:
+    entry = technology(name)
+    split = usual_split(entry)
+    for parts, budget in ((split.areas, entry.split.die_area), (split.powers, entry.split.power)):
+        assert 0.5 * budget < sum(getattr(parts, field.name) for field in fields(parts)) <= budget
+    assert split.edges.dram + split.edges.intra + split.edges.inter <= 1
+
+
+@pytest.mark.parametrize("name", names("technologies"))
+def test_every_generation_of_a_technology_gives_a_chip(name: str) -> None:
+    """And a later logic node never a slower one, a later network never a slower link."""
+    entry = technology(name)
+    peaks = [generate(build_technology(entry, name, logic=node), usual_split(entry)).core.peak for node in entry.logic_steps]
+    links = [generate(build_technology(entry, name, network=step), usual_split(entry)).inter.bandwidth for step in entry.network_steps]
+    assert peaks[0] > 0 and peaks == sorted(peaks)
+    assert links[0] > 0 and links == sorted(links)
+    for memory in entry.memories:
+        assert generate(build_technology(entry, name, memory=memory), usual_split(entry)).dram.bandwidth > 0
+
+
+def test_the_first_generations_are_the_entry_itself() -> None:
+    for name in names("technologies"):
+        entry = technology(name)
+        first = (next(iter(entry.logic_steps)), next(iter(entry.memories)), next(iter(entry.network_steps)))
+        assert build_technology(entry, name, *first) == build_technology(entry, name)
+
+
+def test_the_modern_accelerator_is_like_an_a100() -> None:
+    entry, like = technology("accelerator-7nm"), build_device(device("a100-80g"), "a100-80g", "fp16", 2)
+    built = build_technology(entry, "accelerator-7nm")
+    chip = device_from(built, generate(built, usual_split(entry)), 2.0, entry.idle_share, efficiency_with(entry.efficiency))
+    assert chip.throughput == pytest.approx(like.throughput, rel=0.05)
+    assert chip.bundles == pytest.approx(like.bundles, rel=0.05)
+    for level in ("dram", "l2", "l1"):
+        ours, theirs = getattr(chip, level), getattr(like, level)
+        assert ours.capacity == pytest.approx(theirs.capacity, rel=0.1), level
+        assert ours.bandwidth == pytest.approx(theirs.bandwidth, rel=0.1), level
+    assert [link.bandwidth for link in chip.links] == pytest.approx([link.bandwidth for link in like.links], rel=0.1)
+    assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
+    assert 300 < chip.power < entry.split.power
+
+
+# --- workloads ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_a_network_has_the_published_number_of_weights(name: str) -> None:
+    shape = model(name).transformer
+    assert shape is not None
+    named = {field.name: getattr(shape, field.name) for field in fields(shape)}
+    assert parameters(Transformer(name=name, global_batch=1, **named)) == pytest.approx(WEIGHTS[name], rel=0.013)
+
+
+@pytest.mark.parametrize("name", names("workloads"))
+def test_every_network_has_one_shape_and_a_source(name: str) -> None:
+    entry = model(name)
+    assert sum(shape is not None for shape in (entry.transformer, entry.lstm, entry.gemm)) == 1
+    assert len(entry.source) > 20

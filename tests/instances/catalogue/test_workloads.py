@@ -1,0 +1,319 @@
+"""Workloads as a question gives them: by name, by shape, or by the configuration file of a published model."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
+from crossopt.instances.catalogue.entries import GemmShape, LstmShape, TransformerShape
+from crossopt.instances.catalogue.huggingface import LARGEST, read_config, transformer_from_config
+from crossopt.instances.catalogue.registry import model
+from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
+
+SHAPE = TransformerShape(layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "vocab_size": 32000, "max_position_embeddings": 4096, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def built(section: WorkloadSection, folder: Path = Path()) -> Workload:
+    faults: list[tuple[str, str]] = []
+    workload = build_workload(section, folder, lambda path, message: faults.append((path, message)))
+    assert not faults
+    assert workload is not None
+    return workload
+
+
+def faults_of(section: WorkloadSection, folder: Path = Path()) -> list[tuple[str, str]]:
+    faults: list[tuple[str, str]] = []
+    workload = build_workload(section, folder, lambda path, message: faults.append((path, message)))
+    assert (workload is None) == bool(faults)
+    return faults
+
+
+# --- by name and by shape -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_named_network_takes_its_shape_from_the_registry_and_its_batch_from_the_question() -> None:
+    workload = built(WorkloadSection(model="gpt3-175b", global_batch=1536))
+    assert isinstance(workload, Transformer)
+    assert (workload.name, workload.layers, workload.hidden, workload.heads) == ("gpt3-175b", 96, 12288, 96)
+    assert (workload.sequence, workload.global_batch, workload.precision) == (2048, 1536, "bf16")
+    assert (workload.attention, workload.dropout, workload.capacity_factor) == ("flash", False, 1.0)
+    assert (workload.gradient_bytes, workload.optimizer_bytes) == (4.0, 12.0)
+
+
+def test_the_question_overrides_what_training_changes() -> None:
+    section = WorkloadSection(
+        model="mixtral-8x7b",
+        global_batch=8,
+        sequence=4096,
+        precision="fp8",
+        attention="unfused",
+        dropout=True,
+        capacity_factor=1.25,
+        gradient_bytes=2.0,
+        optimizer_bytes=0.0,
+    )
+    workload = built(section)
+    assert isinstance(workload, Transformer)
+    assert (workload.sequence, workload.precision, workload.attention, workload.dropout) == (4096, "fp8", "unfused", True)
+    assert (workload.capacity_factor, workload.gradient_bytes, workload.optimizer_bytes) == (1.25, 2.0, 0.0)
+    assert (workload.experts, workload.experts_per_token) == (8, 2)
+
+
+def test_dropout_is_the_networks_own_unless_the_question_says_otherwise() -> None:
+    section = WorkloadSection(model="megatron-22b", global_batch=4)
+    usual, without = built(section), built(replace(section, dropout=False))
+    assert isinstance(usual, Transformer) and isinstance(without, Transformer)
+    assert usual.dropout
+    assert usual == replace(without, dropout=True)
+
+
+def test_a_shape_in_the_question_is_taken_whole() -> None:
+    shape = replace(
+        SHAPE, kv_heads=2, head_size=32, gated=True, tied=False, learned_positions=False, biases=False, experts=4, experts_per_token=2
+    )
+    workload = built(WorkloadSection(transformer=shape, global_batch=16))
+    assert isinstance(workload, Transformer)
+    assert workload.name == "transformer"
+    names = ("kv_heads", "head_size", "gated", "tied", "learned_positions", "biases", "experts", "experts_per_token")
+    assert [getattr(workload, name) for name in names] == [2, 32, True, False, False, False, 4, 2]
+
+
+def test_an_lstm_has_its_own_defaults() -> None:
+    shape = LstmShape(layers=2, hidden=128, vocabulary=1000, sequence=20)
+    expected = Lstm("lstm", 2, 128, 1000, 20, 64, precision="fp16", gradient_bytes=2.0, optimizer_bytes=0.0)
+    section = WorkloadSection(lstm=shape, global_batch=64, precision="fp16")
+    assert built(section) == expected
+    assert built(replace(section, sequence=40, optimizer_bytes=8.0)) == replace(expected, sequence=40, optimizer_bytes=8.0)
+
+
+def test_a_matrix_product_needs_no_batch() -> None:
+    section = WorkloadSection(gemm=GemmShape(rows=8, depth=16, columns=32), precision="fp16")
+    assert built(section) == Gemm("gemm", 8, 16, 32, "fp16")
+    assert built(WorkloadSection(model="gemm-4096")) == Gemm("gemm-4096", 4096, 4096, 4096, "bf16")
+
+
+WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
+
+
+@pytest.mark.parametrize(
+    ("section", "faults"),
+    [
+        (WorkloadSection(global_batch=8), [("", f"no network is given {WAYS}")]),
+        (WorkloadSection(model="gpt3-175b", transformer=SHAPE), [("transformer", f"model and transformer are given at once {WAYS}")]),
+        (
+            WorkloadSection(model="gpt3-175", global_batch=8),
+            [("model", "'gpt3-175' is no known workload (did you mean 'gpt3-175b'? see `crossopt list workloads`)")],
+        ),
+        (
+            WorkloadSection(model="gpt3-175b"),
+            [("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)")],
+        ),
+        (
+            WorkloadSection(transformer=replace(SHAPE, heads=3), global_batch=8),
+            [("transformer", "hidden 64 is not a multiple of heads 3: give head_size")],
+        ),
+        (
+            WorkloadSection(transformer=SHAPE, capacity_factor=1.5),
+            [
+                ("capacity_factor", "a network without experts has no capacity_factor (remove it)"),
+                ("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)"),
+            ],
+        ),
+        (
+            WorkloadSection(model="deepflow-lstm", global_batch=8, dropout=True),
+            [("dropout", "an LSTM has no dropout (remove it)")],
+        ),
+        (
+            WorkloadSection(model="gemm-4096", global_batch=8, sequence=8),
+            [
+                ("global_batch", "a matrix product has no global_batch (remove it)"),
+                ("sequence", "a matrix product has no sequence (remove it)"),
+            ],
+        ),
+    ],
+)
+def test_every_fault_is_reported_at_its_key(section: WorkloadSection, faults: list[tuple[str, str]]) -> None:
+    assert faults_of(section) == faults
+
+
+# --- from a configuration file --------------------------------------------------------------------------------------------------------
+
+
+def weights(config: dict[str, Any], tmp_path: Path) -> float:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    workload = built(WorkloadSection(config="config.json", global_batch=1), tmp_path)
+    assert isinstance(workload, Transformer)
+    return parameters(workload)
+
+
+@pytest.mark.parametrize(
+    ("published", "config"),
+    [
+        (
+            124.44e6,
+            {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": None, "vocab_size": 50257, "n_positions": 1024},
+        ),
+        (
+            20.55e9,
+            {"model_type": "gpt_neox", "num_hidden_layers": 44, "hidden_size": 6144, "num_attention_heads": 64, "intermediate_size": 24576,
+             "vocab_size": 50432, "max_position_embeddings": 2048, "tie_word_embeddings": False},
+        ),
+        (
+            6.658e9,
+            {"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "ffn_dim": 16384,
+             "word_embed_proj_dim": 4096, "vocab_size": 50272, "max_position_embeddings": 2048},
+        ),
+        (559.2e6, {"model_type": "bloom", "n_layer": 24, "n_embed": 1024, "num_attention_heads": 16, "vocab_size": 250880}),
+        (176.247e9, {"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880, "seq_length": 2048}),
+        (6.7384e9, LLAMA),
+        (
+            7.2417e9,
+            {**LLAMA, "model_type": "mistral", "num_key_value_heads": 8, "intermediate_size": 14336, "sliding_window": 4096},
+        ),
+        (
+            46.703e9,
+            {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8,
+             "num_experts_per_tok": 2},
+        ),
+        (
+            7.6156e9,
+            {**LLAMA, "model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+             "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064},
+        ),
+        (
+            1.2358e9,
+            {**LLAMA, "hidden_size": 2048, "num_hidden_layers": 16, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192,
+             "vocab_size": 128256, "tie_word_embeddings": True},
+        ),
+    ],
+)  # fmt: skip
+def test_a_published_configuration_gives_the_published_number_of_weights(published: float, config: dict[str, Any], tmp_path: Path) -> None:
+    """Sizes of the checkpoints of gpt2, gpt-neox-20b, opt-6.7b, bloom, Llama-2-7b, Mistral-7B, Mixtral-8x7B, Qwen2-7B, Llama-3.2-1B."""
+    assert weights(config, tmp_path) == pytest.approx(published, rel=1e-3)
+
+
+def test_a_configuration_and_the_registry_agree_on_the_same_network() -> None:
+    llama = {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"}
+    assert transformer_from_config(llama) == model("llama2-7b").transformer
+    mixtral = {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 32768}
+    assert transformer_from_config({**mixtral, "num_local_experts": 8, "num_experts_per_tok": 2}) == model("mixtral-8x7b").transformer
+
+
+def test_dropout_follows_the_probabilities_of_the_configuration() -> None:
+    gpt2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 16}
+    assert transformer_from_config(gpt2).dropout, "0.1 where nothing is said"
+    assert not transformer_from_config({**gpt2, "resid_pdrop": 0.0, "attn_pdrop": 0, "embd_pdrop": 0.0}).dropout
+    assert transformer_from_config(gpt2).ffn == 256
+    assert transformer_from_config({**gpt2, "n_inner": 100}).ffn == 100
+
+
+def test_a_workload_from_a_file_is_named_after_it_or_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "seven").mkdir()
+    for name in ("seven/config.json", "llama.json"):
+        (tmp_path / name).write_text(json.dumps(LLAMA))
+    assert [built(WorkloadSection(config=name, global_batch=1), tmp_path).name for name in ("seven/config.json", "llama.json")] == [
+        "seven",
+        "llama",
+    ]
+
+
+KINDS = "(one of gpt2, gpt_neox, opt, bloom, llama, mistral, mixtral, qwen2)"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "t5"}, f"'model_type' is 't5', which cannot be read {KINDS}"),
+        ({"model_type": 7}, f"'model_type' is '7', which cannot be read {KINDS}"),
+        ({"model_type": None}, f"'model_type' is missing {KINDS}"),
+        ({"hidden_size": None}, "'hidden_size' is missing, a whole number is needed"),
+        ({"hidden_size": 40.5}, "'hidden_size' is '40.5', a whole number above zero is needed"),
+        ({"hidden_size": True}, "'hidden_size' is 'True', a whole number above zero is needed"),
+        ({"num_hidden_layers": 0}, "'num_hidden_layers' is '0', a whole number above zero is needed"),
+        ({"vocab_size": [1]}, "'vocab_size' is a list, a whole number above zero is needed"),
+        ({"vocab_size": 2**63}, "'vocab_size' is '9223372036854775808', a whole number above zero is needed"),
+        ({"tie_word_embeddings": "no"}, "'tie_word_embeddings' is 'no', true or false is needed"),
+        ({"attention_dropout": 2}, "'attention_dropout' is '2', a share from 0 to 1 is needed"),
+        ({"model_type": "mixtral"}, "'num_local_experts' is missing, a whole number is needed"),
+        (
+            {"word_embed_proj_dim": 512},
+            "'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled",
+        ),
+    ],
+)  # fmt: skip
+def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        transformer_from_config({**LLAMA, **change})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"model_type": ', "is not JSON at line 1, column 16"),
+        (b"[1, 2]", "holds no JSON object (name a model's config.json)"),
+        (b"\xff\xfe", "is not UTF-8 text (name a model's config.json)"),
+        (b'{"a": NaN}', "NaN is not a number that JSON knows"),
+        (b"[" * 100_000, "is nested too deeply for a config.json"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5000 digits is too long for a config.json"),
+        (b" " * (LARGEST + 1), "is too large for a config.json (at most 1,000,000 bytes)"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_reported_at_its_key(content: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(content)
+    [(path, message)] = faults_of(WorkloadSection(config="config.json", global_batch=1), tmp_path)
+    assert path == "config"
+    assert message.endswith(problem)
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("missing.json", "cannot be read (no such file or directory)"),
+        (".", "is not a regular file"),
+        ("/dev/zero", "is not a regular file"),
+        ("a\0b", "null"),
+    ],
+)
+def test_a_path_that_names_no_file_is_reported_at_its_key(name: str, problem: str, tmp_path: Path) -> None:
+    [(path, message)] = faults_of(WorkloadSection(config=name, global_batch=1), tmp_path)
+    assert path == "config"
+    assert problem in message
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+
+
+@given(
+    kind=st.sampled_from(["gpt2", "gpt_neox", "opt", "bloom", "llama", "mixtral"]),
+    changes=st.dictionaries(st.sampled_from([*LLAMA, "n_layer", "n_head", "n_embd", "head_dim", "resid_pdrop"]), VALUES, max_size=6),
+)
+def test_any_configuration_gives_shapes_or_one_sentence(kind: str, changes: dict[str, Any]) -> None:
+    try:
+        shape = transformer_from_config({**LLAMA, **changes, "model_type": kind})
+    except ValueError as error:
+        assert str(error)
+        assert "\n" not in str(error)
+    else:
+        assert min(shape.layers, shape.hidden, shape.heads, shape.ffn, shape.vocabulary, shape.sequence) >= 1
+
+
+@given(st.binary(max_size=200))
+def test_any_file_gives_shapes_or_a_value_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        read_config(path)

@@ -1,0 +1,111 @@
+"""Questions that leave the number of devices open: one question for each number, and all faults of all numbers at once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.catalogue.registry import entry_text, ladder
+from crossopt.instances.codesign.counts import Counted, open_in, read_open
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.errors import InstanceError
+from tests.solvers.codesign.questions import TINY_FREE, ask
+
+TINY = ladder()["tiny"]
+OPEN = "cluster.devices=[16, 8, 32]"
+
+
+def counted(*settings: str, text: str | None = None) -> Counted:
+    found = open_in({"text": text or TINY.read_text(encoding="utf-8"), "source": "question.yaml", "settings": list(settings)})
+    assert isinstance(found, Counted)
+    return found
+
+
+def refused(*settings: str, text: str | None = None) -> list[str]:
+    with pytest.raises(InstanceError) as caught:
+        counted(*settings, text=text)
+    return [f"{fault.path}: {fault.message}" for fault in caught.value.faults]
+
+
+def test_each_number_is_the_question_in_which_it_is_written() -> None:
+    asked = counted(OPEN)
+    assert asked.counts == (8, 16, 32)
+    for count, part in zip(asked.counts, asked.parts, strict=True):
+        alone = read_instance(TINY, (f"cluster.devices={count}",))
+        assert replace(part, document={}) == replace(alone, name="question", document={})
+
+
+def test_a_range_of_numbers() -> None:
+    assert counted("cluster.devices={from: 8, to: 64, factor: 2}").counts == (8, 16, 32, 64)
+
+
+@pytest.mark.parametrize("devices", ["8", "[8]"])
+def test_one_number_is_an_ordinary_question(devices: str) -> None:
+    assert isinstance(read_open(TINY, (f"cluster.devices={devices}",)), Instance)
+
+
+def test_the_fewest_devices_are_questions_about_the_least_step_time() -> None:
+    asked = counted(OPEN, "objective=devices")
+    assert (asked.objective, {part.objective for part in asked.parts}) == ("devices", {"step_time"})
+    [fault] = refused_by_reading("cluster.devices=8", "objective=devices")
+    assert fault.startswith("objective: the fewest devices are found among several numbers")
+
+
+def refused_by_reading(*settings: str) -> list[str]:
+    with pytest.raises(InstanceError) as caught:
+        read_instance(TINY, settings)
+    return [f"{fault.path}: {fault.message}" for fault in caught.value.faults]
+
+
+def test_the_faults_of_all_numbers_are_told_at_once_and_those_of_all_alike_once() -> None:
+    faults = refused("cluster.devices=[8, 12, 13]", "choices.microbatch=[7]")
+    assert faults[:2] == [
+        "cluster.devices: 12 devices are no whole number of groups of 8 (make it a multiple of 8)",
+        "cluster.devices: 13 devices are no whole number of groups of 8 (make it a multiple of 8)",
+    ]
+    assert len(faults) == 3
+    assert faults[2].startswith("choices.microbatch: none of 7 divides the 64 samples of the global batch")
+
+
+def test_where_one_number_is_needed_the_sentence_says_how_to_ask_for_one() -> None:
+    [fault] = refused_by_reading(OPEN, "objective=devices")
+    assert fault.startswith("cluster.devices: 3 numbers of devices are asked for, and here one is needed (say ")
+    assert "--set cluster.devices=32 --set objective=step_time;" in fault
+
+
+def test_too_many_numbers_are_refused() -> None:
+    [fault] = refused("cluster.devices={from: 8, to: 4096}")
+    assert fault.startswith("cluster.devices: 4089 numbers of devices are more than the 64 that a question may have")
+
+
+@pytest.mark.parametrize("devices", ["[]", "[8, 0]", "[8, many]"])
+def test_what_is_no_list_of_numbers_is_refused(devices: str) -> None:
+    assert all(fault.startswith("cluster.devices") for fault in refused(f"cluster.devices={devices}"))
+
+
+def test_files_of_the_users_are_inside_the_question_that_is_saved(tmp_path: Path) -> None:
+    process, path = tmp_path / "process.yaml", tmp_path / "question.yaml"
+    process.write_text(entry_text("technologies", "accelerator-7nm"), encoding="utf-8")
+    path.write_text(TINY_FREE.replace("accelerator-7nm", "./process.yaml"), encoding="utf-8")
+    asked = read_open(path, (OPEN,))
+    process.unlink()
+    assert isinstance(asked, Counted)
+    again = open_in(asked.document)
+    assert again == asked
+    for count, part in zip(asked.counts, asked.parts, strict=True):
+        assert part.hardware.options == ask(TINY_FREE, f"cluster.devices={count}").hardware.options  # type: ignore[union-attr]
+        assert part.hardware.technology.name == "process"  # type: ignore[union-attr]
+
+
+def test_of_several_workloads_one_is_named() -> None:
+    path = ladder()["two-models-one-chip"]
+    devices = read_open(path).parts[0].cluster.devices  # type: ignore[union-attr]
+    settings = (f"cluster.devices=[{devices}, {2 * devices}]",)
+    with pytest.raises(InstanceError, match="one workload at a time"):
+        read_open(path, settings)
+    first = read_open(path).parts[0].name  # type: ignore[union-attr]
+    asked = read_open(path, settings, first)
+    assert isinstance(asked, Counted)
+    assert [part.cluster.devices for part in asked.parts] == [devices, 2 * devices]
+    assert open_in(asked.document) == asked

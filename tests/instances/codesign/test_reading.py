@@ -1,0 +1,360 @@
+"""Questions: every fault with its place and remedy, and what the reading fills in."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_choices import divisors
+from crossopt.instances.codesign.reading import read_instance, read_question
+from crossopt.instances.errors import InstanceError
+from tests.paths import INSTANCES
+
+FIXED = """\
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64}
+cluster: {devices: 16, devices_per_node: 8}
+hardware: a100-80g
+choices:
+  tensor: [1, 2]
+  pipeline: [1, 2]
+"""
+FREE = """\
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64}
+cluster: {devices: 16, devices_per_node: 8}
+technology: accelerator-7nm
+choices:
+  tensor: [1, 2]
+"""
+
+REFUSED = [
+    (FIXED, "tensor: [1, 2]", "tensr: [1, 2]", "6:3: choices.tensr: unknown key (did you mean 'tensor'?)"),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "offload: all",
+        "6:12: choices.offload: there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})",
+    ),
+    (FIXED, "tensor: [1, 2]", "tensor: []", "6:11: choices.tensor: an empty list leaves nothing to choose (give at least one value)"),
+    (FIXED, "[1, 2]\n  pipe", "{from: 4, to: 2}\n  pipe", "6:11: choices.tensor: the range is empty: 'from' is above 'to' (exchange them)"),
+    (FIXED, "tensor: [1, 2]", "tensor: [3, 5]", "6:11: choices.tensor: none of 3, 5 divides the 16 devices (or write `divisors`)"),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "microbatch: [3]",
+        "6:15: choices.microbatch: none of 3 divides the 64 samples of the global batch (or write `divisors`)",
+    ),
+    (FIXED, "tensor: [1, 2]", "expert: [2]", "6:11: choices.expert: none of 2 divides the 1 experts (or write `divisors`)"),
+    (FIXED, "tensor: [1, 2]", "interleave: [13]", "6:15: choices.interleave: none of 13 is at most the 12 layers (or write `divisors`)"),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "placement: [data]",
+        "6:14: choices.placement: 'data' is no order of tensor, context, data and pipeline (for example tensor-context-data-pipeline)",
+    ),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "data: [1]",
+        "6:3: choices: no tensor x context x pipeline x data is the 16 devices "
+        "(the largest options make 2; add options that multiply to it)",
+    ),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "rows: [2]",
+        "6:9: choices.rows: this is no choice for a transformer (one of tensor, context, pipeline, data, expert, microbatch, interleave, "
+        "sequence_parallel, recompute, zero, overlap, offload, placement)",
+    ),
+    (
+        FIXED,
+        "tensor: [1, 2]",
+        "l2_area: 40 mm^2",
+        "6:12: choices.l2_area: the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)",
+    ),
+    (FIXED, "devices: 16", "devices: 12", "3:20: cluster.devices: 12 devices are no whole number of groups of 8 (make it a multiple of 8)"),
+    (
+        FIXED,
+        "devices: 16",
+        "devices: 8388608",
+        "3:20: cluster.devices: 8388608 devices are more than the 4194304 that a question may have",
+    ),
+    (FIXED, "devices: 16, ", "", "3:10: cluster.devices: this key is missing, a whole number, a list or a range is needed"),
+    (
+        FIXED,
+        "{devices: 16",
+        "{pod: {latency: 5 us}, devices: 16",
+        "3:16: cluster.pod: there are no pods (add devices_per_pod, or remove this link)",
+    ),
+    (
+        FIXED,
+        "{devices: 16",
+        "{node: {bandwidth: 0 GB/s}, devices: 16",
+        "3:29: cluster.node.bandwidth: zero is no figure to work with (give one above 0, or remove the key)",
+    ),
+    (
+        FIXED,
+        "hardware: a100-80g",
+        "hardware: a100",
+        "4:11: hardware: 'a100' is no known device (did you mean 'a100-40g' or 'a100-80g'? see `crossopt list hardware`)",
+    ),
+    (FIXED, "hardware: a100-80g\n", "", "1:1: neither of technology and hardware are given (give exactly one of them)"),
+    (
+        FIXED,
+        "hardware: a100-80g",
+        "hardware: a100-80g\ntechnology: v100-class",
+        "4:11: hardware: both of technology and hardware are given (give exactly one of them)",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "budget: {power: 400 Wh}\nchoices:",
+        "5:17: budget.power: '400 Wh' is an energy, a power is needed (did you mean '400 W'?)",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "budget: {power: 0 W}\nchoices:",
+        "5:17: budget.power: zero is no figure to work with (give one above 0, or remove the key)",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "objective: cost_per_token\nchoices:",
+        "5:12: objective: a cost needs prices (add a section `prices` with electricity, lifetime and device or wafer)",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "prices: {electricity: 0.1 USD/kWh, lifetime: 4 year}\nchoices:",
+        "5:9: prices: exactly one of device and wafer is needed: the price of a whole device, or of a wafer",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "prices: {electricity: 0.1 USD/kWh, lifetime: 0 s, device: 9 USD}\nchoices:",
+        "5:46: prices.lifetime: zero is no figure to work with (give one above 0, or remove the key)",
+    ),
+    (
+        FIXED,
+        "choices:",
+        "efficiency: {matrix: 0}\nchoices:",
+        "5:22: efficiency.matrix: 0.0 is out of range, a share above 0 and up to 1 is needed",
+    ),
+    (
+        FIXED,
+        "model: gpt3-125m",
+        "model: gpt5",
+        "2:19: workload.model: 'gpt5' is no known workload (did you mean 'gpt3-125m'? see `crossopt list workloads`)",
+    ),
+    (
+        FIXED,
+        "model: gpt3-125m, ",
+        "",
+        "2:11: workload: no network is given (give exactly one of model, transformer, lstm, gemm, config)",
+    ),
+    (
+        FIXED,
+        "workload: {model: gpt3-125m, global_batch: 64}\n",
+        "",
+        "1:1: workload: this key is missing, a mapping is needed (or `workloads`, a list of them)",
+    ),
+    (
+        FIXED,
+        ", global_batch: 64",
+        "",
+        "2:11: workload.global_batch: this key is missing, the samples of one optimizer step are needed (for example 512)",
+    ),
+    (
+        FIXED,
+        "global_batch: 64",
+        "global_batch: 9000000000",
+        "2:11: workload: global_batch 9000000000 is more than the 2147483648 that the model can work with",
+    ),
+    (FIXED, "kind: codesign", "kind: placement", "1:7: kind: 'placement' is unknown (one of codesign)"),
+    (
+        FIXED,
+        "global_batch: 64",
+        "global_batch: 64, precision: fp8",
+        "4:11: hardware: a100-80g does not compute in fp8 (one of fp32, bf16, fp16)",
+    ),
+    (
+        FREE,
+        "global_batch: 64",
+        "global_batch: 64, precision: fp32",
+        "2:59: workload.precision: the cores of a technology compute in 16 bits, not fp32 (use bf16 or fp16)",
+    ),
+    (
+        FREE,
+        "technology: accelerator-7nm",
+        "technology: {base: v100-class-7nm, logic: 7nm}",
+        "4:43: technology.logic: 'v100-class-7nm' names a logic node already (remove one of the two)",
+    ),
+    (
+        FREE,
+        "{devices: 16",
+        "{node: {latency: 1 us}, devices: 16",
+        "3:17: cluster.node: a link of a technology is given whole or not at all (add its bandwidth)",
+    ),
+]
+"""The question, what is written in it, what is written instead, and the one fault that follows."""
+
+
+def read(text: str, *given: str) -> Instance:
+    return read_question({"text": text, "source": "q.yaml", "settings": list(given)})
+
+
+def refusal(text: str, *given: str) -> str:
+    with pytest.raises(InstanceError) as raised:
+        read(text, *given)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), REFUSED, ids=[message[:60] for *_, message in REFUSED])
+def test_a_wrong_question_names_the_place_the_value_and_the_remedy(text: str, old: str, new: str, message: str) -> None:
+    assert old in text
+    assert refusal(text.replace(old, new, 1)) == f"q.yaml:{message}\n1 fault, nothing solved"
+
+
+def test_both_questions_of_the_table_are_sound_until_they_are_changed() -> None:
+    assert isinstance(read(FIXED).hardware, Hardware)
+    assert isinstance(read(FREE).hardware, FreeHardware)
+
+
+def test_faults_of_different_sections_come_together() -> None:
+    broken = FIXED.replace("model: gpt3-125m", "model: gpt5").replace("choices:", "budget: {power: 0 W}\nchoices:")
+    assert refusal(broken).splitlines()[-1] == "2 faults, nothing solved"
+
+
+def test_a_question_with_more_designs_than_anyone_can_count_is_refused_at_once() -> None:
+    """A range may have 100,000 values and four of them 1e20 points, more than have a number."""
+    ranges = "".join(
+        f"  {name}: {{from: 1 mm^2, to: 2 mm^2, count: 100000}}\n" for name in ("l1_area", "l2_area", "compute_area", "registers_area")
+    )
+    message = "q.yaml:6:3: choices: 1e+20 hardware points are more than the 1e+18 that a question may have (give fewer options)"
+    assert refusal(FREE + ranges) == f"{message}\n1 fault, nothing solved"
+
+
+def test_huge_ranges_of_degrees_cost_no_memory() -> None:
+    """Of 100,000 options for each of three degrees only the divisors of the devices can be part of a plan."""
+    every = "{from: 1, to: 100000}"
+    options = dict(read(FIXED, f"tensor={every}", f"pipeline={every}", f"context={every}").plan_options)
+    assert options["tensor"] == options["pipeline"] == options["context"] == (1, 2, 4, 8, 16)
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    cases = {
+        tmp_path: "this is a directory (name a YAML file)",
+        tmp_path / "none.yaml": "there is no such file (check the name and the folder)",
+        Path("/dev/null"): "this is not a regular file (name a YAML file)",
+    }
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"\x00\xffnonsense" * 1_000_000)
+    cases[large] = "10,000,000 bytes are too many for an instance (at most 1,000,000)"
+    for path, message in cases.items():
+        with pytest.raises(InstanceError) as raised:
+            read_instance(path)
+        assert str(raised.value) == f"{path}:1:1: {message}\n1 fault, nothing solved"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "locked.yaml"
+    path.write_text(FIXED)
+    path.chmod(0)
+    with pytest.raises(InstanceError, match=r"the file may not be read \(check its permissions\)"):
+        read_instance(path)
+
+
+def test_an_alias_bomb_is_refused_before_it_expands() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20))
+    assert "anchors such as '&a' are not read (write the values out)" in refusal(bomb)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_a_question_with_any_line_spoiled_gives_an_instance_or_an_instance_error(data: st.DataObject) -> None:
+    lines = data.draw(st.sampled_from((FIXED, FREE))).splitlines()
+    place = data.draw(st.integers(0, len(lines) - 1))
+    spoiled = [*lines[:place], data.draw(st.text(st.characters(codec="utf-8"), max_size=30)), *lines[place + 1 :]]
+    try:
+        assert read("\n".join(spoiled)).cluster.devices == 16
+    except InstanceError as error:
+        assert error.faults
+
+
+# --- what the reading fills in -------------------------------------------------------------------------------------------------------
+
+
+def test_divisors_are_all_numbers_that_divide() -> None:
+    for whole in (1, 2, 16, 36, 97, 1536):
+        assert divisors(whole) == tuple(part for part in range(1, whole + 1) if whole % part == 0)
+
+
+def test_divisors_of_each_choice_are_of_the_number_it_divides() -> None:
+    """Degrees divide the devices, microbatches the global batch and chunks the layers."""
+    options = dict(read(FIXED, "tensor=divisors", "microbatch=divisors", "interleave=divisors").plan_options)
+    assert options["tensor"] == options["data"] == (1, 2, 4, 8, 16)
+    assert options["microbatch"] == (1, 2, 4, 8, 16, 32, 64)
+    assert options["interleave"] == (1, 2, 3, 4, 6, 12)
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes"),
+    [
+        (("cluster.devices=8",), (8,)),
+        (("cluster.devices=4",), (4,)),
+        (("cluster.devices=1",), (1,)),
+        ((), (8, 16)),
+        (("cluster.devices=64", "cluster.devices_per_pod=32"), (8, 32, 64)),
+        (("cluster.devices_per_node=~",), (8, 16)),
+        (("cluster.devices_per_node=1",), (16,)),
+    ],
+)
+def test_network_levels_are_those_that_join_more_devices_than_the_one_inside(given: tuple[str, ...], sizes: tuple[int, ...]) -> None:
+    instance = read(FIXED, "tensor=divisors", *given)
+    assert instance.cluster.level_sizes == sizes
+    assert isinstance(instance.hardware, Hardware)
+    assert len(instance.hardware.links) == len(sizes)
+
+
+def test_one_device_on_each_node_uses_the_links_between_nodes() -> None:
+    many, one = (read(FIXED, f"cluster.devices_per_node={count}").hardware for count in (8, 1))
+    assert isinstance(many, Hardware)
+    assert isinstance(one, Hardware)
+    assert one.links == many.links[1:]
+
+
+def test_a_given_link_changes_what_it_says_and_nothing_else() -> None:
+    usual, given = read(FIXED).hardware, read(FIXED, "cluster.cluster.bandwidth=50 GB/s").hardware
+    assert isinstance(usual, Hardware)
+    assert isinstance(given, Hardware)
+    assert given.links[0] == usual.links[0]
+    assert (given.links[1].bandwidth, given.links[1].latency) == (50e9, usual.links[1].latency)
+
+
+def test_a_technology_has_a_budget_where_none_is_given() -> None:
+    """Without it free hardware would grow for ever."""
+    instance = read(FREE)
+    assert isinstance(instance.hardware, FreeHardware)
+    assert 0.0 < instance.budget.die_area == instance.hardware.die_area < 1e-2
+    assert 0.0 < instance.budget.power == instance.hardware.power < 1e4
+    assert read(FREE, "budget.power=123 W").budget.power == 123.0
+    assert read(FIXED).budget.power == float("inf")
+
+
+def test_the_question_inside_a_result_is_the_question_of_the_file() -> None:
+    first = read_instance(INSTANCES / "tiny.yaml", ("tensor=2",))
+    assert read_question(first.document) == first
+
+
+@pytest.mark.parametrize("missing", ["text", "source", "settings"])
+def test_a_result_without_its_question_is_refused(missing: str) -> None:
+    document = read_instance(INSTANCES / "tiny.yaml").document
+    with pytest.raises(InstanceError, match="the text of the question is missing"):
+        read_question({**document, missing: None})

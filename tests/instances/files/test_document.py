@@ -1,0 +1,281 @@
+"""Texts become trees with exact positions, and everything else becomes faults that name the place."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import DEEPEST, LARGEST, Node, Scalar, fault_at, fault_at_key, read_file, read_text
+
+EMPTY = "f.yaml:1:1: the document is empty (write 'key: value' lines)"
+OPEN_QUOTE = "a quote is opened and never closed"
+NO_COLON = "a ':' does not belong here (check the indentation, or quote a text with ': ' in it)"
+TEXT_DOES_NOT_FIT = "this text does not fit the lines above (check the indentation, commas and quotes)"
+WRONG_END = "the document begins or ends wrongly (a file holds one: remove lines of '---', '...' or '%')"
+
+REFUSED = [
+    ("", EMPTY),
+    ("# only a comment\n", EMPTY),
+    ("~", EMPTY),
+    ("---\n...\n", EMPTY),
+    ("a: [1, 2\nb: 3", "f.yaml:1:4: a list in '[' is not closed, or a comma is missing"),
+    ("a: {b: 1", "f.yaml:1:4: a mapping in '{' is not closed, or a comma is missing"),
+    ("a: [1,,2]", "f.yaml:1:7: a value is missing before this (a comma too many?)"),
+    ("a: 'x\nb: 2\n", f"f.yaml:1:4: {OPEN_QUOTE}"),
+    ("a: 'x\n--- \n", f"f.yaml:1:4: {OPEN_QUOTE}"),
+    ("a:\n\t- 1", "f.yaml:2:1: a tab cannot indent (use spaces)"),
+    ("a: b: c", f"f.yaml:1:5: {NO_COLON}"),
+    ("a: 1\n b: 2", f"f.yaml:2:3: {NO_COLON}"),
+    ("a: @x", "f.yaml:1:4: this character cannot begin a value (put the value in quotes)"),
+    ("- a\nb: 1", "f.yaml:2:1: the indentation does not fit the lines above"),
+    ("a: 1\nb", "f.yaml:2:1: a ':' is missing after this key (write 'key: value')"),
+    (": 3", "f.yaml:1:1: a key is missing before this ':' (write 'key: value')"),
+    ("a: 'b' c", f"f.yaml:1:8: {TEXT_DOES_NOT_FIT}"),
+    ("a: - 1", "f.yaml:1:4: a '-' does not belong here (begin the list on its own line)"),
+    ('a: "\\q"', "f.yaml:1:6: an escape with '\\' is unknown here (use single quotes)"),
+    ('a: "\\UFFFFFFFF"', "f.yaml:1:2: after this an escape or a number is out of range (put text in single quotes)"),
+    ('a: "\\0"', "f.yaml:1:4: a: character U+0000 is not text (remove its escape)"),
+    ("a: 1\r\nb: \x07", "f.yaml:2:4: character U+0007 is not text (remove it)"),
+    ("a: 1\rb: \u2028", "f.yaml:2:4: character U+2028 is not text (remove it)"),
+    ("a: \ud800", "f.yaml:1:4: character U+D800 is not text (remove it)"),
+    ("a: \u202etxt", "f.yaml:1:4: character U+202E is not text (remove it)"),
+    ("a: 1\n---\nb: 1", "f.yaml:2:1: a second document begins here (a file holds one: remove the '---')"),
+    ("a: 1\n...\nb", f"f.yaml:3:1: {WRONG_END}"),
+    ("%FOO\na: 1", f"f.yaml:2:1: {WRONG_END}"),
+    ("%YAML 9.9\n---\na: 1", "f.yaml:1:1: this version of YAML is unknown (remove the line)"),
+    ("%YAML 1." + "9" * 5000 + "\n---\na: 1", "f.yaml:1:1: after this an escape or a number is out of range (put text in single quotes)"),
+    ("a: >3x\n b", "f.yaml:1:6: this is not YAML (check indentation, quotes and brackets)"),
+    ("a: *", "f.yaml:1:5: '&' and '*' begin anchors and aliases, which are not read (put the value in quotes)"),
+    ("a: *b", "f.yaml:1:4: a: aliases such as '*b' are not read (write the value out)"),
+    ("*a : 1", "f.yaml:1:1: aliases such as '*a' are not read (write the value out)"),
+    ("a: &b [1]", "f.yaml:1:4: a: anchors such as '&b' are not read (write the values out)"),
+    ("a: !!python/object:x {}", "f.yaml:1:4: a: tags such as '!!python/object:x' are not read (remove it)"),
+    ("a: ! b", "f.yaml:1:4: a: tags such as '!' are not read (remove it)"),
+    ("!a!b c", "f.yaml:1:1: words that begin with '!' are tags, which are not read (put the value in quotes)"),
+    ("<<: {a: 1}", "f.yaml:1:1: <<: merge keys are not read (write the values out)"),
+    ("b:\n  a: 1\n  c: 2\n  a: 3", "f.yaml:4:3: b.a: the key is given twice, on line 2 and on line 4 (keep one)"),
+    ("a: 1\n'a': 2", "f.yaml:2:1: a: the key is given twice, on line 1 and on line 2 (keep one)"),
+    ("x:\n  ? [1]\n  : 2", "f.yaml:2:5: x: a key must be a word (write 'key: value')"),
+    ("? {a: 1}\n: 2", "f.yaml:1:3: a key must be a word (write 'key: value')"),
+    ("'': 1", "f.yaml:1:1: a key must be a word (write 'key: value')"),
+    ("a b: *c", "f.yaml:1:6: 'a b': aliases such as '*c' are not read (write the value out)"),
+    ("a: 1\n" + "x" * 50 + ": *c", f"f.yaml:2:53: '{'x' * 37}...': aliases such as '*c' are not read (write the value out)"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[repr(text)[:40] for text, _ in REFUSED])
+def test_a_text_that_cannot_be_read_names_place_and_remedy(text: str, message: str) -> None:
+    with pytest.raises(InstanceError) as raised:
+        read_text(text, "f.yaml")
+    assert str(raised.value) == f"{message}\n1 fault, nothing solved"
+
+
+def test_all_faults_come_at_once_and_in_the_order_of_the_file() -> None:
+    with pytest.raises(InstanceError) as raised:
+        read_text("a: !x 1\nb: !y 1\na: 2\nc: [", "f.yaml")
+    assert [fault.line for fault in raised.value.faults] == [1, 2, 3, 4]
+    assert str(raised.value).endswith("\n4 faults, nothing solved")
+
+
+def test_an_error_lists_each_fault_once_and_no_more_than_a_hundred() -> None:
+    faults = [Fault(line, 1, "", "wrong") for line in range(150, 0, -1)]
+    error = InstanceError("f.yaml", faults + faults)
+    lines = str(error).splitlines()
+    assert len(error.faults) == 150
+    assert (lines[0], lines[99], lines[100:]) == (
+        "f.yaml:1:1: wrong",
+        "f.yaml:100:1: wrong",
+        ["... and 50 more", "150 faults, nothing solved"],
+    )
+
+
+def test_an_error_survives_a_process_boundary() -> None:
+    error = InstanceError("f.yaml", [Fault(2, 3, "a", "wrong")])
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (copy.source, copy.faults, str(copy)) == (error.source, error.faults, str(error))
+
+
+def test_keys_and_values_know_where_they_stand() -> None:
+    root = read_text("# first\nbudget:\n  power: 400 W\nsizes: [1, 'no',\n  x]\n", "f.yaml")
+    assert isinstance(root.value, dict)
+    budget, sizes = root.value["budget"], root.value["sizes"]
+    assert isinstance(budget.node.value, dict)
+    power = budget.node.value["power"]
+    assert (root.line, root.column, root.path) == (2, 1, "")
+    assert (budget.line, budget.column, budget.node.line, budget.node.column) == (2, 1, 3, 3)
+    assert (power.line, power.column) == (3, 3)
+    assert power.node == Node(Scalar("400 W", quoted=False), 3, 10, "budget.power")
+    assert sizes.node.value == (
+        Node(Scalar("1", quoted=False), 4, 9, "sizes[0]"),
+        Node(Scalar("no", quoted=True), 4, 12, "sizes[1]"),
+        Node(Scalar("x", quoted=False), 5, 3, "sizes[2]"),
+    )
+
+
+def test_columns_count_characters_not_bytes() -> None:
+    with pytest.raises(InstanceError) as raised:
+        read_text("größe: [µ, *a]", "f.yaml")
+    assert (raised.value.faults[0].column, raised.value.faults[0].path) == (12, "größe[1]")
+
+
+@pytest.mark.parametrize("word", ["no", "1e9", "0x10", "null", "2024-01-01", "1:30", "~", "=", "010"])
+def test_scalars_stay_as_written(word: str) -> None:
+    """YAML 1.1 would make False, a text, 16, None, a date and 5400 of these."""
+    root = read_text(f"a: {word}", "f.yaml")
+    assert isinstance(root.value, dict)
+    assert root.value["a"].node.value == Scalar(word, quoted=False)
+
+
+def test_only_a_plain_scalar_can_be_empty() -> None:
+    root = read_text("- \n- ~\n- null\n- ''\n- 'null'\n- 0\n", "f.yaml")
+    assert isinstance(root.value, tuple)
+    assert [isinstance(node.value, Scalar) and node.value.empty for node in root.value] == [True, True, True, False, False, False]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    assert read_text("\ufeffa: 1", "f.yaml") == read_text("a: 1", "f.yaml")
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_nesting_has_a_limit(opening: str) -> None:
+    """The limit holds while the text is parsed: a thousand levels must not reach Python's recursion limit."""
+    deep, too_deep = opening * (DEEPEST - 1) + "x", opening * 1000
+    closing = {"[": "]", "{a: ": "}", "- ": ""}[opening] * (DEEPEST - 1)
+    read_text(deep + closing, "f.yaml")
+    with pytest.raises(InstanceError, match="more than 32 levels"):
+        read_text(too_deep, "f.yaml")
+
+
+def test_exactly_the_deepest_level_is_read() -> None:
+    read_text("[" * DEEPEST + "]" * DEEPEST, "f.yaml")
+    with pytest.raises(InstanceError, match=r"f\.yaml:1:33: .* 32 levels"):
+        read_text("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "f.yaml")
+
+
+def test_a_bomb_of_aliases_is_refused_without_being_expanded() -> None:
+    levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]" for level in range(1, 10)]
+    with pytest.raises(InstanceError) as raised:
+        read_text("l0: &l0 [lol]\n" + "\n".join(levels), "f.yaml")
+    assert len(raised.value.faults) == 1
+
+
+def message_of(path: Path) -> str:
+    with pytest.raises(InstanceError) as raised:
+        read_file(path)
+    assert raised.value.source == str(path)
+    return str(raised.value).splitlines()[0].removeprefix(f"{path}:")
+
+
+def test_a_file_reads_as_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes("\ufeffa: µ\r\nb: 2\r\n".encode())
+    assert read_file(path) == read_file(str(path)) == read_text("a: µ\nb: 2\n", "a.yaml")
+
+
+def test_a_large_file_gives_one_message(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    path.write_bytes(b"[&*" * 3_500_000)
+    assert message_of(path) == "1:1: 10,500,000 bytes are too many for an instance (at most 1,000,000)"
+
+
+def test_the_largest_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "largest.yaml"
+    path.write_bytes(b"a: " + b"x" * (LARGEST - 3))
+    read_file(path)
+    with pytest.raises(InstanceError, match="1,000,001 bytes"):
+        read_text("a: " + "x" * (LARGEST - 4) + "µ", "f.yaml")
+
+
+def test_bytes_that_are_no_text_are_placed(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("a: 1\nb: gr\xfcn".encode("latin-1"))
+    assert message_of(path) == "2:6: byte 0xfc is not UTF-8 text (save the file as UTF-8)"
+    path.write_bytes("a: 1".encode("utf-16"))
+    assert "1:1: byte 0xff is not UTF-8" in message_of(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert message_of(tmp_path) == "1:1: this is a directory (name a YAML file)"
+    assert message_of(tmp_path / "none.yaml") == "1:1: there is no such file (check the name and the folder)"
+    assert message_of(tmp_path / "pipe") == "1:1: this is not a regular file (name a YAML file)"
+    assert message_of(Path("/dev/zero")) == "1:1: this is not a regular file (name a YAML file)"
+    assert message_of(tmp_path / "loop").startswith("1:1: the file cannot be read (too many levels of symbolic links")
+    assert message_of(tmp_path / ("x" * 5000)) == "1:1: the file cannot be read (file name too long)"
+    assert message_of(Path("a\0b")).startswith("1:1: ")
+
+
+def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so the refusal of the system is played."""
+    path = tmp_path / "secret.yaml"
+    path.write_text("a: 1")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert message_of(path) == "1:1: the file may not be read (check its permissions)"
+
+
+NESTED = "choices:\n  sizes: [1, {deep: 2}]\n  size: 3\n  llama-3.1: 4\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "key"),
+    [
+        ("", (1, 1), (1, 1)),
+        ("choices", (2, 3), (1, 1)),
+        ("choices.size", (3, 9), (3, 3)),
+        ("choices.sizes", (2, 10), (2, 3)),
+        ("choices.sizes[0]", (2, 11), (2, 11)),
+        ("choices.sizes[1].deep", (2, 21), (2, 15)),
+        ("choices.llama-3.1", (4, 14), (4, 3)),
+        ("choices.missing.more", (2, 3), (1, 1)),
+        ("choices.sizes[7]", (2, 10), (2, 3)),
+    ],
+)
+def test_a_path_leads_to_its_value_and_its_key(path: str, value: tuple[int, int], key: tuple[int, int]) -> None:
+    root = read_text(NESTED, "f.yaml")
+    assert fault_at(root, path, "wrong") == Fault(*value, path, "wrong")
+    assert fault_at_key(root, path, "wrong") == Fault(*key, path, "wrong")
+
+
+def test_a_path_may_begin_anywhere_in_the_tree() -> None:
+    root = read_text(NESTED, "f.yaml")
+    assert isinstance(root.value, dict)
+    choices = root.value["choices"].node
+    assert fault_at(choices, "sizes[1].deep", "wrong") == Fault(2, 21, "choices.sizes[1].deep", "wrong")
+    assert isinstance(choices.value, dict)
+    assert fault_at(choices.value["sizes"].node, "[0]", "wrong") == Fault(2, 11, "choices.sizes[0]", "wrong")
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.text()
+    | st.text(alphabet="ab:-?[]{},&*!|>'\"%@`#\\ \n\t0x<~.")
+    | st.lists(st.sampled_from(["a: ", "\n", "  ", "- ", "? ", '"\\U', "1", "%TAG ! "])).map("".join)
+)
+@example('"\\UFFFFFFFF"')
+def test_any_text_gives_a_tree_or_faults(text: str) -> None:
+    try:
+        assert isinstance(read_text(text, "f.yaml"), Node)
+    except InstanceError as error:
+        assert error.faults
+        assert all(fault.line >= 1 and fault.column >= 1 and fault.message.isprintable() for fault in error.faults)
+        assert len(str(error).splitlines()) == min(len(error.faults), 101) + 1
+
+
+@settings(deadline=None, max_examples=100)
+@given(content=st.binary())
+def test_any_bytes_give_a_tree_or_faults(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(content)
+    try:
+        assert isinstance(read_file(path), Node)
+    except InstanceError as error:
+        assert error.faults

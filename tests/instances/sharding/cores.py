@@ -1,0 +1,17 @@
+"""Tiny cores at random, as engines are given them."""
+
+from crossopt.formulation.sharding.core import Core, unreduced
+from crossopt.formulation.sharding.editing import NothingAllowedError
+from crossopt.formulation.sharding.reductions.consistency import consistent
+from tests.instances.sharding.tiny import tiny
+
+
+def _allowed(seed: int, nodes: int = 5, most: int = 4) -> Core | None:
+    """A tiny core in which each strategy has a partner along each edge; None where nothing is allowed."""
+    try:
+        return consistent(unreduced(tiny(seed, nodes=nodes, most=most))).core
+    except NothingAllowedError:
+        return None
+
+
+CORES = [core for seed in range(80) if (core := _allowed(seed))]

@@ -1,0 +1,398 @@
+"""The command line from end to end: commands, exit codes, what is written where, and what happens when things go wrong."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.errors import VerificationError
+from crossopt.instances.files.saved import check_writable
+from crossopt.reports import cli
+from crossopt.reports.cli import main, solve_main
+from crossopt.reports.commands.files import read_result
+from crossopt.solvers.answer import Limits, Watch
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.result import Result
+from tests.paths import INSTANCES
+
+TINY = str(INSTANCES / "tiny.yaml")
+NAMES = ", ".join(ENGINES)
+OPEN_CHOICES = "tensor (3 options), pipeline (2 options), data (4 options), microbatch (2 options), recompute (2 options)"
+ONE_DESIGN = ("--set=tensor=2", "--set=pipeline=1", "--set=microbatch=1", "--set=recompute=none")
+
+Captured = pytest.CaptureFixture[str]
+
+
+# --- commands and their exit codes ---------------------------------------------------------------------------------------------------
+
+
+def test_solve_prints_the_answer_and_exits_with_zero(capsys: Captured) -> None:
+    assert main(["solve", TINY]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("tiny   24 designs, 24 keep every limit, proved in ")
+    assert "certificate: no design of the question is below" in out
+    assert err == ""
+
+
+def test_solve_alone_is_the_command_solve(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["solve", TINY, "--json"])
+    assert solve_main() == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "OPTIMAL"
+
+
+def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: crossopt")
+    for command in ("solve", "validate", "evaluate", "check", "compare", "list"):
+        assert f"\n    {command} " in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("frob",), "invalid choice: 'frob'"),
+        (("solve",), "the following arguments are required: file"),
+        (
+            ("solve", TINY, "--engine", "magic"),
+            f"there is no engine 'magic' (one of {NAMES})",
+        ),
+        (
+            ("compare", TINY, "--engines", "expert,magic"),
+            f"there is no engine 'magic' (one of {NAMES})",
+        ),
+        (("compare", TINY, "--engines", ","), f"there is no engine '' (one of {NAMES})"),
+        (("solve", TINY, "--time-limit", "soon"), "--time-limit: 'soon' is no time (write for example 60s, 5min or 2h)"),
+        (("solve", TINY, "--time-limit", "60"), "--time-limit: '60' is no time (write for example 60s, 5min or 2h)"),
+        (("solve", TINY, "--time-limit=-1s"), "--time-limit: '-1s' is no time (write for example 60s, 5min or 2h)"),
+        (("solve", TINY, "--seed", "x"), "invalid int value: 'x'"),
+        (("solve", TINY, "--out", "/nowhere/x.json"), "--out /nowhere/x.json: there is no folder /nowhere (make it first)"),
+        (("solve", TINY, "--out", "/proc/x.json"), "--out /proc/x.json: this cannot be written, "),
+        (("calibrate", "nothing.csv", "--gpu", "a100-80g", "--out", "/proc/x.yaml"), "--out /proc/x.yaml: this cannot be written, "),
+        (("accuracy", "nothing.csv", "--plot", "/proc/x.svg"), "--plot /proc/x.svg: this cannot be written, "),
+        (("solve", TINY, "--out", "x" * 300), "this cannot be written, file name too long"),
+        (("solve", TINY, "--out", "/tmp"), "--out /tmp: this is a directory (name a file)"),
+        (("compare", TINY, "--seeds", "0"), "0 is too few (write 1 or more)"),
+        (("list", "cats"), "invalid choice: 'cats'"),
+    ],
+    ids=lambda value: " ".join(value)[-30:] if isinstance(value, tuple) else "",
+)
+def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...], message: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert out == ""
+    assert message in err
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_to_see_whether_a_file_can_be_written_leaves_no_trace(there: bool, tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    if there:
+        target.write_text("kept", encoding="utf-8")
+    check_writable(target)
+    assert [(path, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == ([(target, "kept")] if there else [])
+
+
+def test_the_help_of_solve_names_every_engine(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", "--help"])
+    words = capsys.readouterr().out
+    assert all(name in words for name in ENGINES)
+
+
+@pytest.mark.parametrize("command", ["solve", "validate", "evaluate", "compare"])
+def test_a_file_that_is_no_question_exits_with_three_and_writes_nothing(command: str, tmp_path: Path, capsys: Captured) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("kind: codesign\nworklod: 3\ncluster: {devices: 8 GB}\n")
+    assert main([command, str(wrong)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "2 faults, nothing solved"
+    assert f"{wrong}:2:1: worklod: unknown key (did you mean 'workload'?)" in err
+    assert list(tmp_path.iterdir()) == [wrong]
+
+
+def test_figures_that_overflow_exit_with_three_and_one_sentence(capsys: Captured) -> None:
+    assert main(["solve", TINY, "--set", "cluster.node.latency=1e305 s"]) == 3
+    assert capsys.readouterr().err == "the model gives no finite value for a design (mend figures that are far too large or too small)\n"
+
+
+def test_an_infeasible_budget_exits_with_twenty_and_the_limit_that_no_design_meets(capsys: Captured) -> None:
+    assert main(["solve", TINY, "--set", "budget.power=100 W"]) == 20
+    out = capsys.readouterr().out
+    assert "no design of the question keeps every limit, proved in" in out
+    assert "power: no design keeps it; the least that any design needs is 4 times what there is" in out
+    assert "memory: kept by 24 designs" in out
+
+
+def test_no_time_exits_with_ten(capsys: Captured) -> None:
+    assert main(["solve", TINY, "--time-limit", "0s"]) == 10
+    assert capsys.readouterr().out == "tiny: no design found (exhaustive: time limit)\n"
+
+
+@pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])
+def test_strict_exits_with_eleven_unless_the_answer_is_proved(engine: str, code: int) -> None:
+    assert main(["solve", TINY, "--engine", engine]) == 0
+    assert main(["solve", TINY, "--engine", engine, "--strict"]) == code
+
+
+def test_a_contradiction_of_the_full_model_exits_with_thirty(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradicted(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise VerificationError("the design found breaks a limit: memory")
+
+    monkeypatch.setitem(ENGINES, "auto", contradicted)
+    assert main(["solve", TINY]) == 30
+    assert capsys.readouterr().err == "verification failed: the design found breaks a limit: memory\n"
+
+
+def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setitem(ENGINES, "auto", broken)
+    monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
+    assert main(["solve", TINY]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("internal error: ZeroDivisionError: division by zero (set CROSSOPT_DEBUG=1")
+    assert "Traceback" not in err
+    monkeypatch.setenv("CROSSOPT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["solve", TINY])
+
+
+def test_too_little_memory_is_told_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starved(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise MemoryError
+
+    monkeypatch.setitem(ENGINES, "auto", starved)
+    monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
+    assert main(["solve", TINY]) == 1
+    assert capsys.readouterr().err == "there is not enough memory for this (free some, or ask a smaller question)\n"
+
+
+def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:
+    assert main(["validate", TINY]) == 0
+    assert capsys.readouterr().out == f"{TINY}: a sound question: 1 hardware point x 24 combinations of plan choices\n"
+
+
+def test_evaluate_prices_the_one_design_that_is_left(capsys: Captured) -> None:
+    assert main(["evaluate", TINY, *ONE_DESIGN]) == 0
+    assert "tensor 2 · data 4 · microbatch 1 · no recompute" in capsys.readouterr().out
+    assert main(["evaluate", TINY, *ONE_DESIGN, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["design"]["plan"]["tensor"] == 2
+
+
+def test_evaluate_of_a_design_over_its_limits_says_so_and_exits_with_twenty(capsys: Captured) -> None:
+    assert main(["evaluate", TINY, *ONE_DESIGN, "--set=budget.power=100 W"]) == 20
+    out = capsys.readouterr().out
+    assert "BREAKS A LIMIT" in out
+    assert re.search(r"power +400 W of 100 W +400\.0% .*BROKEN", out)
+
+
+def test_evaluate_of_several_designs_names_what_is_open(capsys: Captured) -> None:
+    assert main(["evaluate", TINY]) == 3
+    assert f"several designs are left, one is needed (still open: {OPEN_CHOICES}; use --set, as in tensor=8)" in capsys.readouterr().err
+
+
+def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Captured) -> None:
+    assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    searchers = ["greedy", "local", "anneal", "genetic", "gradient", "random"]
+    rows = ["exhaustive", "expert", "fsdp", "pipedream-flush", *searchers, "hardware-only", "plan-only"]
+    assert [line.split()[0] for line in lines[3:15]] == rows
+    assert lines[3].split()[2] == "0.00%"
+    assert lines[5].split()[1] == "none"
+    assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
+    assert lines[-1].startswith("  12 runs in ")
+
+
+def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:
+    assert main(["compare", TINY, "--engines", "random,expert,auto", "--seeds", "3"]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()[3:6]]
+    assert [row[0] for row in rows] == ["random", "expert", "exhaustive"]
+    assert not any("to" in row for row in rows[1:])
+    assert "  5 runs in " in out  # three, one and one
+
+
+@pytest.mark.parametrize(("names", "code"), [("exhaustive,expert", 20), ("expert,exhaustive", 20), ("expert", 10)])
+def test_compare_tells_infeasible_from_not_found_in_any_order(names: str, code: int, capsys: Captured) -> None:
+    assert main(["compare", TINY, "--engines", names, "--set", "budget.power=100 W"]) == code
+    out = capsys.readouterr().out
+    assert ("no design of the question keeps every limit" if code == 20 else "no engine proved a bound") in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("hardware", "a100-80g"), ("technologies", "v100-class"), ("workloads", "gpt3-175b"), ("instances", "tiny")]
+)
+def test_list_names_what_questions_may_use(kind: str, name: str, capsys: Captured) -> None:
+    assert main(["list", kind]) == 0
+    assert name in [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+
+# --- results as files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_result_file_is_what_json_prints_and_check_accepts_it(tmp_path: Path, capsys: Captured) -> None:
+    target = tmp_path / "result.json"
+    assert main(["solve", TINY, "--json", "--out", str(target)]) == 0
+    assert target.read_text() == capsys.readouterr().out
+    assert main(["check", str(target)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{target}: accepted"
+
+
+def test_an_infeasible_result_is_written_and_accepted_too(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    assert main(["solve", TINY, "--set", "budget.power=100 W", "--out", str(target)]) == 20
+    assert main(["check", str(target)]) == 0
+
+
+def test_an_edited_result_exits_with_thirty_and_says_why(tmp_path: Path, capsys: Captured) -> None:
+    target = tmp_path / "result.json"
+    main(["solve", TINY, "--out", str(target)])
+    data = json.loads(target.read_text())
+    target.write_text(json.dumps({**data, "value": data["value"] / 2}))
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 30
+    assert re.search(r"REFUSED  value: the design costs .*, the result says ", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"kind: codesign", "1:1: this is not JSON: expecting value (name a file that"),
+        (b'{"format": 1,\n "value": 3', "2:12: this is not JSON: expecting ',' delimiter (name a file that"),
+        (b"{}", "1:1: this is no result of format 1 (write one with `crossopt solve FILE --out RESULT.json`)"),
+        (b"[" * 100_000, "1:1: this file is nested too deeply for a result (name a file that"),
+        (b'{"format": NaN}', "1:1: NaN is no figure of a result"),
+        (b"\xff\xfe", "1:1: byte 0xff is not UTF-8 text (name a file that"),
+        (b"", "1:1: this is not JSON: expecting value (name a file that"),
+    ],
+)
+def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
+    content: bytes, message: str, tmp_path: Path, capsys: Captured
+) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_bytes(content)
+    assert main(["check", str(wrong)]) == 3
+    assert capsys.readouterr().err.startswith(f"{wrong}:{message}")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/nowhere", "no such file or directory"), ("/tmp", "this is a directory"), ("/dev/zero", "not a regular file")],
+)
+def test_check_of_no_file_is_one_sentence(path: str, message: str, capsys: Captured) -> None:
+    """/dev/zero has no end: reading it would fill the memory."""
+    assert main(["check", path]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_an_old_result_stays_whole_when_the_solve_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "result.json"
+    target.write_text("precious")
+
+    def broken(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise ZeroDivisionError
+
+    monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
+    monkeypatch.setitem(ENGINES, "auto", broken)
+    assert main(["solve", TINY, "--out", str(target)]) == 1
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("precious", [target])
+
+
+def test_an_old_result_stays_whole_when_the_disk_is_full_and_the_answer_is_still_printed(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "result.json"
+    target.write_text("precious")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert main(["solve", TINY, "--out", str(target)]) == 3
+    out, err = capsys.readouterr()
+    assert "certificate" in out
+    assert err == f"{target}: no space left on device\n"
+    assert (target.read_text(), list(tmp_path.iterdir())) == ("precious", [target])
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
+    """To replace /dev/null by a file would break the machine."""
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    link.symlink_to(real)
+    assert main(["solve", TINY, "--out", str(link)]) == 0
+    assert link.is_symlink()
+    assert read_result(real).status == "OPTIMAL"
+    assert main(["solve", TINY, "--out", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_result_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    target.touch()
+    target.chmod(0o640)
+    assert main(["solve", TINY, "--out", str(target)]) == 0
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_longest_file_name_there_is_can_be_written(tmp_path: Path) -> None:
+    """A temporary name that is longer would lose the answer after the work is done."""
+    target = tmp_path / ("x" * 255)
+    assert main(["solve", TINY, "--out", str(target)]) == 0
+    assert target.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(SystemExit) as ended:
+        main(["solve", TINY, "--out", str(tmp_path / "result.json")])
+    assert ended.value.code == 2
+
+
+def test_an_interrupt_before_there_is_an_answer_leaves_the_old_file_and_exits_with_ten(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "result.json"
+    target.write_text("precious")
+
+    def interrupted(instance: object, limits: Limits, watch: Watch) -> Result:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(ENGINES, "auto", interrupted)
+    assert main(["solve", TINY, "--out", str(target)]) == 10
+    assert capsys.readouterr().err == "interrupted before there was an answer\n"
+    assert target.read_text() == "precious"
+
+
+def test_every_exit_code_is_told_in_the_help(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    words = capsys.readouterr().out
+    for code in (cli.ANSWERED, cli.INTERNAL, cli.USAGE, cli.INVALID, cli.NO_DESIGN, cli.UNPROVED, cli.INFEASIBLE, cli.REFUSED):
+        assert re.search(rf"\b{code} [a-z]", words), code
+
+
+def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
+    target = tmp_path / "log.jsonl"
+    asked = ["quickstart", "--set", "objective=rated_energy_per_token"]
+    assert main(["solve", *asked, "--engine", "boxes", "--log", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) >= 2
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
+    assert [line["bound"] for line in lines] == sorted(line["bound"] for line in lines)
+    assert all(line["bound"] <= line["best"] for line in lines)
+
+
+def test_options_of_other_questions_are_refused_by_a_joint_design(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["solve", "tiny", "--cpus", "3"])
+    assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a joint design (leave it out)\n"

@@ -1,0 +1,65 @@
+"""Which family answers a file."""
+
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.kinds import FAMILIES, family_of
+from crossopt.reports.cli import main
+from crossopt.reports.commands.families import check_of, command_of
+from tests.paths import ROOT
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "family"),
+    [
+        ("graph.json", "{}", "placement"),
+        ("graph.txt", "", "pipeline"),
+        ("question.yaml", "name: q\nkind: placement\n", "placement"),
+        ("question.yaml", 'kind: "placement"\n', "placement"),
+        ("question.yaml", "# a chain\nkind: chain\n", "chain"),
+        ("question.yaml", "kind: study\ntitle: several\n", "study"),
+        ("question.yaml", "name: q\nobjective: step_time\n", None),
+        ("question.yaml", "workload:\n  kind: placement\n", None),
+        ("question.yaml", "kind: another\n", None),
+    ],
+)
+def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name: str, text: str, family: str | None) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert family_of(path) == family
+
+
+@pytest.mark.parametrize("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
+@pytest.mark.parametrize("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
+def test_a_result_in_place_of_a_question_is_named_as_such(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    result = ROOT / "reports/gallery" / f"{name}.json"
+    assert main([*command, str(result)]) == 3
+    assert capsys.readouterr().err.startswith(f"{result}:1:1: this is a result, not a question (`crossopt check`")
+
+
+def test_a_front_is_no_design_to_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    front = tmp_path / "front.json"
+    front.write_text('{"kind": "front", "figures": ["step_time", "power"], "points": []}', encoding="utf-8")
+    for form in ("megatron", "lp", "split"):
+        with pytest.raises(SystemExit):
+            main(["export", str(front), "--as", form])
+        assert f"--as {form}: {front} is a front of several designs" in capsys.readouterr().err
+    with pytest.raises(InstanceError, match="this is a result"):
+        family_of(front)
+
+
+def test_a_file_that_is_not_there_is_left_to_the_reader() -> None:
+    assert family_of(Path("nowhere.yaml")) is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_solves_and_checks(family: str) -> None:
+    assert callable(command_of(family, "solve"))
+    assert callable(check_of(family))
+
+
+def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
+    with pytest.raises(RefusedError, match="does not answer questions about operators"):
+        command_of("placement", "calibrate")

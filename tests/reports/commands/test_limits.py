@@ -1,0 +1,30 @@
+"""`solve --form`, `--workers`, `--seed`: what makes no sense is refused in a sentence."""
+
+import pytest
+
+from crossopt.reports.cli import USAGE, main
+
+REFUSED = [
+    (("--form", "weak"), "--form weak: the engine auto solves no integer model (take --engine milp or cpsat)"),
+    (("--engine", "boxes", "--workers", "2"), "--workers 2: the engine boxes solves no integer model"),
+    (("--engine", "milp", "--workers", "999999999"), "--workers 999999999: this is too many (write 256 or less"),
+    (("--engine", "milp", "--workers", "0"), "0 is too few (write 1 or more)"),
+    (("--engine", "milp", "--form", "convex"), "invalid choice: 'convex'"),
+    (("--engine", "random", "--seed", "-1"), "--seed -1: this is no seed (write a whole number from 0 to 2147483647)"),
+    (("--engine", "cpsat", "--seed", "99999999999"), "--seed 99999999999: this is no seed"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSED)
+def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["solve", "tiny", *words])
+    assert ended.value.code == USAGE
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("engine", ["milp", "cpsat"])
+def test_the_form_and_the_workers_are_taken(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["solve", "gpt3-175b-pathfinding-7nm", "--engine", engine, "--form", "log", "--workers", "2", "--strict"]
+    assert main(words) == 0
+    assert "in the log form" in " ".join(capsys.readouterr().out.split())

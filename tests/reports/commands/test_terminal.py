@@ -1,0 +1,146 @@
+"""The command line in a process of its own: terminals, pipes, interrupts, limits of time, and outputs that go away."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.commands import progress
+from crossopt.reports.commands.files import read_result
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from tests.paths import INSTANCES
+
+TINY = str(INSTANCES / "tiny.yaml")
+ENDLESS = (
+    str(INSTANCES / "quickstart.yaml"),
+    "--set=compute_area={from: 200 mm^2, to: 500 mm^2, count: 20000}",
+    "--set=compute_power={from: 100 W, to: 200 W, count: 20000}",
+)
+"""A question that takes hours to enumerate, and seconds by boxes."""
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "crossopt.reports.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_a_dash_is_standard_output() -> None:
+    done = run("solve", TINY, "--out", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["status"] == "OPTIMAL"
+
+
+def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
+    done = run("solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2s")
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\r" not in done.stdout + done.stderr
+    assert "not proved: time limit" in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crossopt.reports.cli", "solve", TINY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_output_that_cannot_be_written_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "crossopt.reports.cli", "solve", TINY], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (3, "standard output: no space left on device\n")
+
+
+def test_a_closed_standard_output_is_no_error() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m crossopt.reports.cli list hardware >&-"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path: Path) -> None:
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    text, data = run("solve", TINY, env=plain), run("solve", TINY, "--json", env=plain)
+    assert (text.returncode, data.returncode) == (0, 0)
+    assert text.stdout.isascii()
+    assert "?" not in text.stdout
+    assert "data 8 , microbatch 2" in text.stdout
+    target = tmp_path / "result.json"
+    target.write_text(data.stdout)
+    assert check(read_result(target), lambda _: None).accepted
+
+
+def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2s"],
+        stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(follower)
+    shown = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+    assert re.search(r"\r\x1b\[K +\d+\.\d s +\d+%  [\d,]+ designs  best ", shown)
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    command = [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--out", str(target)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    process.stderr.readline()  # the first line of progress: there is a design by then
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "not proved: interrupted" in out
+    result = read_result(target)
+    assert (result.status, result.stopped, result.proved, result.bound) == ("FEASIBLE", "interrupted", False, None)
+    assert check(result, lambda _: None).accepted
+
+
+@pytest.mark.parametrize("engine", sorted(set(ENGINES) - set(SEARCHERS) - {"milp", "cpsat"} | {"anneal"}))
+def test_a_time_limit_is_kept_with_any_engine(engine: str) -> None:
+    """Not by looking at hundreds of millions of chips for the expert rule first or after: that would run into the limit of `run`."""
+    done = run("solve", *ENDLESS, "--engine", engine, "--time-limit", "300 ms", "--json")
+    assert done.returncode in {0, 10}
+    assert json.loads(done.stdout)["stopped"] in ({"time limit"} if engine == "exhaustive" else {"complete", "time limit"})
+
+
+@pytest.mark.parametrize("engine", ["milp", "cpsat"])
+def test_integer_models_refuse_parts_with_too_many_combinations_in_a_sentence(engine: str) -> None:
+    done = run("solve", *ENDLESS, "--engine", engine)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "combinations of their choices, more than" in done.stderr
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_notes_come_after_a_second_and_are_wiped_from_a_terminal(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.5, 1.2, 1.25, 6.5])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    stream = StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: live, raising=False)
+    with progress.notes_on(stream) as note:
+        for word in ("early", "first", "at once", "later"):
+            note(word)
+    lines = ["   1.2 s  first", "   6.5 s  later"]
+    assert stream.getvalue() == (
+        "".join(f"\r\x1b[K{line}" for line in lines) + "\r\x1b[K" if live else "".join(f"{line}\n" for line in lines)
+    )

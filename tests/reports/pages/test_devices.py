@@ -1,0 +1,60 @@
+"""Pages about several numbers of devices."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.solvers.codesign.combined.test_devices import FIXED
+
+QUESTIONS = {
+    "least energy": ("--set", "objective=energy_per_token"),
+    "fewest": ("--set", "objective=devices", "--set", "budget.step_time=1 s"),
+    "no design": ("--set", "budget.step_time=1 us"),
+    "no proof": ("--engine", "expert"),
+    "no proof that fewer do not do": ("--engine", "expert", "--set", "objective=devices"),
+}
+
+
+def solved(folder: Path, *options: str) -> Path:
+    question, target = folder / "question.yaml", folder / "answer.json"
+    question.write_text(FIXED, encoding="utf-8")
+    main(["solve", str(question), "--out", str(target), *options])
+    return target
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_number_of_devices_has_its_row(name: str, tmp_path: Path) -> None:
+    result = solved(tmp_path, *QUESTIONS[name])
+    page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
+    assert page == page_of(result)
+    assert "script" not in looked_at(page).tags
+    assert embedded(page) == data
+    table = re.search(r"(?s)<h2>Numbers of devices</h2>.*?</table>", page)
+    assert table
+    assert re.findall(r'<th scope="row">([\d,]+)</th>', table[0]) == [f"{count:,}" for count in data["counts"]]
+    assert ("Where the step goes" in page) == (data["best"] is not None)
+    assert (">not proved<" in page) == (not data["proved"])
+
+
+@pytest.mark.parametrize("edit", ["value", "best", "answers"])
+def test_an_edited_answer_is_not_drawn(edit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = solved(tmp_path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if edit == "answers":
+        data["answers"][0]["evaluation"]["step_time"] *= 0.5
+    else:
+        data[edit] = 0.001 if edit == "value" else 0
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["report", str(path), "--out", str(tmp_path / "page.html")]) == 30
+    assert "verification failed" in capsys.readouterr().err
+
+
+def test_numbers_of_devices_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
+    page = page_of(solved(tmp_path, "--set", "objective=energy_per_token"))
+    for width in (500, 1200):
+        assert faults_in_a_browser(page, tmp_path, width) == []

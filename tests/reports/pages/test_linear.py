@@ -1,0 +1,143 @@
+"""The integer model against the full one: each term below its own figure, the step as both price it, and a section that says so."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.plan import table
+from crossopt.crossflow.workload import Transformer
+from crossopt.formulation.codesign.parts import chip_of
+from crossopt.formulation.codesign.tangent import tangents_at
+from crossopt.instances.codesign.boxes import grid, places_of, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.reports.facts.design import facts_of
+from crossopt.reports.facts.linear import linear_of
+from crossopt.reports.facts.terms import STEP, Linearized
+from crossopt.reports.pages.linear import linear_section
+from crossopt.reports.pages.shell import Page, page
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.result import Relaxation, Result
+from tests.paths import INSTANCES
+from tests.reports.look import faults_in_a_browser, looked_at
+from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
+
+FORM = Relaxation("a solver", 1, 7, "strong", 3)
+QUICKSTART = (INSTANCES / "quickstart.yaml").read_text(encoding="utf-8")
+GIVEN = """\
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64}
+cluster: {devices: 8, devices_per_node: 4}
+hardware: a100-80g
+choices: {tensor: [1, 2], pipeline: [1, 2]}
+"""
+
+
+@cache
+def answered(engine: str) -> tuple[Instance, Result]:
+    instance = ask(QUICKSTART)
+    return instance, ENGINES[engine](instance, Limits(), lambda progress: None)
+
+
+def linear() -> Linearized:
+    instance, result = answered("milp")
+    assert result.design is not None
+    assert result.relaxation is not None
+    found = linear_of(instance, result.design, result.relaxation)
+    assert found is not None
+    return found
+
+
+def test_no_term_is_above_what_it_bounds() -> None:
+    found = linear()
+    assert found.chips > 20
+    for term in found.terms:
+        assert term.linear <= term.full * (1.0 + 1e-12)
+        assert term.worst is not None
+        assert term.worst >= -1e-12
+    assert all(low <= full * (1.0 + 1e-12) for low, full in found.step)
+    assert max(1.0 - low / full for low, full in found.step) == pytest.approx(found.terms[-1].worst)
+
+
+def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
+    instance, result = answered("milp")
+    step = linear().terms[-1]
+    assert step.name == STEP
+    assert step.full == pytest.approx(result.value, rel=1e-12)
+    assert result.design is not None
+    chosen, space, model = from_words(instance, result.design), grid(instance), instance.workload
+    assert isinstance(model, Transformer)
+    chip = chip_of(instance, space, whole(space))
+    point = chip.point(places_of(space, chosen.point))
+    tangent = tangents_at(model, instance.cluster, chip, table([chosen.plan]), np.array([0]), point)  # type: ignore[list-item]
+    assert float(tangent.at(chip, point)[0]) == pytest.approx(step.linear, rel=1e-7)
+    assert float(tangent.at(chip, point)[0]) <= step.linear
+
+
+def test_the_same_chips_are_drawn_again() -> None:
+    assert linear() == linear()
+
+
+def test_only_results_of_integer_models_have_the_section() -> None:
+    instance, result = answered("boxes")
+    assert result.design is not None
+    assert result.relaxation is None
+    assert facts_of(instance, result.design, result.relaxation).linear is None
+    assert linear_section(None) == ""
+
+
+def test_a_chip_that_is_given_needs_nothing_linear() -> None:
+    instance = ask(GIVEN)
+    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
+    assert found.design is not None
+    given = linear_of(instance, found.design, FORM)
+    assert given == Linearized("strong", 1, 7, (), 0)
+    assert "The chip is given" in linear_section(given)
+
+
+def test_where_no_round_ran_the_section_credits_no_form() -> None:
+    found = replace(linear(), rounds=0, tangents=1286)
+    text = linear_section(found)
+    assert "No round of the integer model ran" in text
+    assert "1,286 of them, at the best design known" in text
+    for claim in ("The bound was found with", "make the bound"):
+        assert claim not in text
+        assert claim in linear_section(replace(found, rounds=2))
+    alone = linear_section(replace(found, terms=(), tangents=0))
+    assert "No round" in alone
+    assert "tangents" not in alone
+
+
+def test_few_chips_are_drawn_once_each() -> None:
+    instance = ask(TINY_FREE)
+    found = ENGINES["milp"](instance, Limits(), lambda progress: None)
+    assert found.design is not None
+    few = linear_of(instance, found.design, FORM)
+    assert few is not None
+    assert 0 < few.chips < 12
+
+
+def test_other_workloads_have_none() -> None:
+    instance = ask(GEMM)
+    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
+    assert found.design is not None
+    assert linear_of(instance, found.design, FORM) is None
+
+
+def test_a_tangent_above_the_step_would_be_told() -> None:
+    found = linear()
+    wrong = replace(found, step=((2.0, 1.0), *found.step))
+    assert "which no bound may be" in linear_section(wrong)
+    assert "which no bound may be" not in linear_section(found)
+
+
+@pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
+def test_the_section_fits_and_nothing_overlaps(width: int, tmp_path: Path) -> None:
+    text = page(Page("linear", (linear_section(linear()),), {}))
+    [picture] = looked_at(text).pictures
+    assert len([dot for dot in picture.iter("circle") if dot.get("class") == "hollow"]) == linear().chips
+    assert faults_in_a_browser(text, tmp_path, width) == []

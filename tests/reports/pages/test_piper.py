@@ -1,0 +1,42 @@
+"""Pages about stages with replicas and splits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
+from tests.reports.look import faults_in_a_browser
+from tests.reports.stages import stages_drawn
+from tests.solvers.stages.piper.graphs import document, random_document, written
+
+
+def solved(folder: Path, what: object, *options: str) -> Path:
+    target = folder / "answer.json"
+    main(["solve", str(written(folder, what)), "--out", str(target), *options])
+    return target
+
+
+@pytest.mark.parametrize(
+    ("what", "options"),
+    [(document(), ()), (document(maxMemoryPerDevice=1), ()), (random_document(3, 8, 6), ("--without", "recompute"))],
+    ids=["stages", "no stages", "without"],
+)
+def test_stages_with_replicas_have_a_page(what: object, options: tuple[str, ...], tmp_path: Path) -> None:
+    page = stages_drawn(solved(tmp_path, what, *options), "stages")
+    assert "recompute" in page or not options
+
+
+@pytest.mark.parametrize("key", ["value", "devices_used"])
+def test_edited_stages_are_not_drawn(key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = solved(tmp_path, document())
+    data = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, key: data[key] + 1}), encoding="utf-8")
+    assert main(["report", str(path), "--out", str(tmp_path / "page.html")]) == 30
+    assert "verification failed" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_stages_with_replicas_lie_on_the_page_without_overlaps(tmp_path: Path) -> None:
+    assert faults_in_a_browser(page_of(solved(tmp_path, random_document(3, 8, 6))), tmp_path, 500) == []

@@ -1,0 +1,110 @@
+"""Pages about placements: loads, schedule, the graph, and nothing that the judge would not say."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
+from tests.instances.placement.test_formats import document
+from tests.instances.placement.test_formats import written as graph_in
+from tests.paths import reference
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+
+LARGEST = 500_000
+OPTIONS = {
+    "stages": (),
+    "anywhere, overlapped": ("--contiguous", "no", "--transfers", "overlapped"),
+    "latency": ("--problem", "latency"),
+    "pieces": ("--problem", "latency", "--pieces", "2"),
+}
+
+
+def solved(folder: Path, graph: Path, *options: str) -> Path:
+    target = folder / "answer.json"
+    main(["solve", str(graph), "--out", str(target), "--time-limit", "20s", *options])
+    return target
+
+
+def small(folder: Path, **changes: Any) -> Path:  # noqa: ANN401
+    return graph_in(folder, document(maxSizePerFPGA=24.0, **changes))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_kind_of_placement_has_its_page(name: str, tmp_path: Path) -> None:
+    result = solved(tmp_path, small(tmp_path), *OPTIONS[name])
+    page = page_of(result)
+    assert page == page_of(result)
+    seen = looked_at(page)
+    assert "script" not in seen.tags
+    assert embedded(page) == json.loads(result.read_text(encoding="utf-8"))
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    busy = "When every device runs" if "latency" in OPTIONS[name] else "How busy every device is"
+    assert {busy, "Where every operator runs", "What moves", "How this is known"} <= set(titles)
+
+
+def test_every_operator_is_drawn_with_its_device(tmp_path: Path) -> None:
+    result = solved(tmp_path, small(tmp_path))
+    data = json.loads(result.read_text(encoding="utf-8"))
+    picture = next(one for one in looked_at(page_of(result)).pictures if "Where" in (one[0].text or ""))
+    drawn = sorted(text.text or "" for text in picture.iter("text"))
+    named = set(data["placement"].values())
+    short = {name: f"C{name.removeprefix('cpu').strip()}" if name.startswith("cpu") else name.split()[-1] for name in named}
+
+    assert drawn == sorted(short[name] for name in data["placement"].values())
+
+
+def test_the_name_of_a_file_cannot_act(tmp_path: Path) -> None:
+    path = tmp_path / "<img src=x onerror=y> & more.json"
+    small(tmp_path).rename(path)
+    page = page_of(solved(tmp_path, path))
+    assert "img" not in looked_at(page).tags
+    assert "<h1>&lt;img" in page
+
+
+def test_a_result_that_is_too_large_is_named_by_its_digest(tmp_path: Path) -> None:
+    result = solved(tmp_path, small(tmp_path, name="x" * 600_000))
+    page = page_of(result)
+    looked_at(page)
+    assert len(page.encode("utf-8")) < LARGEST
+    text = json.dumps(json.loads(result.read_text(encoding="utf-8")), separators=(",", ":"))
+    assert hashlib.sha256(text.encode("utf-8")).hexdigest() in page
+
+
+def test_a_question_without_a_placement_says_why(tmp_path: Path) -> None:
+    page = page_of(solved(tmp_path, small(tmp_path), "--memory", "1B", "--cpus", "0"))
+    looked_at(page)
+    assert "proved: no placement" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [(("value",), 1.0), (("loads", 0, "compute"), 0.5), (("placement",), {}), (("placement", "1"), []), (("instance", "name"), "x")],
+)
+def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(solved(tmp_path, small(tmp_path)).read_text(encoding="utf-8"))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = new
+    edited = tmp_path / "edited.json"
+    edited.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["report", str(edited), "--out", str(tmp_path / "page.html")]) == 30
+    assert "verification failed" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("name", ["layer/gnmt_training", "operator/bert_l-6_training"])
+def test_large_graphs_are_drawn_soon_small_and_without_overlaps(name: str, tmp_path: Path) -> None:
+    result = solved(tmp_path, reference(f"placement/throughput/{name}.json"))
+    began = monotonic()
+    page = page_of(result)
+    assert monotonic() - began < 2.0
+    assert len(page.encode("utf-8")) < LARGEST
+    looked_at(page)
+    assert faults_in_a_browser(page, tmp_path, 500) == []

@@ -1,0 +1,126 @@
+"""Pages about relaxations: what they show, and edited files that are refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.errors import VerificationError
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of, tables_on
+from crossopt.reports.facts.relaxation import from_json
+from crossopt.reports.texts.relaxation import relaxation_tree
+from crossopt.solvers.codesign.exhaustive import search
+from tests.paths import INSTANCES
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("relaxation") / "relaxed.json"
+    assert main(["explain", "quickstart", "--relaxation", "--out", str(path)]) == 0
+    return path
+
+
+def test_the_page_shows_fractions_gap_and_tree(saved: Path) -> None:
+    page = page_of(saved)
+    assert "What the relaxation takes at the root" in page
+    assert "How branching closes the gap" in page
+    assert page.count("<svg") == 2
+    assert page == page_of(saved)
+    assert "by the word of highs" in page
+
+
+def test_the_tables_have_the_shares(saved: Path) -> None:
+    shares = json.loads(saved.read_text())["shares"]
+    text = tables_on("csv", [saved])
+    assert all(share["choice"].split(",")[0] in text for share in shares)
+
+
+def _first_child(data: dict[str, Any]) -> dict[str, Any]:
+    child: dict[str, Any] = next(node for node in data["nodes"] if node["parent"] is not None and node["bound"] is not None)
+    return child
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a bound above a known design": lambda data: data.update(bound=data["known"] * 1.01),
+    "a better design known": lambda data: data.update(known=data["known"] * 1.01),
+    "a better design to start from": lambda data: data.update(start=data["start"] * 0.99),
+    "another solution": lambda data: data.update(optimum=data["optimum"] * 0.99),
+    "a node before its parent": lambda data: data["nodes"][1].update(parent=5),
+    "a second root": lambda data: data["nodes"][1].update(parent=None),
+    "a bound that falls": lambda data: _first_child(data).update(bound=_first_child(data)["bound"] * 0.9),
+    "an unknown end": lambda data: data["nodes"][2].update(status="guessed"),
+    "a share above one": lambda data: data["shares"][0].update(share=1.5),
+    "no children": lambda data: data["nodes"][-1].update(status="branched"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_relaxation_is_refused(saved: Path, tmp_path: Path, name: str) -> None:
+    data = json.loads(saved.read_text())
+    EDITS[name](data)
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(VerificationError):
+        page_of(path)
+
+
+def test_half_a_relaxation_is_refused_in_a_sentence(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "half.json"
+    path.write_text(json.dumps({"kind": "relaxation", "instance": {}}))
+    assert main(["report", str(path)]) == 3
+    assert "this is no relaxation" in capsys.readouterr().err
+
+
+def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the_best_one_known(saved: Path) -> None:
+    data = json.loads(saved.read_text())
+    looked_at = 0
+    for node in data["nodes"]:
+        choices, above = [node["choice"]], node
+        while above["parent"] is not None and data["nodes"][above["parent"]]["parent"] is not None:
+            above = data["nodes"][above["parent"]]
+            choices.append(above["choice"])
+        on_the_way = all(choice.startswith("not compute area") for choice in choices[1:])
+        if node["status"] != "nothing below" or not node["choice"].startswith("compute area") or not on_the_way:
+            continue  # of chips alone: a chip that is chosen is none of those forbidden above it
+        area, power = (part.split(" ", 2)[2] for part in node["choice"].split(", "))
+        found = search(read_instance(INSTANCES / "quickstart.yaml", (f"compute_area={area}", f"compute_power={power}")), silent)
+        looked_at += 1
+        assert found.value is not None
+        assert found.value >= data["start"]
+    assert looked_at > 2
+
+
+def test_worse_designs_are_not_called_no_solution(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(saved.read_text())
+    assert main(["explain", "quickstart", "--relaxation"]) == 0
+    told, page = capsys.readouterr().out, page_of(saved)
+    for text in (told, page):
+        assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
+        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below 4.89274 s" in text
+    assert "best design known        4.89275 s" in told
+    assert "the best design known is 4.8927 s from the start" in told
+    assert "best design known before the tree" in page
+
+
+def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(saved.read_text())
+    plans = {node["choice"].removeprefix("not ") for node in data["nodes"] if " · " in node["choice"]}
+    assert len(plans) > 2
+    picture = relaxation_tree(from_json(data))
+    labels = {node.text for node in ElementTree.fromstring(picture).iter("text") if node.text and "microbatch" in node.text}
+    assert not any("…" in label for label in labels)
+    assert len({label.removeprefix("not ") for label in labels}) == len(plans)
+    assert "mm^2" not in picture
+    assert main(["explain", "quickstart", "--relaxation"]) == 0
+    told = capsys.readouterr().out
+    assert "every plan that is branched on has no recompute · ZeRO-1" in told
+    assert "..." not in told.partition("branch and bound")[2].partition("... and")[0]

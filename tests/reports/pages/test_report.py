@@ -1,0 +1,258 @@
+"""The command `report`: one page that stands on its own, the same bytes for the same result, and one sentence where there is no page."""
+
+import json
+import re
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from crossopt.instances.codesign.reading import read_question
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
+from crossopt.reports.facts.design import asked_of, facts_of
+from crossopt.solvers.codesign.result import from_json
+from tests.paths import INSTANCES, ROOT
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.solvers.codesign.questions import GEMM, LSTM
+
+GALLERY = ROOT / "reports/gallery"
+LARGEST = 500_000
+CLASH = "budget.die_area=100 mm^2"
+
+
+def solved(folder: Path, question: Path | str, *options: str) -> Path:
+    """The file of a result."""
+    asked = question
+    if isinstance(question, str):
+        asked = folder / "question.yaml"
+        asked.write_text(question, encoding="utf-8")
+    target = folder / "answer.json"
+    main(["solve", str(asked), "--out", str(target), *options])
+    return target
+
+
+def stored() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((GALLERY / "quickstart.json").read_text(encoding="utf-8"))
+    return data
+
+
+def written(folder: Path, data: object) -> Path:
+    path = folder / "edited.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def test_the_gallery_is_drawn_again_byte_for_byte() -> None:
+    """`make gallery` draws it anew."""
+    assert page_of(GALLERY / "quickstart.json") == (GALLERY / "quickstart.html").read_text(encoding="utf-8")
+
+
+def test_a_page_says_all_that_is_asked_of_it() -> None:
+    page = page_of(GALLERY / "quickstart.json")
+    seen = looked_at(page)
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert titles == [
+        *("The question", "The design", "Where the step goes", "One step over time"),
+        *("Operators under their roofs", "How the network is used", "The chip", "Memory", "Limits"),
+        *("Rivals", "How the search closed in", "Designs nearly as good", "Assumptions", "How this is known"),
+    ]
+    assert len(seen.pictures) == 10
+    assert "script" not in seen.tags
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+    assert len(page.encode("utf-8")) < LARGEST
+
+
+def test_the_result_in_a_page_is_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = embedded(page_of(GALLERY / "quickstart.json"))
+    assert data == stored()
+    assert main(["check", str(written(tmp_path, data))]) == 0
+    assert "accepted" in capsys.readouterr().out
+
+
+QUESTIONS = {
+    "given device": (INSTANCES / "tiny.yaml", ()),
+    "boxes": (INSTANCES / "quickstart.yaml", ("--engine", "boxes")),
+    "no proof": (INSTANCES / "small.yaml", ("--engine", "greedy", "--time-limit", "1s")),
+    "lstm": (LSTM, ()),
+    "gemm": (GEMM, ()),
+    "other objective": (INSTANCES / "tiny.yaml", ("--set", "objective=energy_per_token")),
+    "no design": (INSTANCES / "quickstart.yaml", ("--set", CLASH)),
+    "no design by boxes": (INSTANCES / "quickstart.yaml", ("--set", CLASH, "--engine", "boxes")),
+    "one design": (INSTANCES / "tiny.yaml", tuple(f"--set={one}" for one in ("tensor=4", "pipeline=1", "microbatch=2", "recompute=none"))),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_kind_of_answer_has_its_page(name: str, tmp_path: Path) -> None:
+    question, options = QUESTIONS[name]
+    result = solved(tmp_path, question, *options)
+    page = page_of(result)
+    assert page == page_of(result)
+    looked_at(page)
+    assert embedded(page) == json.loads(result.read_text(encoding="utf-8"))
+    proved = json.loads(result.read_text(encoding="utf-8"))["proved"]
+    assert (">not proved<" in page) == (not proved)
+
+
+def test_words_of_a_question_cannot_act(tmp_path: Path) -> None:
+    name = '<script>alert("x")</script><img src=y onerror=z>'
+    text = (INSTANCES / "tiny.yaml").read_text(encoding="utf-8").replace("gpt3-125m", "gpt3-125m", 1)
+    path = tmp_path / "question.yaml"
+    path.write_text(f"{text}description: '{name}'\n" if "description" not in text else text, encoding="utf-8")
+    result = solved(tmp_path, path)
+    data = json.loads(result.read_text(encoding="utf-8"))
+    data["versions"]["solver"] = f"</pre>{name}"
+    page = page_of(written(tmp_path, data))
+    assert not looked_at(page).tags & {"script", "img"}
+    assert embedded(page) == data
+
+
+def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
+    page = page_of(GALLERY / "quickstart.json")
+    assert faults_in_a_browser(page, tmp_path, 500) == []
+
+
+# --- what the model adds -------------------------------------------------------------------------------------------------------------
+
+
+def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
+    result = from_json(stored())
+    instance = read_question(result.instance)
+    assert result.design is not None
+    assert result.evaluation is not None
+    facts = facts_of(instance, result.design)
+    assert sum(area for _, area in facts.areas) == pytest.approx(result.evaluation["die_area"], rel=1e-12)
+    assert sum(power for _, power in facts.powers) == pytest.approx(result.evaluation["power"], rel=1e-12)
+    fullest = max(facts.stages, key=lambda stage: sum(size for _, size in stage))
+    assert dict(fullest) == pytest.approx(result.evaluation["memory"])
+    assert len(facts.stages) == result.design["plan"]["pipeline"]
+
+
+def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
+    settings = ("choices.die_area=815 mm^2", "compute_area=600 mm^2", "compute_power=180 W", "l2_area=10 mm^2", "hbm_stacks=4")
+    result = solved(tmp_path, INSTANCES / "quickstart.yaml", *(f"--set={one}" for one in settings))
+    found = from_json(json.loads(result.read_text(encoding="utf-8")))
+    assert found.design is not None
+    assert found.evaluation is not None
+    facts = facts_of(read_question(found.instance), found.design)
+    assert dict(facts.areas)["left empty"] > 0.0
+    assert sum(area for _, area in facts.areas) == pytest.approx(found.evaluation["die_area"], rel=1e-12)
+
+
+def test_the_question_in_words_names_what_is_given_and_what_is_open() -> None:
+    asked = asked_of(read_question(stored()["instance"]))
+    assert (
+        asked.sentence
+        == "Which chip of accelerator-7nm and which plan train gpt3-13b on 64 devices with the least time for a training step?"
+    )
+    assert dict(asked.terms)["devices"] == "64, in groups of 8"
+    assert [name for name, _ in asked.open][:2] == ["compute_area", "l2_area"]
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(GALLERY / "quickstart.json")]) == 0
+    assert "quickstart.html" in capsys.readouterr().out
+    assert (tmp_path / "quickstart.html").read_text(encoding="utf-8") == page_of(GALLERY / "quickstart.json")
+    assert main(["report", str(GALLERY / "quickstart.json"), "--out", "-"]) == 0
+    assert capsys.readouterr().out == page_of(GALLERY / "quickstart.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON"),
+        ('{"a": 1}', "no result of format"),
+        ("[1, 2]", "no result of format"),
+        ('{"format": 1, "name": "x"}', "this key is"),
+        ('{"kind": "chess"}', "chess"),
+        ('{"format": 0}', "no result of format"),
+        ('{"format": 2}', "another version wrote this file: its format is 2"),
+        ('{"kind": "placement", "format": 2, "instance": {}}', "another version wrote this file: its format is 2"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_a_sentence(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, target = tmp_path / "foreign.json", tmp_path / "page.html"
+    path.write_text(text, encoding="utf-8")
+    assert main(["report", str(path), "--out", str(target)]) == 3
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+    assert said.splitlines()[1:] == ["1 fault, nothing read"]
+    assert not target.exists()
+
+
+def test_a_page_in_place_of_its_result_is_no_json_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("all.html").write_text("<html></html>", encoding="utf-8")
+    assert main(["report", "all.html"]) == 3
+    assert "all.html:1:1: this is not JSON" in capsys.readouterr().err
+    assert main(["solve", "tiny", "--out", "answer.html"]) == 0
+    before = Path("answer.html").read_bytes()
+    with pytest.raises(SystemExit):
+        main(["report", "answer.html"])
+    assert "--out answer.html: this is the result itself (name another file)" in capsys.readouterr().err
+    assert Path("answer.html").read_bytes() == before
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / "none.json"), "--out", str(tmp_path / "page.html")]) == 3
+    assert "none.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("value",),
+        ("design", "plan", "data"),
+        ("evaluation", "breakdown", "compute"),
+        ("instance", "name"),
+        ("rivals", 0, "value"),
+        ("space", "near", 0, "name"),
+        ("space", "within_1_percent"),
+        ("space", "near", 0, "options"),
+    ],
+    ids=str,
+)
+def test_edited_figures_are_not_drawn(path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = stored()
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    old = place[path[-1]]
+    place[path[-1]] = (
+        ["<b>", {}, None, []]
+        if isinstance(old, list)
+        else "gone"
+        if isinstance(old, str)
+        else 10**400
+        if path[-1] == "within_1_percent"
+        else old * 2
+    )
+    assert main(["report", str(written(tmp_path, data)), "--out", str(tmp_path / "page.html")]) == 30
+    assert "verification failed" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_the_result_is_not_overwritten(tmp_path: Path) -> None:
+    path = written(tmp_path, stored())
+    with pytest.raises(SystemExit) as end:
+        main(["report", str(path), "--out", str(path)])
+    assert end.value.code == 2
+    assert json.loads(path.read_text(encoding="utf-8")) == stored()
+
+
+def test_the_largest_question_that_comes_along_is_drawn_at_once(tmp_path: Path) -> None:
+    result = solved(tmp_path, INSTANCES / "gpt3-175b-pathfinding-large.yaml", "--gap", "10%")
+    began = monotonic()
+    page = page_of(result)
+    assert monotonic() - began < 2.0
+    assert len(page.encode("utf-8")) < LARGEST

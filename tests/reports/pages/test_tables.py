@@ -1,0 +1,79 @@
+"""The command `report --as`: tables of results of every family, from results that hold."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import ENDINGS, PAGES, tables_on
+from tests.paths import INSTANCES, ROOT
+from tests.solvers.codesign.combined.test_devices import FIXED
+from tests.solvers.codesign.several_questions import TWO
+from tests.solvers.stages.piper.graphs import document, written
+
+QUICKSTART = ROOT / "reports/gallery/quickstart.json"
+FORMS = [form for form in ENDINGS if form not in {"html", "runs"}]  # runs are of comparisons alone: tests/study/test_tables.py
+
+
+def solved(folder: Path, name: str, *options: str) -> Path:
+    target = folder / f"{Path(name).stem}-answer.json"
+    main(["solve", name, "--out", str(target), *options])
+    return target
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """One result of every family that is quick to get."""
+    folder = tmp_path_factory.mktemp("results")
+    for name, text in (("counts", FIXED), ("several", TWO)):
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    front = solved(folder, str(INSTANCES / "tiny.yaml"), "--pareto", "step_time,power")
+    found = [front.rename(folder / "front.json"), solved(folder, str(INSTANCES / "tiny.yaml"))]
+    found += [solved(folder, str(folder / f"{name}.yaml")) for name in ("counts", "several")]
+    found += [solved(folder, str(INSTANCES / "stages/gpt2-two-versions.yaml")), solved(folder, str(written(folder, document())))]
+    return [*found, QUICKSTART]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_family_has_its_tables(form: str, results: list[Path]) -> None:
+    text = tables_on(form, results)
+    for path in results:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        name = data["instance"]["name"] if "instance" in data else data["points"][0]["result"]["instance"]["name"]
+        assert name in text.replace("\\", "")
+
+
+def test_figures_are_those_of_the_results(results: list[Path]) -> None:
+    lines = list(csv.DictReader(StringIO(tables_on("csv", results))))
+    values = {line["value"] for line in lines}
+    for path in results:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if "points" not in data:
+            assert repr(data["value"]) in values
+            assert repr(data["bound"]) in values
+        for seconds in (data.get("evaluation") or {}).get("breakdown", {}).values():
+            assert not seconds or repr(seconds) in values
+    assert {None, "chain", "piper", "front", "placement", "pipeline", "study", "relaxation", "sharding"} == set(PAGES)
+
+
+def test_tables_are_written_beside_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for form in FORMS:
+        assert main(["report", str(QUICKSTART), "--as", form]) == 0
+        target = tmp_path / f"quickstart{ENDINGS[form]}"
+        assert target.name in capsys.readouterr().out
+        assert "expert rule" in target.read_text(encoding="utf-8")
+    assert main(["report", str(QUICKSTART), str(QUICKSTART), "--as", "csv"]) == 0
+    assert (tmp_path / "results.csv").exists()
+
+
+def test_edited_results_have_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, target = tmp_path / "edited.json", tmp_path / "table.tex"
+    data = json.loads(QUICKSTART.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**data, "bound": data["value"] * 0.5}), encoding="utf-8")
+    assert main(["report", str(path), "--as", "latex", "--out", str(target)]) == 30
+    assert "verification failed" in capsys.readouterr().err
+    assert not target.exists()

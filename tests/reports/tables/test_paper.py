@@ -1,0 +1,157 @@
+"""Tables for papers: the same figures in each form, words of others that can do nothing, and bounds that no rounding raises."""
+
+import csv
+import re
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from crossopt.reports.tables.digest import Bound, Digest, Table
+from crossopt.reports.tables.paper import FORMATS, escaped, paper
+
+HOSTILE = r'\input{x} & 50% of $5_a^b ~#{} <b> "q" | `c` *d* é 中 · mm^2'
+
+
+def digest(name: str = "a question", rows: int = 2, words: str = "a design") -> Digest:
+    table = Table(
+        "Where it goes", ("use", "seconds", "bound"), tuple((f"{words} {row}", 1.0 / 3.0, Bound(2.0 / 3.0)) for row in range(rows))
+    )
+    gap = 1.0 - (2.0 / 3.0) / 0.7
+    return Digest(name, "step time", "s", 0.7, 2.0 / 3.0, gap, "not proved", "a solver", "boxes", 1.5, words, (("x", "y"),), (table,))
+
+
+def specials(latex: str) -> list[str]:
+    """Signs of a cell that LaTeX would take for commands of its own."""
+    known = (
+        r"\\(?:[{}$&#_%]|text(?:backslash|asciicircum|asciitilde|less|greater|bar)\{\}|[`'^~\"cvr]\{[A-Za-z]\}|(?:ldots|[a-zA-Z]{1,2})\{\})"
+    )
+    left = re.sub(rf"{known}|\$\^[23]\$|\$\\(?:cdot|times|mu|leq|geq|rightarrow)\$", "", latex)
+    return re.findall(r"[\\{}$&#^_%<>|\"]|[^\x20-\x7e]", left)
+
+
+@given(some.text(max_size=60))
+def test_words_print_as_they_are_and_do_nothing(text: str) -> None:
+    assert specials(escaped("".join(sign if sign.isprintable() else " " for sign in text))) == []
+
+
+def test_hostile_words_are_escaped() -> None:
+    latex = escaped(HOSTILE)
+    assert specials(latex) == []
+    assert latex.startswith(r"\textbackslash{}input\{x\} \& 50\% of \$5\_a")
+    assert r"\'{e} [U+4E2D] $\cdot$ mm$^2$" in latex
+
+
+def test_every_row_of_a_tabular_has_as_many_cells_as_columns() -> None:
+    text = paper("latex", [digest(words=HOSTILE), digest("another & one")], ["a.json", "b.json"])
+    tabulars = re.findall(r"(?s)\\begin\{tabular\}\{((?:[lr]|p\{[\d.]+\\linewidth\})+)\}(.*?)\\end\{tabular\}", text)
+    assert len(tabulars) == text.count(r"\begin{table}") == text.count(r"\end{table}") == 4
+    for kinds, body in tabulars:
+        columns = len(re.findall(r"[lr]|p\{[^}]*\}", kinds))
+        rows = [row for row in body.strip().splitlines() if row != r"\hline"]
+        assert all(row.endswith(r" \\") for row in rows)
+        assert all(len(re.findall(r"(?<!\\)&", row)) == columns - 1 for row in rows)
+        assert body.count(r"\hline") == 3
+    assert "usepackage" not in text
+    assert "toprule" not in text
+
+
+ENGINES = ("boxes", "megatron", "pipedream-flush", "hardware-only", "plan-only", "local", "anneal", "genetic", "gradient", "random")
+
+
+def widths(latex: str) -> list[float]:
+    """Points that each tabular takes, by its longest cells."""
+    found = []
+    for kinds, body in re.findall(r"(?s)\\begin\{tabular\}\{((?:[lr]|p\{[\d.]+\\linewidth\})+)\}(.*?)\\end\{tabular\}", latex):
+        rows = [row.removesuffix(r" \\").split(" & ") for row in body.strip("\n").splitlines() if row != r"\hline"]
+        columns = zip(re.findall(r"[lr]|p\{[\d.]+", kinds.replace(r"\linewidth", "")), zip(*rows, strict=True), strict=True)
+        found.append(sum(8.0 + (345.0 * float(kind[2:]) if kind[0] == "p" else 4.3 * max(map(len, cells))) for kind, cells in columns))
+    return found
+
+
+@pytest.mark.parametrize("name", ["a question", "a question of which there is much to be said, and of its chips"])
+def test_tables_with_many_engines_fit_the_sheet_and_lose_nothing(name: str) -> None:
+    figures = tuple(map(float, range(100, 110)))
+    table = Table("Above the best bound in %", ("question", "unit", "best", *ENGINES), ((name, "s", 1.23456, *figures),))
+    latex = paper("latex", [replace(digest(), tables=(table,))], ["a.json"])
+    own = latex[latex.index("above the best bound") :]
+    assert max(widths(own)) <= 345.0
+    assert own.count(r"\begin{tabular}") > 1
+    assert own.count(name) >= own.count(r"\begin{tabular}")
+    assert all(own.count(f" {engine} ") == 1 for engine in ENGINES if "-" not in engine)
+    assert own.count(" pipedream- ") == own.count(" hardware- ") == 1
+    assert all(own.count(f" {figure} ") == 1 for figure in range(100, 110))
+
+
+def test_a_row_is_told_by_all_its_words_on_every_sheet() -> None:
+    rows = (("the first question of many", "pipedream-flush", "0", 1.23456, 1.23456, "s", "not proved", "a note", 0.123456),)
+    runs = Table(
+        "Runs", ("question", "engine", "seed", "value", "bound", "unit", "proof of the value", "what else there is", "seconds"), rows
+    )
+    own = paper("latex", [replace(digest(), tables=(runs,))], ["a.json"]).partition("runs (1 of")[2]
+    assert own.count("the first question of many & pipedream-flush & 0 & ") == own.count(r"\begin{tabular}") > 1
+
+
+def test_long_tables_are_cut_into_sheets() -> None:
+    text = paper("latex", [digest(rows=95)], ["a.json"])
+    assert [f"({number} of 3)" in text for number in (1, 2, 3)] == [True] * 3
+    assert text.count("a design") == 96
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_bounds_are_never_rounded_up(form: str) -> None:
+    text = paper(form, [digest()], ["a.json"])
+    told = [float(found) for found in re.findall(r"0\.666\d*", text)]
+    assert len(told) == 3
+    assert all(bound <= 2.0 / 3.0 for bound in told)
+    assert (max(told) == 2.0 / 3.0) == (form == "csv")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_form_has_every_figure(form: str) -> None:
+    text = paper(form, [digest("first"), digest("second", words="=1+1")], ["a.json", "b.json"])
+    for word in ("first", "second", "boxes", "not proved", "a solver", "step time", "0.7", "0.333"):
+        assert word in text
+    assert text == paper(form, [digest("first"), digest("second", words="=1+1")], ["a.json", "b.json"])
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+def test_csv_is_one_table_with_every_digit_and_no_formula() -> None:
+    lines = list(csv.DictReader(StringIO(paper("csv", [digest(words='=cmd|"x", y')], ["a.json"]))))
+    assert {tuple(line) for line in lines} == {("result", "table", "row", "column", "value")}
+    figures = {(line["table"], line["row"], line["column"]): line["value"] for line in lines}
+    assert float(figures["Results", "", "bound"]) == 2.0 / 3.0
+    assert figures["Designs and proofs", "", "design"] == '\'=cmd|"x", y'
+    assert not any(value.startswith(("=", "+", "@")) for line in lines for value in line.values())
+
+
+def test_markdown_and_text_stay_in_their_columns() -> None:
+    markdown = paper("markdown", [digest(words=HOSTILE)], ["a.json"])
+    for block in markdown.split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
+    text = paper("text", [digest("\x1b[31mred")], ["a.json"])
+    assert "\x1b" not in text
+
+
+def test_results_of_one_question_are_told_apart() -> None:
+    same = paper("csv", [digest("q"), digest("q"), digest("r")], ["a.json", "b.json", "c.json"])
+    names = {line["result"] for line in csv.DictReader(StringIO(same))}
+    assert names == {"q (a.json)", "q (b.json)", "r"}
+    twice = paper("csv", [digest("q"), digest("q")], ["a.json", "a.json"])
+    assert {line["result"] for line in csv.DictReader(StringIO(twice))} == {"q (a.json) 1", "q (a.json) 2"}
+
+
+def test_quotes_open_and_close() -> None:
+    assert escaped('a "quoted" word and "more') == "a ``quoted'' word and ``more"
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "text"])
+def test_values_are_told_to_the_nearest_digit_and_only_bounds_are_lowered(form: str) -> None:
+    proved = replace(digest(), value=2.0 / 3.0, bound=2.0 / 3.0, gap=0.0)
+    row = next(line for line in paper(form, [proved], ["a.json"]).splitlines() if "0.666667" in line)
+    assert row.index("0.666667") < row.index("0.666666")
+    assert (proved.value_words, proved.bound_words) == ("0.666667 s", "0.666666 s")

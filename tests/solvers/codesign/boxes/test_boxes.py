@@ -1,0 +1,270 @@
+"""Branch and bound over boxes: the oracle's value to the last bit, and a tree of cuts that proves its bound and no other."""
+
+from dataclasses import replace
+from itertools import pairwise
+from math import inf, nextafter
+from time import monotonic
+
+import pytest
+
+from crossopt.instances.codesign.boxes import Kept, grid
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.errors import ModelError
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign.boxes.branch import Spend, root_node
+from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
+from crossopt.solvers.codesign.judge import verify
+from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.wide_questions import wide_question
+
+QUICK = read_instance(INSTANCES / "quickstart.yaml")
+RATED = read_instance(INSTANCES / "quickstart.yaml", ("objective=rated_energy_per_token",))
+"""It takes some ten looks at boxes; the quickstart takes one."""
+QUESTIONS = {
+    "tiny": read_instance(INSTANCES / "tiny.yaml"),
+    "small": read_instance(INSTANCES / "small.yaml"),
+    "quickstart": QUICK,
+    "quickstart, rated energy": RATED,
+    "quickstart, energy": read_instance(INSTANCES / "quickstart.yaml", ("objective=energy_per_token",)),
+    "free": ask(TINY_FREE),
+    "no cores": ask(TINY_FREE, "compute_area=0.001 mm^2"),
+    "no power": ask(TINY_FREE, "budget.power=100 W"),
+    "no memory": ask(TINY_FREE, "workload.model=gpt3-175b"),
+    "no plan": ask(TINY_FREE, "tensor=8", "pipeline=1"),
+    "long ranges": ask(
+        TINY_FREE,
+        "compute_area={from: 100 mm^2, to: 400 mm^2, count: 61}",
+        "compute_power={from: 100 W, to: 250 W, count: 151}",
+        "network_power={from: 1 W, to: 9 W, count: 3}",
+        "objective=energy_per_token",
+    ),
+    "lstm": ask(LSTM),
+    "lstm, energy": ask(LSTM, "objective=energy_per_token", "compute_power=[60 W, 90 W, 120 W]", "network_power=[5 W, 10 W, 20 W]"),
+    "gemm": ask(GEMM),
+    "gemm, free": ask(GEMM, "hardware=null", "technology=v100-class", "compute_area=[150 mm^2, 250 mm^2]", "l2_area=[10 mm^2, 60 mm^2]"),
+}
+
+
+def silent(progress: Progress) -> None:
+    """Look on."""
+
+
+def refuted(instance: Instance, cuts: Cuts, bound: float | None) -> tuple[str, ...]:
+    """Why the tree does not prove the bound."""
+    assert bound is not None
+    return reread(instance, cuts, bound).faults
+
+
+def solved(instance: Instance, gap: float = 0.0) -> Found:
+    return search(instance, silent, Spend(gap=gap))
+
+
+def assert_as_the_oracle_says(instance: Instance) -> None:
+    """The oracle's value, a design that has it when priced alone, and a tree of cuts that proves it."""
+    found, expected = solved(instance), exhaustive.search(instance, silent)
+    assert (found.value, found.stopped, found.plans) == (expected.value, "complete", expected.space.plans)
+    assert found.bound == (inf if expected.value is None else expected.value)
+    assert (found.best is None) == (expected.value is None)
+    if found.best is not None:
+        verdict = verify(instance, found.best)
+        assert (verdict.value, verdict.violations) == (found.value, ())
+    seen = reread(instance, found.cuts, found.bound)
+    assert seen.faults == ()
+    assert (seen.plans, seen.families, seen.promising, seen.cuts) == (found.plans, found.families, found.promising, found.cuts)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_value_is_the_oracles_and_the_tree_proves_it(name: str) -> None:
+    assert_as_the_oracle_says(QUESTIONS[name])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_questions_are_answered_as_the_oracle_answers_them(seed: int) -> None:
+    """Half of them of the ladder's kind, half with any choices of any technology."""
+    assert_as_the_oracle_says(random_question(seed) if seed % 2 else wide_question(seed, choices=4, options=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 2000))
+def test_a_thousand_random_questions_are_answered_as_the_oracle_answers_them(seed: int) -> None:
+    assert_as_the_oracle_says(random_question(seed) if seed % 2 else wide_question(seed, choices=4, options=4))
+
+
+def test_the_random_questions_are_cut_and_some_have_no_design() -> None:
+    """Otherwise they would say little of the search."""
+    found = [solved(wide_question(seed, choices=4, options=3)) for seed in range(0, 60, 2)]
+    assert sum(len(one.cuts) > 1 for one in found) >= 5
+    assert 3 <= sum(one.best is None for one in found) <= 25
+
+
+# Stopping early ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_before_the_plans_are_looked_at_claims_no_bound() -> None:
+    found = search(QUICK, silent, Spend(deadline=monotonic()))
+    assert (found.stopped, found.bound) == ("time limit", None)
+    assert found.value is not None
+    assert found.best is not None
+    assert verify(QUICK, found.best).value == found.value
+
+
+def stopped_after(instance: Instance, looks: int) -> Found:
+    """The search, interrupted when it has looked at so many boxes."""
+    seen = []
+
+    def impatient(progress: Progress) -> None:
+        seen.append(progress.bound)
+        if len(seen) == looks:
+            raise KeyboardInterrupt
+
+    return search(instance, impatient, Spend())
+
+
+@pytest.mark.parametrize("looks", [1, 2, 4])
+def test_a_search_that_was_interrupted_proves_what_it_says_and_keeps_its_design(looks: int) -> None:
+    optimum, found = solved(RATED), stopped_after(RATED, looks)
+    assert found.stopped == "interrupted"
+    assert found.bound is not None
+    assert found.value is not None
+    assert found.bound <= (optimum.value or 0.0) <= found.value
+    assert refuted(RATED, found.cuts, found.bound) == ()
+
+
+def test_bounds_only_rise_and_values_only_fall() -> None:
+    trace = solved(RATED).trace
+    bounds, values = [bound for _, _, bound in trace if bound], [value for _, value, _ in trace if value]
+    assert len(bounds) > 3
+    assert values == sorted(values, reverse=True)
+    assert all(after >= before * (1.0 - 1e-11) for before, after in pairwise(bounds))
+
+
+@pytest.mark.parametrize("gap", [1e-3, 0.02, 0.5])
+def test_a_gap_ends_the_search_with_a_bound_within_it(gap: float) -> None:
+    optimum, found = solved(RATED), solved(RATED, gap)
+    assert found.stopped == "complete"
+    assert found.value is not None
+    assert found.bound is not None
+    assert found.bound <= (optimum.value or 0.0) <= found.value
+    assert found.value - found.bound <= gap * found.value
+    assert len(found.cuts) <= len(optimum.cuts)
+    assert refuted(RATED, found.cuts, found.bound) == ()
+
+
+def test_figures_that_overflow_the_model_are_an_error_and_no_answer() -> None:
+    with pytest.raises(ModelError, match="no finite value"):
+        solved(read_instance(INSTANCES / "tiny.yaml", ("cluster.node.latency=1e305 s",)))
+
+
+# The tree as a certificate ----------------------------------------------------------------------------------------------------------
+
+PROVED = solved(RATED)
+CUT = next(place for place, cut in enumerate(PROVED.cuts) if cut)
+"""The first box that is cut."""
+
+
+def with_cut(place: int, cut: Kept | None) -> Cuts:
+    return (*PROVED.cuts[:place], cut, *PROVED.cuts[place + 1 :])
+
+
+def test_the_question_of_these_tests_needs_cuts() -> None:
+    assert sum(cut is not None for cut in PROVED.cuts) >= 3
+
+
+def test_a_bound_above_the_optimum_by_one_unit_in_the_last_place_is_refused() -> None:
+    assert PROVED.bound is not None
+    [fault] = refuted(RATED, PROVED.cuts, nextafter(PROVED.bound, inf))
+    assert fault.startswith("1 plans are not bounded by")
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0 - 1e-9])
+def test_a_lower_bound_is_accepted(share: float) -> None:
+    assert PROVED.bound is not None
+    assert refuted(RATED, PROVED.cuts, PROVED.bound * share) == ()
+
+
+def test_each_cut_is_needed_or_its_removal_leaves_the_rest_too_long() -> None:
+    """The tree is written in order, so that a box that is no longer cut hands its parts' cuts to other boxes."""
+    for place, cut in enumerate(PROVED.cuts):
+        if cut:
+            assert refuted(RATED, with_cut(place, None), PROVED.bound)
+
+
+def test_a_tree_without_its_root_cut_is_refused_for_the_plans_it_leaves() -> None:
+    [fault] = refuted(RATED, (None,), PROVED.bound)
+    assert fault == f"{PROVED.promising} plans are not bounded by {PROVED.bound!r} in a box that is not cut"
+
+
+@pytest.mark.parametrize("cut", [(-1, 0, 0), (99, 0, 0), (0, -1, 1), (0, 0, 10**9), (0, 2, 1)])
+@pytest.mark.parametrize("before", [(), ((1, 1, 1),)])
+def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Kept) -> None:
+    assert "choice {} cannot be cut to {} to {}".format(*cut) in refuted(RATED, with_cut(CUT, (*before, cut)), PROVED.bound)
+
+
+def test_a_cut_that_takes_nothing_off_is_refused() -> None:
+    box = root_node(RATED, grid(RATED)).box
+    low, high = (int(end[0, 0]) for end in (box.low, box.high))
+    assert f"choice 0 cannot be cut to {low} to {high}" in refuted(RATED, with_cut(CUT, ((0, low, high),)), PROVED.bound)
+    assert "a box is cut into nothing but itself" in refuted(RATED, with_cut(CUT, ()), PROVED.bound)
+
+
+def test_a_list_that_is_too_long_or_too_short_is_refused() -> None:
+    assert refuted(RATED, (*PROVED.cuts, None), PROVED.bound) == ("the tree of cuts is longer than its boxes",)
+    assert refuted(RATED, PROVED.cuts[:-1], PROVED.bound) == ("the tree of cuts ends too early",)
+    assert refuted(RATED, (), PROVED.bound) == ("the tree of cuts ends too early",)
+
+
+def test_the_tree_of_another_question_does_not_prove_this_one() -> None:
+    """With less power the same bound takes fewer cuts than with more."""
+    narrow = replace(QUICK, budget=replace(QUICK.budget, power=300.0))
+    found = solved(narrow)
+    assert found.bound is not None
+    assert refuted(narrow, found.cuts, found.bound) == ()
+    assert refuted(QUICK, found.cuts, found.bound)
+
+
+def test_more_boxes_are_left_whole_than_are_cut() -> None:
+    """In a tree of which every knot has two branches or more there are more leaves than knots."""
+    trees = [PROVED.cuts, solved(QUESTIONS["quickstart, energy"]).cuts]
+    assert all(sum(cut is None for cut in cuts) > sum(cut is not None for cut in cuts) > 0 for cuts in trees)
+
+
+# Offloading -------------------------------------------------------------------------------------------------------------------------
+
+OFFLOADING = (
+    "cluster.host={memory: 6 GiB, bandwidth: 20 GB/s}",
+    "offload=[none, weights, activations, optimizer, activations-optimizer, all]",
+    "recompute=[none, full]",
+    "workload.global_batch=256",
+    "microbatch=[4, 16, 64]",
+)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("objective=energy_per_token",),
+        ("cluster.host.memory=1 MiB", "offload=[weights, all]"),
+        ("cluster.host.memory=900 MiB",),
+    ],
+)
+def test_offloading_is_answered_as_the_oracle_answers_it(settings: tuple[str, ...]) -> None:
+    instance = read_instance(INSTANCES / "tiny.yaml", (*OFFLOADING, *settings))
+    assert_as_the_oracle_says(instance)
+
+
+def test_the_host_saves_a_plan_that_would_not_fit_and_its_memory_is_a_limit() -> None:
+    asked = ("workload={model: gpt3-13b, global_batch: 64}", "tensor=[1]", "pipeline=[1]", "recompute=full", "cluster.host=null")
+    alone = read_instance(INSTANCES / "tiny.yaml", asked)
+    helped = read_instance(
+        INSTANCES / "tiny.yaml", (*asked[:-1], "cluster.host={memory: 200 GiB, bandwidth: 25 GB/s}", "offload=[none, optimizer, all]")
+    )
+    assert solved(alone).value is None
+    found = solved(helped)
+    assert found.best is not None
+    assert_as_the_oracle_says(helped)
+    little = replace(helped, hardware=replace(helped.hardware, host=replace(helped.hardware.host, capacity=1e9)))  # type: ignore[type-var]
+    assert solved(little).value is None

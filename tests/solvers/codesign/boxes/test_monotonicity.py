@@ -1,0 +1,99 @@
+"""Before boxes prove anything: a model that is not monotone on the question is refused by name, and one that is never is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.catalogue.registry import ladder, names
+from crossopt.instances.codesign.boxes import corners, grid, whole
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.reading import read_asked
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign import pricing
+from crossopt.solvers.codesign.boxes import monotonicity as guard
+from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.pricing import values_of
+from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
+
+true_price = pricing.price
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that rises with a resource, by a tenth from none of it to a lot."""
+
+    def price(workload: object, hardware: Hardware, *others: object) -> Prices:
+        figures: dict[str, Array] = {
+            "stacks": np.asarray(hardware.dram.capacity) / 100e9,
+            "peak": np.asarray(hardware.throughput) / 1e15,
+        }
+        prices: Prices = true_price(workload, hardware, *others)  # type: ignore[arg-type]
+        return replace(prices, step_time=prices.step_time * (1.0 + 2.0 * figures[resource]))
+
+    monkeypatch.setattr(pricing, "price", price)
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp", "cpsat"])
+def test_a_model_in_which_time_rises_with_a_choice_is_refused_by_its_name(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slower_with("stacks", monkeypatch)
+    with pytest.raises(RefusedError, match=r"step time rises with hbm_stacks on the technology accelerator-7nm; use --engine exhaustive"):
+        ENGINES[engine](ask(TINY_FREE), Limits(), silent)
+
+
+def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak follows from power, and from area where power is there for it."""
+    slower_with("peak", monkeypatch)
+    with pytest.raises(RefusedError, match="compute_power"):
+        refuse_broken_bounds(ask(TINY_FREE, "compute_power=[50 W, 100 W, 200 W, 390 W]"))
+
+
+def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best design has few stacks; the best chip of the box of all chips has many, and every plan is slower there."""
+    slower_with("stacks", monkeypatch)
+    instance = ask(TINY_FREE, "compute_area=400 mm^2", "compute_power=100 W")
+    true, space = search(instance, silent).value, grid(instance)
+    bound = min(float(values_of(instance, corners(instance, space, whole(space)), plans).min()) for plans in plan_blocks(instance))
+    assert true is not None
+    assert bound > true
+
+
+def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = ask(TINY_FREE)
+    result = ENGINES["boxes"](instance, Limits(), silent)
+    slower_with("stacks", monkeypatch)
+    assert any("bounds prove nothing here" in reason for reason in check(result, silent).refused)
+
+
+def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
+    """Without limits there is room for what it offloads as well."""
+    instance = ask(TINY_FREE, "workload.model=gpt3-13b", "cluster.host={memory: 1 MiB, bandwidth: 20 GB/s}", "offload=[all]", "pipeline=1")
+    assert search(instance, silent).value is None
+    space, free = grid(instance), guard._without_limits(instance)
+    assert all(np.isfinite(values_of(free, corners(free, space, whole(space)), plans)).all() for plans in plan_blocks(free))
+    refuse_broken_bounds(instance)
+
+
+def questions() -> list[Instance]:
+    own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(40))]
+    objectives = [ask(TINY_FREE, f"objective={name}") for name in ("energy_per_token", "rated_energy_per_token", "die_area", "power")]
+    technologies = [ask(TINY_FREE, f"technology={name}") for name in names("technologies")]
+    asked = [read_asked(path) for path in ladder().values()]
+    shipped = [part for one in asked for part in (one.parts if isinstance(one, Portfolio) else (one,))]
+    return [*own, *objectives, *technologies, *shipped]
+
+
+def test_no_question_of_the_registry_is_refused() -> None:
+    for instance in questions():
+        refuse_broken_bounds(instance)

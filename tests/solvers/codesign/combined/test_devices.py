@@ -1,0 +1,210 @@
+"""The number of devices as a choice: against every number asked for on its own, with every edit of the answer refused."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.instances.codesign.counts import Counted, open_in
+from crossopt.reports.cli import main
+from crossopt.reports.commands.files import text_of
+from crossopt.reports.texts.devices import counts_answer
+from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.codesign.combined.devices.check import check_open
+from crossopt.solvers.codesign.combined.devices.engine import solve_counts
+from crossopt.solvers.codesign.combined.devices.result import CountsResult, counts_from_json
+from crossopt.solvers.codesign.engines import ENGINES
+from tests.solvers.codesign.questions import TINY_FREE, ask
+
+FIXED = """\
+kind: codesign
+workload: {transformer: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary: 8192, sequence: 512}, global_batch: 64}
+cluster: {devices: [2, 4, 8, 16], devices_per_node: 2}
+hardware: a100-40g
+prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}
+choices: {tensor: [1, 2], pipeline: [1, 2], microbatch: [1, 2], recompute: [none, full]}
+"""
+FREE = TINY_FREE.replace("devices: 8", "devices: [4, 8, 16]") + (
+    "prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, stack: 120 USD, package: 900 USD}\n"
+)
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def counted(text: str, *settings: str) -> Counted:
+    asked = open_in({"text": text, "source": "question.yaml", "settings": list(settings)})
+    assert isinstance(asked, Counted)
+    return asked
+
+
+def solved(text: str, *settings: str, engine: str = "auto", seconds: float = float("inf")) -> CountsResult:
+    return solve_counts(counted(text, *settings), engine, Limits(seconds), silent)
+
+
+def alone(text: str, count: int, *settings: str) -> float | None:
+    """The optimum of the question with this number of devices."""
+    return ENGINES["exhaustive"](ask(text, *settings, f"cluster.devices={count}"), Limits(), silent).value
+
+
+@pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
+@pytest.mark.parametrize("objective", ["step_time", "cost_per_token", "energy_per_token"])
+@pytest.mark.parametrize("text", [FIXED, FREE])
+def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:
+    setting = f"objective={objective}"
+    result = solved(text, setting, engine=engine)
+    values = [alone(text, count, setting) for count in result.counts]
+    least = min(value for value in values if value is not None)
+    assert (result.status, result.value, result.bound, result.gap) == ("OPTIMAL", least, least, 0.0)
+    assert result.best == values.index(least)
+    assert check_open(counts_from_json(json.loads(text_of(result))), silent).refused == ()
+
+
+@pytest.mark.parametrize("text", [FIXED, FREE])
+def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step_and_all_fewer_are_refuted(text: str) -> None:
+    times = {count: alone(text, count) for count in counted(text).counts}
+    *fewer, last = times
+    for count, time in times.items():
+        if time is None:
+            continue
+        result = solved(text, "objective=devices", f"budget.step_time={time!r} s")
+        assert (result.status, result.value, result.bound) == ("OPTIMAL", count, count)
+        assert result.answers[-1].value == time
+        assert [answer.status for answer in result.answers] == ["INFEASIBLE"] * (len(result.answers) - 1) + ["OPTIMAL"]
+        assert check_open(result, silent).refused == ()
+    assert len([time for time in times.values() if time is not None]) > 1, "times must differ for this to say anything"
+    assert fewer
+    none = solved(text, "objective=devices", f"budget.step_time={0.99 * (times[last] or 1.0)!r} s")
+    assert (none.status, none.value, none.bound, none.proved) == ("INFEASIBLE", None, None, True)
+    assert check_open(none, silent).refused == ()
+    assert "`crossopt explain FILE --set cluster.devices=16 --set objective=step_time` names what clashes" in counts_answer(none)
+
+
+def test_without_a_proof_for_each_number_nothing_is_proved() -> None:
+    late = solved(FIXED, seconds=0.0)
+    assert (late.status, late.value, late.bound, late.stopped) == ("UNKNOWN", None, None, "time limit")
+    rule = solved(FIXED, engine="expert")
+    assert (rule.status, rule.bound, rule.proved) == ("FEASIBLE", None, False)
+    fewest = solved(FIXED, "objective=devices", engine="expert")
+    assert (fewest.status, fewest.value, fewest.bound, fewest.proved) == ("FEASIBLE", 2.0, 2.0, False), "no fewer, but perhaps faster"
+    for result in (late, rule, fewest):
+        assert check_open(result, silent).refused == ()
+
+
+def test_an_interrupt_leaves_the_numbers_that_were_not_looked_at_without_a_bound() -> None:
+    seen: list[int] = []
+
+    def interrupting(progress: Progress) -> None:
+        del progress
+        seen.append(1)
+        if len(seen) > 1:
+            raise KeyboardInterrupt
+
+    result = solve_counts(counted(FIXED), "exhaustive", Limits(), interrupting)
+    assert (len(result.answers), result.stopped, result.status, result.bound) == (2, "interrupted", "FEASIBLE", None)
+    assert check_open(result, silent).refused == ()
+    assert "16  not looked at (interrupted)" in counts_answer(result)
+
+
+def _without_the_best(data: dict[str, Any]) -> None:
+    """Deny a design: the whole answer says that the number with the best one has none."""
+    best = data["answers"][data["best"]]
+    best |= {"value": None, "bound": None, "gap": None, "design": None, "evaluation": None, "checks": [], "status": "INFEASIBLE"}
+    best |= {"rivals": [], "trace": []}
+    others = [(answer["value"], place) for place, answer in enumerate(data["answers"]) if answer["value"] is not None]
+    value, place = min(others)
+    data |= {"value": value, "bound": value, "best": place}
+
+
+def _cut_short(data: dict[str, Any]) -> None:
+    data["answers"].pop()
+
+
+def _another_question(data: dict[str, Any]) -> None:
+    """Answers to an easier question under this one's name."""
+    data["instance"]["settings"] = ["choices.tensor=1"]
+
+
+def _swapped(data: dict[str, Any]) -> None:
+    data["answers"][0], data["answers"][1] = data["answers"][1], data["answers"][0]
+
+
+def _fewer_numbers(data: dict[str, Any]) -> None:
+    data["counts"].pop()
+    data["answers"].pop()
+
+
+def _one_number(data: dict[str, Any]) -> None:
+    data["instance"]["settings"] = ["cluster.devices=8"]
+
+
+def _field(name: str, value: object) -> Callable[[dict[str, Any]], None]:
+    def edit(data: dict[str, Any]) -> None:
+        data[name] = value
+
+    return edit
+
+
+EDITS = {
+    **{edit.__name__: edit for edit in (_without_the_best, _cut_short, _another_question, _swapped, _fewer_numbers, _one_number)},
+    "value": _field("value", 1e-3),
+    "bound": _field("bound", 1e-3),
+    "gap": _field("gap", 0.1),
+    "best": _field("best", 1),
+    "status": _field("status", "FEASIBLE"),
+    "stopped": _field("stopped", "interrupted"),
+    "proved": _field("proved", False),
+    "gap_asked": _field("gap_asked", 0.5),
+    "seconds": _field("seconds", 0.0),
+    "counts": _field("counts", [2, 4, 8, 32]),
+    "answers": _field("answers", []),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_answer_that_was_edited_is_refused(name: str) -> None:
+    data = json.loads(text_of(solved(FIXED, "objective=cost_per_token")))
+    assert check_open(counts_from_json(copy.deepcopy(data)), silent).accepted
+    EDITS[name](data)
+    assert check_open(counts_from_json(data), silent).refused
+
+
+def test_every_figure_inside_the_answers_is_checked() -> None:
+    data = json.loads(text_of(solved(FIXED, "objective=devices", "budget.step_time=1 ms")))
+    assert data["status"] == "INFEASIBLE"
+    for place in range(len(data["answers"])):
+        for name, value in (("status", "UNKNOWN"), ("proved", False), ("engine", "boxes"), ("proved_by", "a guess"), ("space", None)):
+            edited = copy.deepcopy(data)
+            edited["answers"][place][name] = value
+            assert check_open(counts_from_json(edited), silent).refused, (place, name)
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "fleet.yaml", tmp_path / "answer.json"
+    path.write_text(FIXED, encoding="utf-8")
+    assert main(["validate", str(path)]) == 0
+    assert "2 devices: 1 hardware point x 12 combinations of plan choices; 4 devices: " in capsys.readouterr().out
+    assert main(["solve", str(path), "--set", "objective=cost_per_token", "--out", str(out), "--strict"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("fleet   4 numbers of devices, 2 is best, proved in ")
+    assert "USD/token" in text
+    assert main(["check", str(out)]) == 0
+    assert "16 devices: the proof was carried out anew" in capsys.readouterr().out
+    assert main(["export", str(out)]) == 3
+    assert "here are answers for several numbers of devices, and one is needed" in capsys.readouterr().err
+    assert main(["solve", str(path), "--set", "objective=devices", "--set", "budget.step_time=1 ms"]) == 20
+    assert "none has a design, proved in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [["explain"], ["evaluate"], ["compare"], ["export", "--as", "lp"], ["solve", "--pareto", "step_time,power"]]
+)
+def test_commands_for_one_number_say_how_to_ask_for_one(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FIXED, encoding="utf-8")
+    assert main([command[0], str(path), *command[1:]]) == 3
+    assert "--set cluster.devices=16" in capsys.readouterr().err

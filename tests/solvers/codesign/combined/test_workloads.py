@@ -1,0 +1,304 @@
+"""Several workloads on one chip: both engines and brute force agree to the last bit, and the tree proves its bound and no other."""
+
+import json
+from dataclasses import replace
+from math import inf, nextafter
+from typing import Any
+
+import pytest
+
+from crossopt.instances.codesign.instance import Portfolio
+from crossopt.instances.codesign.reading import read_asked
+from crossopt.instances.errors import ModelError
+from crossopt.reports.commands.files import text_of
+from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
+from crossopt.solvers.codesign.combined.workloads.check import check_any
+from crossopt.solvers.codesign.combined.workloads.combined import Joint, joint
+from crossopt.solvers.codesign.combined.workloads.engines import ENGINES
+from crossopt.solvers.codesign.combined.workloads.result import JointResult, any_from_json
+from crossopt.solvers.codesign.pricing import values_of
+from crossopt.solvers.codesign.result import Result
+from tests.paths import INSTANCES
+from tests.solvers.codesign.several_questions import TWO, least_by_brute_force, random_several, several
+from tests.solvers.codesign.test_check import at, edited, edits, leaves
+
+REGRET = ("combine=worst_regret", "workloads.0.weight=null")
+
+
+def silent(progress: Progress) -> None:
+    """Look on."""
+
+
+def solved(portfolio: Portfolio, engine: str = "boxes", gap: float = 0.0) -> JointResult:
+    return ENGINES[engine](portfolio, Limits(gap=gap), silent)
+
+
+def small(*settings: str) -> Portfolio:
+    found = read_asked(INSTANCES / "two-models-one-chip.yaml", settings)
+    assert isinstance(found, Portfolio)
+    return found
+
+
+def again(result: JointResult) -> Result | JointResult:
+    """The result as another process reads it."""
+    return any_from_json(json.loads(text_of(result)))
+
+
+def assert_agreement(portfolio: Portfolio, expected: float) -> None:
+    for engine in ("boxes", "exhaustive"):
+        result = solved(portfolio, engine)
+        assert (inf if result.value is None else result.value) == expected
+        assert (result.proved, result.status) == (True, "INFEASIBLE" if expected == inf else "OPTIMAL")
+        report = check_any(again(result), silent)
+        assert report.refused == ()
+
+
+@pytest.mark.parametrize("settings", [(), REGRET, ("objective=rated_energy_per_token",), ("workloads.1.choices=null",)])
+def test_both_engines_find_what_brute_force_finds(settings: tuple[str, ...]) -> None:
+    portfolio = several(TWO, *settings)
+    expected = least_by_brute_force(portfolio)
+    assert expected < inf
+    assert_agreement(portfolio, expected)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_questions_are_answered_as_brute_force_answers_them(seed: int) -> None:
+    portfolio = random_several(seed)
+    assert_agreement(portfolio, least_by_brute_force(portfolio))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_two_hundred_random_questions_are_answered_as_brute_force_answers_them(seed: int) -> None:
+    portfolio = random_several(seed)
+    assert_agreement(portfolio, least_by_brute_force(portfolio))
+
+
+def test_the_random_questions_differ_in_kind() -> None:
+    """Otherwise they would say little."""
+    questions = [random_several(seed) for seed in range(20)]
+    answers = [solved(question) for question in questions]
+    assert 2 <= sum(answer.value is None for answer in answers) <= 15
+    assert 5 <= sum(question.combine == "worst_regret" for question in questions) <= 15
+    assert sum(answer.tree is not None and answer.tree.boxes > 1 for answer in answers) >= 4
+    assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.alone) >= 1
+
+
+# By hand ----------------------------------------------------------------------------------------------------------------------------
+
+OPPOSED = """\
+kind: codesign
+workloads:
+  - {name: dense, transformer: {layers: 2, hidden: 8192, heads: 64, ffn: 32768, vocabulary: 8192, sequence: 1024}, global_batch: 8}
+  - {name: long, transformer: {layers: 2, hidden: 256, heads: 4, ffn: 1024, vocabulary: 131072, sequence: 256}, global_batch: 512}
+cluster: {devices: 1}
+technology: accelerator-7nm
+budget: {die_area: 700 mm^2, package_area: 2000 mm^2, power: 400 W}
+choices:
+  compute_power: [90 W, 120 W, 150 W, 180 W, 210 W]
+  hbm_power: [60 W, 90 W, 120 W, 150 W, 180 W]
+combine: worst_regret
+"""
+"""Compute and memory share a budget of power; one workload wants the one, the other the other."""
+
+
+def test_the_chip_for_both_is_the_best_for_neither() -> None:
+    result = solved(several(OPPOSED, "budget.power=400 W"))
+    chips = [share.design["hardware"] for share in result.shares]
+    alone = [answer.design["hardware"] for answer in result.alone if answer.design is not None]
+    assert chips[0] == chips[1]
+    assert chips[0] not in alone
+    assert alone[0] != alone[1]
+    assert alone[1]["hbm_power"] > chips[0]["hbm_power"] > alone[0]["hbm_power"]
+    assert result.value == max(share.regret or 0.0 for share in result.shares)
+
+
+# Bounds, limits and interrupts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gap", [1e-3, 0.02, 0.5])
+@pytest.mark.parametrize("settings", [(), ("combine=worst_regret", "workloads.1.weight=null")])
+def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(gap: float, settings: tuple[str, ...]) -> None:
+    portfolio = read_asked(INSTANCES / "two-models-one-chip.yaml", settings)
+    assert isinstance(portfolio, Portfolio)
+    optimum, result = solved(portfolio).value, solved(portfolio, gap=gap)
+    assert optimum is not None
+    assert result.value is not None
+    assert result.bound is not None
+    assert result.bound <= optimum <= result.value
+    assert result.value - result.bound <= gap * result.value
+    assert result.proved
+    assert check_any(again(result), silent).refused == ()
+
+
+@pytest.mark.parametrize("looks", [1, 2, 4])
+def test_an_interrupt_leaves_a_verified_design_and_a_bound_that_holds(looks: int) -> None:
+    portfolio, seen = small("objective=rated_energy_per_token"), []
+
+    def impatient(progress: Progress) -> None:
+        seen.append(progress.bound)
+        if len(seen) == looks:
+            raise KeyboardInterrupt
+
+    result = ENGINES["boxes"](portfolio, Limits(), impatient)
+    assert (result.stopped, result.proved) == ("interrupted", False)
+    optimum = solved(portfolio).value
+    assert optimum is not None
+    assert result.value is not None
+    assert result.bound is not None
+    assert result.bound <= optimum <= result.value
+    assert check_any(again(result), silent).refused == ()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("settings", [(), REGRET])
+def test_no_time_at_all_claims_nothing_that_is_not_so(engine: str, settings: tuple[str, ...]) -> None:
+    result = ENGINES[engine](several(TWO, *settings), Limits(seconds=0.0), silent)
+    assert not result.proved
+    assert result.bound is None
+    assert check_any(again(result), silent).refused == ()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("settings", [(), REGRET])
+def test_what_every_engine_writes_is_accepted(engine: str, settings: tuple[str, ...]) -> None:
+    result, optimum = solved(several(TWO, *settings), engine), solved(several(TWO, *settings)).value
+    assert check_any(again(result), silent).refused == ()
+    assert result.value is not None
+    assert optimum is not None
+    assert result.value >= optimum
+
+
+@pytest.mark.parametrize(
+    "settings", [("hbm_stacks=1", "workloads.1.model=gpt3-175b"), ("budget.power=60 W",), ("compute_area=0.001 mm^2",)]
+)
+@pytest.mark.parametrize("combine", [(), REGRET])
+def test_where_one_workload_has_no_design_there_is_none(settings: tuple[str, ...], combine: tuple[str, ...]) -> None:
+    assert_agreement(several(TWO, *settings, *combine), inf)
+
+
+def test_figures_that_overflow_are_an_error_and_no_answer() -> None:
+    with pytest.raises(ModelError, match="no finite value"):
+        solved(several(TWO, "workloads.0.weight=1e308", "objective=power"))
+
+
+# The tree as a certificate ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
+    portfolio = small()
+    asked = joint(portfolio, (None, None))
+    found = by_boxes.search(asked, silent, Spend())
+    assert found.bound is not None
+    assert sum(cut is not None for cut in found.cuts) >= 3
+    assert by_boxes.reread(asked, found.cuts, found.bound).faults == ()
+    [fault] = by_boxes.reread(asked, found.cuts, nextafter(found.bound, inf)).faults
+    assert fault.endswith("in a box that is not cut")
+    for place, cut in enumerate(found.cuts):
+        if cut:
+            assert by_boxes.reread(asked, (*found.cuts[:place], None, *found.cuts[place + 1 :]), found.bound).faults
+    assert by_boxes.reread(asked, (*found.cuts, None), found.bound).faults == ("the tree of cuts is longer than its boxes",)
+    assert by_boxes.reread(asked, (), found.bound).faults == ("the tree of cuts ends too early",)
+    assert by_boxes.reread(asked, (((99, 0, 0),), None, None), found.bound).faults == ("choice 99 cannot be cut to 0 to 0",)
+
+
+# Edits ------------------------------------------------------------------------------------------------------------------------------
+
+FREE = ("trace", "versions", "instance.text", "instance.source", "seconds", "seed", "gap_asked")
+"""Measured, or chosen by whoever solved it, or the question itself, as in `test_check`."""
+
+
+def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
+    found = []
+    for path in leaves(data):
+        if path[0] == "alone" and len(path) > 3:
+            continue  # every leaf of a result about one workload is tried in `test_check`
+        inner = path[2:] if path[0] == "alone" else path
+        if not ".".join(map(str, inner)).startswith(FREE) and "cuts" not in inner:
+            found.append(path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [("boxes", ()), pytest.param("exhaustive", REGRET, marks=pytest.mark.slow), ("boxes", ("budget.power=60 W",))],
+    ids=["sum", "regret", "infeasible"],
+)
+def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) -> None:
+    """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
+    data = json.loads(text_of(solved(several(TWO, *settings), engine)))
+    paths = claims(data)
+    assert len(paths) > (20 if settings and settings != REGRET else 100)
+    accepted = []
+    for path in paths:
+        for value in edits(at(data, path))[: 1 if "evaluation" in path else None]:
+            try:
+                report = check_any(any_from_json(edited(data, path, value)), silent)
+            except ValueError:
+                continue
+            accepted += [(path, value)] if report.accepted else []
+    assert accepted == []
+
+
+def test_an_answer_about_one_workload_is_none_about_several() -> None:
+    portfolio = several(TWO)
+    result = solved(portfolio)
+    other = json.loads(text_of(result))
+    other["instance"]["workload"] = "gpt3-125m"
+    assert not check_any(any_from_json(other), silent).accepted
+
+
+def test_a_worse_chip_that_claims_to_be_the_optimum_is_refused() -> None:
+    """Everything in the file is true of this design; only the proof tells that others are better."""
+    portfolio = small()
+    for engine in ("boxes", "exhaustive"):
+        best, worse = solved(portfolio, engine), solved(portfolio, "expert")
+        assert best.value is not None
+        assert worse.value is not None
+        assert worse.value > best.value
+        claim = replace(best, shares=worse.shares, value=worse.value, bound=worse.value, trace=())
+        assert not check_any(claim, silent).accepted
+
+
+CROWDED = """\
+kind: codesign
+workloads:
+  - {model: gpt3-6.7b, global_batch: 64, weight: 2}
+  - {model: llama2-7b, global_batch: 64, sequence: 4096}
+cluster: {devices: 16, devices_per_node: 4}
+technology: accelerator-7nm
+choices:
+  compute_area: [200 mm^2, 400 mm^2]
+  compute_power: [100 W, 220 W]
+  hbm_stacks: [2, 3, 4, 6]
+  tensor: [1, 2, 4]
+  pipeline: [1, 2, 4]
+  microbatch: [1, 2, 4]
+  recompute: [none, selective, full]
+  zero: [0, 1, 3]
+objective: energy_per_token
+"""
+"""Plans of one group of which some fit no chip and others do."""
+
+
+def test_bounds_belong_to_the_plans_that_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where some plans of a group fit no chip, those after them must not be taken for one another."""
+    seen: list[int] = []
+    branch = by_boxes.branch
+
+    def watched(asked: Joint, space: Any, root: Any, plans: Any, lists: Any, *others: Any) -> Any:  # noqa: ANN401
+        for part, chip, some, rows in zip(asked.parts, by_boxes.chips_of(asked, space, root.box), plans, lists, strict=True):
+            prices = values_of(part, chip, some)[:, 0]
+            assert prices[rows.rows].tolist() == rows.bounds.tolist()
+            seen.append(len(prices))
+        return branch(asked, space, root, plans, lists, *others)
+
+    monkeypatch.setattr(by_boxes, "branch", watched)
+    portfolio = several(CROWDED)
+    result = solved(portfolio)
+    assert result.proved
+    assert check_any(again(result), silent).refused == ()
+    assert result.value == solved(portfolio, "exhaustive").value
+    assert len(seen) == 2

@@ -1,0 +1,104 @@
+"""Explanations: a clash is one, each of its members is needed for it, and every figure is that of a question solved again."""
+
+from dataclasses import replace
+
+import pytest
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.reports.cli import main
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.search import search
+from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift, relief
+from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
+
+TINY = str(INSTANCES / "tiny.yaml")
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def value_of(instance: Instance) -> float | None:
+    return search(instance, silent, Spend()).value
+
+
+def names(members: tuple[Member, ...] | None) -> list[str]:
+    assert members is not None
+    return [member.name for member in members]
+
+
+def test_a_model_that_is_too_large_clashes_with_the_memory_alone() -> None:
+    """GPT-3 175B on eight devices: 175e9 weights of at least 18 bytes with their optimizer state and gradients are 394 GB a device."""
+    members = clash(read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-175b",)), silent)
+    assert names(members) == [MEMORY]
+    assert members is not None
+    assert members[0].allowed == (80.0 * 2**30,)
+    assert members[0].least == pytest.approx(175e9 * 18 / 8, rel=0.02)
+
+
+def test_choices_that_keep_a_model_in_too_few_pieces_are_told_with_the_memory() -> None:
+    settings = ("pipeline=[1, 2, 4]", "zero=0", "tensor=[1, 2, 4, 8]")
+    members = clash(read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml", settings), silent)
+    assert names(members) == [MEMORY, "tensor", "pipeline", "zero"]
+
+
+def test_a_budget_that_no_chip_keeps_is_told_with_the_least_that_one_takes() -> None:
+    members = clash(ask(TINY_FREE, "budget.power=50 W"), silent)
+    assert names(members) == ["power"]
+    assert members is not None
+    assert members[0].least is not None
+    assert members[0].least > 50.0
+
+
+def hopeless(seed: int) -> Instance:
+    """A random question whose budgets or memory are too small for any design, by turns."""
+    question = random_question(seed)
+    if seed % 2:
+        return replace(question, hardware=replace(question.hardware, reserved_memory=1e12))
+    return replace(question, budget=replace(question.budget, **{BUDGETS[seed // 2 % 3]: 1e-6}))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not(seed: int) -> None:
+    instance = hopeless(seed)
+    if value_of(instance) is not None:
+        return
+    members = clash(instance, silent)
+    if members is None:
+        return
+    everything = (MEMORY, *BUDGETS, *(name for name, _ in instance.plan_options))
+    others = tuple(name for name in everything if name not in names(members))
+    assert value_of(lift(instance, others)) is None, "the members alone leave no design"
+    for name in names(members):
+        assert value_of(lift(instance, (*others, name))) is not None, name
+
+
+def test_there_are_random_clashes_of_several_kinds() -> None:
+    """The test above would say nothing without them."""
+    found = [tuple(names(members)) for seed in range(24) if value_of(hopeless(seed)) is None and (members := clash(hopeless(seed), silent))]
+    assert len(found) >= 8
+    assert len(set(found)) >= 2
+
+
+def test_more_of_a_budget_is_worth_what_the_question_with_more_of_it_says() -> None:
+    instance = ask(TINY_FREE, "budget.power=300 W")
+    reliefs = {one.name: one for one in relief(instance, silent, Spend())}
+    assert reliefs["power"].value == value_of(ask(TINY_FREE, f"budget.power={300.0 * 1.1!r} W"))
+
+
+def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", TINY, "--set", "workload.model=gpt3-175b"]) == 20
+    out = capsys.readouterr().out
+    assert "these clash" in out
+    assert "memory: 80 GiB at most; what the others leave needs at least" in out
+
+
+def test_the_command_tells_what_a_forced_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", TINY, "--force", "tensor=2"]) == 0
+    out = capsys.readouterr().out
+    best, other = value_of(read_instance(INSTANCES / "tiny.yaml")), value_of(read_instance(INSTANCES / "tiny.yaml", ("tensor=2",)))
+    assert best is not None
+    assert other is not None
+    assert f"{other / best - 1.0:.2%} more" in out

@@ -1,0 +1,228 @@
+"""The refinement loop: with either solver it ends at the value that counting and boxes find, and no bound is above it."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Hardware
+from crossopt.formulation.codesign.forms import FORMS
+from crossopt.formulation.codesign.parts import Chip
+from crossopt.formulation.codesign.screen import Priced
+from crossopt.formulation.model import Model
+from crossopt.instances.codesign.boxes import corners
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers import backends
+from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.backends import Backend, Spend, backend
+from crossopt.solvers.backends.answer import Answer
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent
+from crossopt.solvers.codesign.boxes.search import Survivors, survivors
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.linear import refine as loop
+from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
+from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.result import Result
+from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+
+BY_SOLVER = ("milp", "cpsat")
+SOLVERS = {"milp": "highs", "cpsat": "cpsat"}
+WIDE = (
+    "compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}",
+    "compute_power=[100 W, 150 W, 200 W, 250 W]",
+    "l2_area=[20 mm^2, 80 mm^2]",
+)
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def step_time_question(seed: int) -> Instance:
+    return replace(random_question(seed), objective="step_time")
+
+
+def cold(instance: Instance) -> Survivors:
+    """Every plan that fits the best chip, and no design to start from."""
+    left = survivors(instance, float("inf"))
+    plans = joined(list(plan_blocks(instance)))
+    bounds = values_of(instance, corners(instance, left.space, left.root.box), plans)[:, 0]
+    fitting = np.flatnonzero(np.isfinite(bounds))
+    nothing = Incumbent(float("inf"), left.root.box.low[0], None)
+    return replace(left, start=nothing, plans=rows_of(plans, fitting), bounds=bounds[fitting])
+
+
+def from_cold(instance: Instance, solver: str, form: str = "strong") -> Refined:
+    return refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+
+
+def agrees(found: Refined | Result, true: float | None) -> bool:
+    """Within the gap asked, with a bound that no design is below."""
+    return agrees_with(found.value, found.bound, true)
+
+
+def agrees_with(value: float | None, bound: float | None, true: float | None) -> bool:
+    """The same of a value and a bound."""
+    if true is None or value is None:
+        return true is value
+    return bound is not None and bound <= true <= value and value - bound <= LEAST_GAP * value
+
+
+FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
+
+
+@pytest.mark.parametrize("seed", FREE[3:10])
+def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
+    instance = step_time_question(seed)
+    true = search(instance, silent).value
+    assert all(agrees(from_cold(instance, solver), true) for solver in SOLVERS.values())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", FREE[3:6])
+def test_every_form_agrees_with_counting_from_a_cold_start(seed: int, form: str) -> None:
+    instance = step_time_question(seed)
+    true = search(instance, silent).value
+    assert all(agrees(from_cold(instance, solver, form), true) for solver in SOLVERS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [*FREE[:3], *FREE[10:]])
+def test_more_questions_from_a_cold_start(seed: int) -> None:
+    test_both_solvers_agree_with_counting_from_a_cold_start(seed)
+
+
+def unpriced(chip: Chip, needs: Array) -> Priced:
+    """Prices that rule out nothing."""
+    return Priced(
+        np.full(len(needs), -np.inf),
+        {part.name: np.zeros(len(needs), np.int64) for part in chip.parts},
+        {part.name: np.ones(len(part), bool) for part in chip.parts},
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+@pytest.mark.parametrize("form", ["strong", "weak", "log"])
+def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is ruled out before it: each form needs several rounds, and ends at the value that counting finds."""
+    monkeypatch.setattr(loop, "_SCREENS", 1)
+    monkeypatch.setattr(loop, "priced", lambda chip, several, needs, below: unpriced(chip, needs))
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    left = survivors(instance, float("inf"))
+    found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
+    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    assert found.rounds > 2
+    assert found.plans == len(left.plans)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("name", ["tiny", "small", "gpt3-175b-pathfinding-7nm"])
+def test_engines_prove_the_ladder_and_agree_with_boxes(engine: str, name: str) -> None:
+    instance = read_instance(INSTANCES / f"{name}.yaml")
+    found, true = ENGINES[engine](instance, Limits(), silent), ENGINES["boxes"](instance, Limits(), silent).value
+    assert found.proved
+    assert agrees(found, true)
+    assert found.gap_asked == LEAST_GAP
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("text", [LSTM, GEMM])
+def test_other_workloads_and_objectives_are_refused_in_a_sentence(engine: str, text: str) -> None:
+    with pytest.raises(
+        RefusedError, match=f"the {engine} engine answers step_time questions of transformers without a limit on that time; use boxes"
+    ):
+        ENGINES[engine](ask(text), Limits(), silent)
+    with pytest.raises(RefusedError, match="use boxes"):
+        ENGINES[engine](ask(TINY_FREE, "objective=energy_per_token"), Limits(), silent)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+@pytest.mark.parametrize("settings", [("budget.power=50 W",), ("workload.model=gpt3-175b",)])
+def test_where_no_design_keeps_the_limits_the_engines_say_so(engine: str, settings: tuple[str, ...]) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *settings), Limits(), silent)
+    assert (result.status, result.proved, result.design) == ("INFEASIBLE", True, None)
+    assert check(result, silent, cross_check=True).accepted
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: str) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(), silent)
+    assert check(result, silent).told
+    assert "told, not proved anew" in check(result, silent).checked[-1]
+    crossed = check(result, silent, cross_check=True)
+    assert crossed.accepted
+    assert crossed.checked[-1].startswith("the engine boxes was asked as well")
+
+
+def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
+    """A solver that lied: a worse design is called proved. Its figures fit each other, and only another engine sees it."""
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    good, worse = ENGINES["milp"](instance, Limits(), silent), ENGINES["expert"](instance, Limits(), silent)
+    assert good.value is not None
+    assert worse.value is not None
+    assert worse.value > good.value
+    lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=True, status="OPTIMAL", proved_by=good.proved_by)
+    lie = replace(lie, relaxation=good.relaxation, rivals=good.rivals, trace=())
+    assert "bound: there is a design of" in " ".join(check(lie, silent, cross_check=True).refused)
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_an_interrupt_leaves_the_best_design_and_a_bound_that_is_valid(engine: str) -> None:
+    instance = ask(TINY_FREE, *WIDE)
+
+    def impatient(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    result = ENGINES[engine](instance, Limits(), impatient)
+    assert result.stopped == "interrupted"
+    assert check(result, silent).accepted
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_a_result_says_in_which_form_it_was_proved(engine: str) -> None:
+    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(form="log"), silent)
+    assert result.relaxation is not None
+    assert result.relaxation.form == "log"
+    assert check(result, silent).accepted
+    lie = replace(result, relaxation=replace(result.relaxation, form="weak"))
+    assert not check(lie, silent).accepted or not result.relaxation.rounds
+
+
+@pytest.mark.parametrize("engine", BY_SOLVER)
+def test_workers_and_seed_reach_the_solver_and_change_no_optimum(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Spend] = []
+
+    def listening(name: str) -> Backend:
+        honest = backend(name)
+
+        def solve(model: Model, spend: Spend) -> Answer:
+            asked.append(spend)
+            return honest(model, spend)
+
+        return solve
+
+    monkeypatch.setattr(backends, "backend", listening)
+    instance = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
+    found = ENGINES[engine](instance, Limits(seed=3, workers=2), silent)
+    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    assert {(spend.workers, spend.seed) for spend in asked} == {(2, 3)}
+
+
+def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = read_instance(INSTANCES / "quickstart.yaml")
+    left = survivors(instance, float("inf"), within=0.05)
+    found = []
+    for size in (1024, 7):
+        monkeypatch.setattr(loop, "_PRICED", size)
+        refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
+        found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
+    assert found[0] == found[1]
+    assert found[0][2] > 7

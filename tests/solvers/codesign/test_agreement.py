@@ -1,0 +1,108 @@
+"""Four engines, one optimum: over every instance that comes along, and over a thousand small questions of any technology and generation.
+
+`exhaustive` and `boxes` give one value, to the last bit; `milp` and `cpsat` one within their gap, with a bound that no design is below.
+Questions take the forms of the integer model in turn. The whole of it is slow; a share of it runs every time.
+"""
+
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+
+from crossopt.crossflow.workload import Transformer
+from crossopt.formulation.codesign.forms import FORMS
+from crossopt.instances.catalogue.registry import ladder
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.reading import read_asked, read_instance
+from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.backends import backend
+from crossopt.solvers.codesign.engines import ENGINES, Limits
+from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
+from crossopt.solvers.codesign.result import Result
+from tests.solvers.codesign.linear.test_refine import agrees, cold
+from tests.solvers.codesign.questions import random_question
+from tests.solvers.codesign.wide_questions import wide_question
+
+COUNTED = 300_000_000
+"""Combinations of choices up to which every design is priced: a few minutes at the most."""
+QUESTIONS, SHARE = 1000, 16
+CHOICES, OPTIONS = 5, 3
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def modelled(instance: Instance) -> bool:
+    """Whether the integer models answer it."""
+    return isinstance(instance.workload, Transformer) and instance.objective == "step_time" and instance.budget.step_time == float("inf")
+
+
+def agree(instance: Instance, form: str) -> list[Result]:
+    """The answers of all engines that have one, after they were compared."""
+    exact = ["boxes", *(["exhaustive"] if hardware_points(instance) * combinations(instance) <= COUNTED else [])]
+    found = [ENGINES[name](instance, Limits(), silent) for name in exact]
+    true = found[0].value
+    assert all(result.proved and result.value == true and result.bound == true for result in found)
+    for name in ("milp", "cpsat") if modelled(instance) else ():
+        result = ENGINES[name](instance, Limits(form=form), silent)
+        assert result.proved
+        assert (result.value is None) == (true is None)
+        if true is not None:
+            assert result.value is not None
+            assert result.bound is not None
+            assert result.bound <= true <= result.value
+            assert result.value - result.bound <= LEAST_GAP * result.value
+        found.append(result)
+    return found
+
+
+def small(seed: int) -> Instance:
+    """A question of few chips whose step time is asked: every other one of any technology and generation."""
+    instance = random_question(seed) if seed % 2 else wide_question(seed // 2, CHOICES, OPTIONS)
+    return replace(instance, objective="step_time")
+
+
+def agree_on(seed: int) -> tuple[float | None, int]:
+    """All engines on one question, and one of the solvers from a cold start, so that the integer model has something to do."""
+    instance, form = small(seed), list(FORMS)[seed % len(FORMS)]
+    true = agree(instance, form)[0].value
+    rounds = 0
+    if modelled(instance):
+        solver = ("highs", "cpsat")[seed // len(FORMS) % 2]
+        found = refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, monotonic() + 300, silent)
+        assert found.stopped == "complete"
+        assert agrees(found, true)
+        rounds = found.rounds
+    return true, rounds
+
+
+@pytest.mark.parametrize("name", ["tiny", "small"])
+def test_engines_agree_on_small_instances(name: str) -> None:
+    agree(read_instance(ladder()[name]), "strong")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ladder())
+def test_engines_agree_on_every_instance(name: str) -> None:
+    """Of several workloads each alone; together they have engines and tests of their own."""
+    asked = read_asked(ladder()[name])
+    for instance in asked.parts if isinstance(asked, Portfolio) else (asked,):
+        agree(instance, "strong")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SHARE, QUESTIONS))
+def test_engines_agree_on_a_thousand_questions(seed: int) -> None:
+    agree_on(seed)
+
+
+def test_engines_agree_on_some_questions_and_these_ask_something() -> None:
+    """Most are the integer models' to answer, some of them with work for the solver, and some have no design."""
+    asked = [small(seed) for seed in range(SHARE)]
+    assert sum(map(modelled, asked)) > SHARE / 2
+    found = [agree_on(seed) for seed in range(SHARE)]
+    assert sum(value is not None for value, _ in found) > SHARE / 3
+    assert sum(rounds > 0 for _, rounds in found) > SHARE / 4
+    assert any(value is None for value, _ in found)

@@ -1,0 +1,241 @@
+"""Every objective: engines agree on it, limits on the step time are kept, and fronts are fronts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crossopt.crossflow.hardware import variants_of
+from crossopt.crossflow.plan import Plan, Plans, plan_at, table
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.space import devices, hardware_points, plan_blocks
+from crossopt.instances.errors import InstanceError
+from crossopt.reports.cli import main
+from crossopt.reports.texts.front import front_text
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.search import reread, search
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.combined.pareto import front
+from crossopt.solvers.codesign.designs import Candidate, design_of
+from crossopt.solvers.codesign.engines import auto, boxes
+from crossopt.solvers.codesign.engines import exhaustive as exhaustive_engine
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.objective import OBJECTIVES
+from crossopt.solvers.codesign.pricing import price
+from crossopt.solvers.codesign.result import Result
+from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
+from tests.solvers.codesign.wide_questions import wide_text
+
+TINY = str(INSTANCES / "tiny.yaml")
+NEW = ("rated_energy_per_token", "die_area", "power")
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def timed(instance: Instance, share: float) -> Instance:
+    """The question with a limit on the step time, between the least and a multiple of it."""
+    least = exhaustive.search(replace(instance, objective="step_time"), silent).value
+    return instance if least is None else replace(instance, budget=replace(instance.budget, step_time=least * share))
+
+
+@pytest.mark.parametrize("objective", NEW)
+@pytest.mark.parametrize("seed", range(10))
+def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time(objective: str, seed: int) -> None:
+    instance = timed(replace(random_question(seed), objective=objective), 1.0 + 0.15 * (seed % 4))
+    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    assert one.value == other.value
+    if one.best is not None:
+        verdict = verify(instance, one.best)
+        assert verdict.accepted
+        assert verdict.value == one.value
+        assert verdict.evaluation.step_time <= instance.budget.step_time
+
+
+def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> None:
+    """With the least step time as the limit there is a design, below it there is none, and the conflict says by how much."""
+    instance = ask(TINY_FREE)
+    least = exhaustive.search(instance, silent).value
+    assert least is not None
+    within = replace(instance, objective="power", budget=replace(instance.budget, step_time=least))
+    assert auto(within, Limits(), silent).status == "OPTIMAL"
+    beyond = auto(replace(within, budget=replace(within.budget, step_time=least / 2.0)), Limits(), silent)
+    assert beyond.status == "INFEASIBLE"
+    assert max(conflict.least_share or 0.0 for conflict in beyond.conflicts if conflict.limit == "step time") == 2.0
+
+
+def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
+    instance = read_instance(TINY, ("objective=worst_step_time",))
+    result = boxes(instance, Limits(), silent)
+    assert result.evaluation is not None
+    assert result.value == result.evaluation["likely"][1] > result.evaluation["step_time"]
+    assert check(result, silent).accepted
+    found = exhaustive.search(instance, silent)
+    assert found.value == result.value
+    assert found.best is not None
+    design = design_of(instance, found.best)
+
+    assert isinstance(design.plan, Plan)
+    devices = (design.hardware, *variants_of(design.hardware))
+    times = [float(price(instance.workload, device, instance.cluster, table([design.plan])).step_time[0, 0]) for device in devices]
+    assert max(times) == result.value
+
+
+def test_a_robust_question_needs_a_device_with_several_sets_of_constants() -> None:
+    with pytest.raises(
+        InstanceError, match=r"needs a device that has them \(such as .* or technology: {base: accelerator-7nm, constants: "
+    ):
+        ask(TINY_FREE, "objective=worst_step_time")
+    ask(TINY_FREE, *ROBUST)
+    with pytest.raises(InstanceError, match="without a section `efficiency`"):
+        ask(TINY_FREE, *ROBUST, "efficiency={matrix: 0.7}")
+
+
+ROBUST = ("technology={base: accelerator-7nm, constants: a100-80g}", "objective=worst_step_time")
+
+
+def test_the_worst_step_time_of_a_free_chip_is_that_of_the_slowest_constants_on_the_best_chip_for_it() -> None:
+    """Against every design by hand, each set of constants a question of its own."""
+    instance = ask(TINY_FREE, *ROBUST)
+    free = instance.hardware
+    assert isinstance(free, FreeHardware)
+    sets = [replace(instance, hardware=replace(free, efficiency=one, variants=())) for one in (free.efficiency, *free.variants)]
+    points = [point for point in range(hardware_points(instance)) if not devices(instance, point, point + 1).unbuilt]
+    plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
+    worst = [
+        max(verdict.evaluation.step_time for verdict in verdicts)
+        for point in points
+        for plan in plans
+        for verdicts in ([verify(asked, Candidate(point, plan)) for asked in sets],)
+        if verdicts[0].accepted
+    ]
+    for engine in (exhaustive_engine, boxes):
+        result = engine(instance, Limits(), silent)
+        assert (result.status, result.value, result.bound) == ("OPTIMAL", min(worst), min(worst))
+        assert result.evaluation is not None
+        assert result.evaluation["likely"][1] == result.value > result.evaluation["step_time"] > result.evaluation["likely"][0]
+        assert check(result, silent).accepted
+
+
+def robust_question(seed: int) -> Instance:
+    """A question with many choices of the chip, its technology with the constants of a device."""
+    return ask(wide_text(seed, choices=6, options=3), "technology.constants=a100-80g", "objective=worst_step_time")
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)][:20])
+def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seed: int) -> None:
+    instance = timed(robust_question(seed), 1.0 + 0.15 * (seed % 4))
+    one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+    assert one.value == other.value
+    if one.best is not None:
+        verdict = verify(instance, one.best)
+        assert verdict.accepted
+        assert verdict.value == one.value == verdict.evaluation.likely[1]
+        assert reread(instance, one.cuts, one.value or 0.0).faults == ()
+
+
+def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> None:
+    result = boxes(ask(TINY_FREE, "objective=rated_energy_per_token"), Limits(), silent)
+    assert result.evaluation is not None
+    assert result.value is not None
+    assert 1.0 / result.value == pytest.approx(result.evaluation["tokens_per_second"] / (8 * result.evaluation["power"]), rel=1e-12)
+
+
+def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:
+    """Against the whole list of designs, by hand."""
+    instance = ask(TINY_FREE)
+    points = [
+        (point.first, point.second) for point in front(instance, "step_time", "power", 100, lambda one: auto(one, Limits(), silent)).points
+    ]
+    figures = every_design(instance)
+    best = {one for one in figures if not any(a <= one[0] and b <= one[1] and (a, b) != one for a, b in figures)}
+    assert sorted(best) == points
+
+
+def every_design(instance: Instance) -> set[tuple[float, float]]:
+    """Step time and power of every design that keeps the limits."""
+    points = range(hardware_points(instance))
+    built = [point for point in points if not devices(instance, point, point + 1).unbuilt]
+    plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
+    verdicts = (verify(instance, Candidate(point, plan)) for point in built for plan in plans)
+    return {(verdict.evaluation.step_time, verdict.evaluation.power) for verdict in verdicts if verdict.accepted}
+
+
+def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
+    instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
+    whole, few = (
+        [
+            (point.first, point.second)
+            for point in front(instance, "step_time", "power", points, lambda one: auto(one, Limits(), silent)).points
+        ]
+        for points in (1000, 4)
+    )
+    assert few[0] == whole[0]
+    assert few[-1] == whole[-1]
+    assert set(few) <= set(whole)
+    assert len(few) <= 5 < len(whole)
+
+
+@pytest.mark.parametrize("names", ["step_time", "step_time,step_time", "step_time,energy_per_token"])
+def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", TINY, "--pareto", names])
+    assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reason", ["time limit", "interrupted"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
+def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: int) -> None:
+    """Whichever question on the way is stopped, with or without a design by then."""
+    for value in (None, 1.0):
+        asked: list[Instance] = []
+
+        def stopping(one: Instance, asked: list[Instance] = asked, value: float | None = value) -> Result:
+            asked.append(one)
+            result = auto(one, Limits(), silent)
+            return replace(result, stopped=reason, proved=False, value=value) if len(asked) > after else result
+
+        found = front(ask(TINY_FREE), "step_time", "power", 100, stopping)
+        assert (found.stopped, found.proved) == (reason, False)
+        assert len(found.points) == max(after - 1, 0) // 2
+
+
+def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "front.json"
+    assert main(["solve", "quickstart", "--pareto", "step_time,power", "--points", "3", "--out", str(target)]) == 0
+    assert "each proved" in capsys.readouterr().out
+    assert main(["check", str(target)]) == 0
+    data = json.loads(target.read_text())
+    data["points"][0]["power"] *= 0.9
+    target.write_text(json.dumps(data))
+    assert main(["check", str(target)]) == 30
+
+
+def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None:
+    """No bound is rounded up, one that is the value is said to be, and without any there is no column."""
+    found = front(ask(TINY_FREE), "step_time", "power", 3, lambda one: auto(one, Limits(), silent))
+    bounded, first = front_text("q", "step_time", "power", found), found.points[0]
+    assert bounded.splitlines()[3].split()[4:6] == ["the", "same"]
+    assert "no less than: no design whose step time is that of the line or less has a lower power" in bounded
+    lower = replace(first, result=replace(first.result, bound=0.9 * first.second))
+    told = front_text("q", "step_time", "power", replace(found, points=(lower, *found.points[1:]), proved=False)).splitlines()[3].split()
+    assert float(told[4]) <= 0.9 * first.second < float(told[2])
+    without = tuple(replace(point, result=replace(point.result, bound=None)) for point in found.points)
+    assert "no less than" not in front_text("q", "step_time", "power", replace(found, points=without, proved=False))
+
+
+def test_a_time_limit_holds_for_the_whole_front(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "gpt3-175b-pathfinding-large", "--pareto", "step_time,power", "--time-limit", "0s"]) == 10
+    assert "no design found (time limit)" in capsys.readouterr().out
+
+
+def test_every_objective_has_a_unit() -> None:
+    assert all(objective.unit for objective in OBJECTIVES.values())

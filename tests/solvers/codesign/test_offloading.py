@@ -1,0 +1,100 @@
+"""Where plans offload to the host, recomputation may make a step faster: proofs hold there, and say what enumeration says."""
+
+from typing import Any
+
+import pytest
+
+from crossopt.crossflow.arrays import Array
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.boxes import search as boxes
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.combined.workloads.check import check_any
+from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as SEVERAL
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.linear.refine import LEAST_GAP
+from crossopt.solvers.codesign.pricing import head_values_of
+from tests.offloading_questions import offloading_question, several_offloading, slow_link
+
+FASTEST = ENGINES["exhaustive"](slow_link(), Limits(), lambda progress: None)
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def test_with_a_slow_link_the_fastest_plan_computes_again_what_it_would_have_to_move() -> None:
+    kept = ENGINES["exhaustive"](slow_link("recompute=none"), Limits(), silent)
+    assert FASTEST.design is not None
+    assert FASTEST.design["plan"]["recompute"] == "full"
+    assert kept.value is not None
+    assert FASTEST.value is not None
+    assert FASTEST.value < 0.98 * kept.value
+
+
+@pytest.mark.parametrize("engine", ["auto", "boxes", "cpsat", "milp"])
+def test_every_proof_finds_that_plan(engine: str) -> None:
+    result = ENGINES[engine](slow_link(), Limits(), silent)
+    assert result.proved
+    assert result.value is not None
+    assert FASTEST.value is not None
+    assert FASTEST.value <= result.value <= FASTEST.value * (1.0 + LEAST_GAP * (engine in ("cpsat", "milp")))
+    assert check(result, silent, cross_check=True).accepted
+
+
+@pytest.mark.parametrize("engine", ["cpsat", "milp"])
+def test_a_cross_check_does_not_believe_the_families_that_solver_and_boxes_share(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Families of which the fastest plan's are taken for slow: both leave it out, and what they then agree on is refused."""
+
+    def without_full(instance: Any, chips: Any, heads: Any) -> Array:  # noqa: ANN401
+        found = head_values_of(instance, chips, heads)
+        found[heads.recompute == 2] = 1.0
+        return found
+
+    monkeypatch.setattr(boxes, "head_values_of", without_full)
+    claim = ENGINES[engine](slow_link(), Limits(), silent)
+    assert claim.proved
+    assert claim.value is not None
+    assert FASTEST.value is not None
+    assert claim.value > 1.01 * FASTEST.value
+    refused = check(claim, silent, cross_check=True).refused
+    assert any(reason.startswith("the cross-check is no proof") for reason in refused)
+
+
+def assert_boxes_say_what_enumeration_says(seed: int) -> None:
+    instance = offloading_question(seed)
+    true, found = (ENGINES[name](instance, Limits(), silent) for name in ("exhaustive", "boxes"))
+    assert found.proved
+    assert found.value == found.bound == true.value
+    assert check(found, silent).refused == ()
+
+
+def assert_boxes_say_so_of_several(seed: int) -> None:
+    portfolio = several_offloading(seed)
+    true, found = (SEVERAL[name](portfolio, Limits(), silent) for name in ("exhaustive", "boxes"))
+    assert found.proved
+    assert found.value == found.bound == true.value
+    assert check_any(found, silent).refused == ()
+
+
+@pytest.mark.parametrize("seed", range(36))
+def test_boxes_say_what_enumeration_says_of_drawn_questions(seed: int) -> None:
+    assert_boxes_say_what_enumeration_says(seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_boxes_say_what_enumeration_says_of_several_workloads(seed: int) -> None:
+    assert_boxes_say_so_of_several(seed)
+
+
+@pytest.mark.slow
+def test_boxes_say_what_enumeration_says_of_many_drawn_questions() -> None:
+    for seed in range(36, 400):
+        assert_boxes_say_what_enumeration_says(seed)
+    for seed in range(8, 80):
+        assert_boxes_say_so_of_several(seed)
+
+
+def test_the_drawn_questions_are_of_both_kinds() -> None:
+    options = [dict(offloading_question(seed).plan_options)["offload"] for seed in range(36)]
+    forced = [all("activations" in word or word == "all" for word in words) for words in options]
+    assert 12 < sum(forced) < 30

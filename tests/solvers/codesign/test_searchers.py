@@ -1,0 +1,268 @@
+"""Searchers: what they find is accepted, never below the optimum, the same for the same seed, in time; and their steps lead to designs."""
+
+from functools import cache
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.plan import PLAN_FIELDS, Plans
+from crossopt.instances.codesign.boxes import point_number, whole
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_instance
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.designs import Candidate, candidate, from_words
+from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.codesign.rivals.searchers import driver
+from crossopt.solvers.codesign.rivals.searchers import neighbourhood as space_of_designs
+from crossopt.solvers.codesign.rivals.searchers.gradient import _projected, _slope
+from crossopt.solvers.codesign.rivals.searchers.moves import changed_chips, changed_plans, nearest, plans_around
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, alive, asked, drawn_chips, drawn_rows, look, row_of
+from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
+from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+
+SEEDS = range(20)
+WIDE = ("compute_area={from: 200 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 100 W, to: 300 W, count: 500}")
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("inf")) -> Result:
+    return ENGINES[name](instance, Limits(seconds, seed), silent)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_PATIENCE", 200)
+    monkeypatch.setattr(driver, "_LEAST", 40)
+
+
+@cache
+def optimum(seed: int) -> float | None:
+    return search(random_question(seed), silent).value
+
+
+@cache
+def question(text: str = TINY_FREE, *settings: str) -> Question:
+    return asked(ask(text, *settings), np.random.default_rng(0), float("inf"))
+
+
+# --- what they find ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", SEARCHERS)
+def test_no_design_is_better_than_the_optimum_or_breaks_a_limit(name: str, seed: int) -> None:
+    instance, least = random_question(seed), optimum(seed)
+    result = found(name, instance)
+    assert (result.proved, result.bound, result.gap) == (False, None, None)
+    if least is None:
+        assert (result.status, result.value, result.design) == ("UNKNOWN", None, None)
+    if result.design is not None:
+        verdict = verify(instance, from_words(instance, result.design))
+        assert verdict.accepted
+        assert verdict.value == result.value
+        assert least is not None
+        assert result.value >= least
+
+
+def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
+    assert 2 <= sum(optimum(seed) is None for seed in SEEDS) <= 14
+
+
+@pytest.mark.parametrize("name", sorted(set(SEARCHERS) - {"greedy"}))
+def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_ROUNDS", 8)
+    instance = ask(TINY_FREE)
+    assert found(name, instance).value == search(instance, silent).value
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", sorted(set(SEARCHERS) - {"random"}))
+def test_searchers_start_from_the_expert(name: str) -> None:
+    instance = ask(TINY_FREE, *WIDE)
+    expert, result = found("expert", instance), found(name, instance)
+    assert expert.value is not None
+    assert result.value is not None
+    assert result.trace[0][1] == expert.value
+    assert result.value <= expert.value
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("text", [LSTM, GEMM])
+def test_kernels_can_be_searched_too(name: str, text: str) -> None:
+    instance = ask(text)
+    result, least = found(name, instance), search(instance, silent).value
+    assert result.value is not None
+    assert least is not None
+    assert least <= result.value <= 4.0 * least
+
+
+@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("setting", ["budget.power=100 W", "workload.model=gpt3-175b", "tensor=8"])
+def test_there_is_no_design_where_there_is_none(name: str, setting: str) -> None:
+    """Because of the chip's power, of memory, and of the heads that eight devices cannot share."""
+    result = found(name, ask(TINY_FREE, setting, "pipeline=1"))
+    assert (result.status, result.stopped, result.design) == ("UNKNOWN", "complete", None)
+
+
+# --- seeds and time ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", SEARCHERS)
+def test_the_same_seed_finds_the_same_design(name: str) -> None:
+    instance = ask(TINY_FREE, *WIDE)
+    first, second = (found(name, instance, seed=3) for _ in range(2))
+    assert first.design == second.design
+    assert [value for _, value, _ in first.trace] == [value for _, value, _ in second.trace]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_another_seed_goes_another_way() -> None:
+    instance = ask(TINY_FREE, *WIDE)
+    values = {found("random", instance, seed=seed).value for seed in range(3)}
+    assert len(values) == 3
+
+
+@pytest.mark.parametrize("name", SEARCHERS)
+def test_the_time_limit_is_kept(name: str) -> None:
+    began = monotonic()
+    result = found(name, read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml"), seconds=0.3)
+    assert monotonic() - began < 2.0
+    assert result.stopped in ({"time limit"} if name not in {"greedy", "gradient"} else {"time limit", "complete"})
+
+
+def test_an_interrupt_keeps_the_best_design() -> None:
+    def interrupt(progress: object) -> None:
+        raise KeyboardInterrupt
+
+    result = ENGINES["local"](ask(TINY_FREE), Limits(), interrupt)
+    assert (result.stopped, result.status) == ("interrupted", "FEASIBLE")
+
+
+def test_a_table_of_plans_that_would_be_too_long_is_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = question()
+    monkeypatch.setattr(space_of_designs, "_PLANS", 5)
+    few = asked(every.instance, np.random.default_rng(0), float("inf"))
+    assert 0 < len(few.plans) <= 5 + 1 < len(every.plans)
+    assert few.expert == every.expert is not None
+    assert row_of(few.plans, every.expert.plan) is not None
+    assert {candidate(few.plans, row, 0) for row in range(len(few.plans))} <= {
+        candidate(every.plans, row, 0) for row in range(len(every.plans))
+    }
+
+
+# --- looks and steps -----------------------------------------------------------------------------------------------------------------
+
+
+def priced_alone(asked_of: Question, places: Array, row: int) -> float:
+    """The value by the verifier; infinite if it breaks a limit or there is no such chip."""
+    point = point_number(asked_of.space, places)  # type: ignore[arg-type]
+    try:
+        verdict = verify(asked_of.instance, Candidate(point, candidate(asked_of.plans, row, point).plan))
+    except ValueError:
+        return float("inf")
+    return verdict.value if verdict.accepted else float("inf")
+
+
+def test_a_look_prices_every_plan_on_every_chip() -> None:
+    here, random = question(), np.random.default_rng(1)
+    places = random.integers(whole(here.space).high[0] + 1, size=(9, 3))
+    rows = np.array([0, 3, 0, 1])
+    seen = look(here, places, rows)
+    alone = [[priced_alone(here, chip, row) for chip in places] for row in rows]
+    assert seen.values.tolist() == alone
+    assert seen.priced == len(np.unique(places, axis=0)) * 3
+    chip, row = seen.best
+    assert priced_alone(here, chip, row) == seen.value == np.min(alone) < np.inf
+    assert seen.pairs.tolist() == [alone[number][number] for number in range(4)]
+
+
+def test_chips_that_are_drawn_and_moved_keep_the_budgets() -> None:
+    here, random = question(TINY_FREE, *WIDE), np.random.default_rng(2)
+    chips = drawn_chips(here, random, 50)
+    moved = changed_chips(here, random, chips)
+    assert len(chips) == 50
+    assert len(alive(here, chips)) == len(alive(here, moved)) == 50
+    assert (moved != chips).any(axis=1).mean() > 0.8
+    assert ((moved != chips).sum(axis=1) <= 2).all()
+
+
+@pytest.mark.parametrize("text", [TINY_FREE, LSTM])
+def test_changed_plans_are_one_setting_away_where_there_is_such_a_plan(text: str) -> None:
+    here, random = question(text), np.random.default_rng(3)
+    rows = drawn_rows(here, random, 40)
+    changed = changed_plans(here, random, rows)
+    apart = (here.settings[rows] != here.settings[changed]).sum(axis=1)
+    assert (rows != changed).any()
+    assert (apart[here.layouts[rows] == here.layouts[changed]] <= 1).all()
+
+
+def test_the_plans_around_one_are_the_nearest_of_each_layout_and_its_own_with_one_other_setting() -> None:
+    here = asked(random_question(3), np.random.default_rng(0), float("inf"))
+    assert isinstance(here.plans, Plans)
+    for row in range(0, len(here.plans), 7):
+        around = plans_around(here, row)
+        assert set(here.layouts[around]) == set(here.layouts)
+        for layout in set(here.layouts) - {here.layouts[row]}:
+            members = np.flatnonzero(here.layouts == layout)
+            apart = (here.settings[members] != here.settings[row]).sum(axis=1)
+            [nearest_one] = around[here.layouts[around] == layout]
+            assert nearest_one == members[np.argmin(apart)] == nearest(here, np.array([layout]), here.settings[[row]])[0]
+        own = np.flatnonzero(here.layouts == here.layouts[row])
+        one_apart = [other for other in own if sum(getattr(here.plans, n)[other] != getattr(here.plans, n)[row] for n in PLAN_FIELDS) <= 1]
+        assert around[here.layouts[around] == here.layouts[row]].tolist() == one_apart
+
+
+@pytest.mark.parametrize("text", [TINY_FREE, LSTM, GEMM])
+def test_every_plan_is_found_in_the_table(text: str) -> None:
+    here = question(text)
+    assert [row_of(here.plans, candidate(here.plans, row, 0).plan) for row in range(len(here.plans))] == list(range(len(here.plans)))
+
+
+# --- gradient ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_shares_are_rounded_to_the_nearest_option_and_back() -> None:
+    here = question(TINY_FREE, *WIDE)
+    chips = np.random.default_rng(4).integers(whole(here.space).high[0] + 1, size=(30, 3))
+    assert (rounded(here, shares_of(here, chips)) == chips).all()
+    assert rounded(here, np.array([[0.0, 0.49 / 499, 0.4]])).tolist() == [[0, 0, 0]]
+    assert rounded(here, np.array([[1.0, 0.51 / 499, 0.6]])).tolist() == [[499, 1, 1]]
+
+
+def test_the_slope_is_the_difference_of_logarithms_over_that_ofshares_of() -> None:
+    here = question(TINY_FREE, *WIDE)
+    chips = drawn_chips(here, np.random.default_rng(5), 4)
+    _, slope = _slope(here, chips, np.zeros(4, np.int64))
+    shares = shares_of(here, chips)
+    for number, choice in np.ndindex(4, 3):
+        sides = [chips[number].copy(), chips[number].copy()]
+        width = (25, 25, 1)[choice]
+        sides[0][choice] = max(0, sides[0][choice] - width)
+        sides[1][choice] = min(here.space.sizes[choice] - 1, sides[1][choice] + width)
+        sides = [side if np.isfinite(priced_alone(here, side, 0)) else chips[number] for side in sides]
+        rise = np.log(priced_alone(here, sides[1], 0)) - np.log(priced_alone(here, sides[0], 0))
+        apart = (shares_of(here, np.array(sides))[:, choice] @ [-1.0, 1.0]) if (sides[0] != sides[1]).any() else 1.0
+        assert slope[number, choice] == pytest.approx(rise / apart, rel=1e-9, abs=1e-12)
+    assert shares.shape == slope.shape
+
+
+def test_a_projection_keeps_what_keeps_the_budgets_and_brings_the_rest_back() -> None:
+    here = question(TINY_FREE, *WIDE)
+    chips = drawn_chips(here, np.random.default_rng(6), 8)
+    points = shares_of(here, chips)
+    assert (_projected(here, points, points) == points).all()
+    wished = np.clip(points + 0.5, 0.0, 1.0)
+    assert len(alive(here, rounded(here, wished))) < 8
+    assert len(alive(here, rounded(here, _projected(here, points, wished)))) == 8

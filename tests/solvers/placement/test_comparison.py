@@ -1,0 +1,89 @@
+"""What others do with the same graph: lists by hand, equal shares, searches that keep their seeds."""
+
+import numpy as np
+import pytest
+
+from crossopt.formulation.placement.assignment import Machine
+from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.placement.comparison import SEARCHES, SEEDED, compared, local_search
+from crossopt.solvers.placement.engines import answered
+from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.search.lists import by_rank, by_work
+from crossopt.solvers.placement.search.minimum_cut import equal_shares
+from tests.instances.placement.graphs import graph, question, random_graph
+from tests.paths import reference
+from tests.solvers.placement.test_answers import silent
+
+CHAIN = [(0, 1), (1, 2), (2, 3)]
+
+
+def machine(accelerators: int, cpus: int = 0, memory: float = float("inf")) -> Machine:
+    return Machine(accelerators, cpus, memory, overlapped=False, convex=False)
+
+
+def test_most_work_first_to_the_device_with_least() -> None:
+    blocks = blocks_of(graph([5.0, 4.0, 3.0, 3.0], CHAIN, [0.0] * 4), staged=False)
+    assert by_work(blocks, machine(2)) == [0, 1, 1, 0]
+
+
+def test_a_list_keeps_memory_or_finds_nothing() -> None:
+    blocks = blocks_of(graph([5.0, 4.0, 3.0], [], [0.0] * 3, sizes=[2.0, 2.0, 2.0]), staged=False)
+    assert by_work(blocks, machine(2, memory=4.0)) == [0, 1, 1]
+    assert by_work(blocks, machine(2, memory=3.0)) is None
+    assert by_rank(blocks, machine(2, memory=3.0)) is None
+    assert by_work(blocks, machine(1, cpus=1, memory=2.0)) == [0, 1, 1]
+
+
+def test_ranks_leave_a_chain_on_one_device_and_part_what_can_run_at_once() -> None:
+    """One sample of a chain is through soonest on one device; two branches are worth two devices while sending is cheap."""
+    assert by_rank(blocks_of(graph([1.0] * 4, CHAIN, [0.5] * 4), staged=True), machine(2)) == [0, 0, 0, 0]
+    fork = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    cheap, dear = (blocks_of(graph([1.0, 4.0, 4.0, 1.0], fork, [cost] * 4), staged=True) for cost in (0.5, 5.0))
+    assert len({*by_rank(cheap, machine(2))[1:3]}) == 2  # type: ignore[index]
+    assert by_rank(dear, machine(2)) == [0, 0, 0, 0]
+
+
+def test_two_cliques_are_cut_at_the_bridge() -> None:
+    cliques = [(one + shift, other + shift) for shift in (0, 5) for one in range(5) for other in range(one + 1, 5)]
+    blocks = blocks_of(graph([1.0] * 10, [*cliques, (4, 5)], [1.0] * 10), staged=False)
+    for seed in range(5):
+        device = equal_shares(blocks, 2, seed)
+        assert len(set(device[:5])) == len(set(device[5:])) == 1
+        assert device[0] != device[5]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_shares_of_many_small_blocks_are_equal(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    edges = [(row, row + int(step)) for row in range(80) for step in random.integers(1, 8, 2)]
+    blocks = blocks_of(graph(random.integers(1, 5, 90) * 1.0, edges, random.random(90)), staged=False)
+    work = np.bincount(equal_shares(blocks, 5, seed), blocks.accelerator_time, 5)
+    assert work.max() <= 1.15 * work.sum() / 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nobody_beats_the_proof_and_every_value_is_the_judges(seed: int) -> None:
+    asked = question(random_graph(seed, 8), 2, 1, contiguity="no")
+    proved = answered(asked, "auto", Limits(), silent)
+    rows = list(compared(asked, 1.0, 2, {"mine": np.zeros(8, np.int64)}))
+    assert {"one device", "mine", *SEARCHES} <= {row.name for row in rows}
+    assert all(row.value is None or row.note or row.value >= (proved.bound or 0.0) for row in rows)
+
+
+def test_seeds_are_kept_and_tell() -> None:
+    asked = question(random_graph(3, 40), 3, contiguity="no")
+    runs = [local_search(asked, seed, float("inf")) for seed in (0, 0, 1)]
+    values = [judge(asked, run).value for run in runs if run is not None]
+    assert values[0] == values[1] != values[2]
+    assert set(SEEDED) < set(SEARCHES)
+
+
+def test_the_table_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    graph_file = str(reference("placement/throughput/layer/bert24_training.json"))
+    split = str(reference("placement/human-experts/bert24_training_expert.json"))
+    assert main(["compare", graph_file, "--split", split]) == 0
+    text = capsys.readouterr().out
+    assert "bert24_training_expert      49.405" in text
+    assert "data flow in a circle" in text

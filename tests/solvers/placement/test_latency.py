@@ -1,0 +1,276 @@
+"""One sample on accelerators and CPUs: the replay by hand, search and bound against all placements, published graphs, refusals."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from math import inf
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from crossopt.formulation.model import violations
+from crossopt.formulation.placement.latency import latency_model
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits, Progress, text_of
+from crossopt.solvers.placement.answer import PlacementResult, from_json
+from crossopt.solvers.placement.check import check
+from crossopt.solvers.placement.engines import answered
+from crossopt.solvers.placement.judge import Verdict
+from crossopt.solvers.placement.latency.exact import exactly, values_at
+from crossopt.solvers.placement.latency.flow import flow_of, placed, replayed, rows_placed, timed
+from crossopt.solvers.placement.latency.greedy import greedy
+from crossopt.solvers.placement.latency.judge import judge_latency
+from tests.instances.placement.graphs import graph
+from tests.instances.placement.samples import latency_question, sample_at_random, tried
+from tests.instances.placement.test_formats import document, node, written
+from tests.paths import reference
+from tests.solvers.placement.test_answers import FREE, leaves, silent
+
+
+def judged(asked: PlacementQuestion, device: list[int], piece: list[int] | None = None) -> Verdict:
+    return judge_latency(asked, np.array(device), np.array(piece or [0] * len(device)))
+
+
+def chain(pieces: int = 1, memory: float = inf) -> PlacementQuestion:
+    """a -> b -> c: 1, 2, 4 ms on an accelerator, ten times that on a CPU; outputs move in 0.5 ms; 8 bytes each."""
+    return latency_question(graph([1, 2, 4], [(0, 1), (1, 2)], [0.5, 0.5, 0.5], np.array([8.0] * 3)), 2, pieces, memory)
+
+
+@pytest.mark.parametrize(
+    ("device", "value"),
+    [([0, 0, 0], 7.0), ([2, 2, 2], 70.0), ([0, 0, 1], 7.0 + 1.0), ([0, 1, 1], 8.0), ([2, 0, 0], 10.0 + 0.5 + 6.0), ([0, 2, 1], 26.0)],
+)
+def test_a_chain_by_hand(device: list[int], value: float) -> None:
+    assert (judged(chain(), device).value, judged(chain(), device).violations) == (value, ())
+
+
+def test_an_output_is_moved_once_to_each_piece_and_once_out_of_its_own() -> None:
+    fan = latency_question(graph([1, 1, 1, 1], [(0, 1), (0, 2), (0, 3)], [0.25, 9, 9, 9]), 2)
+    verdict = judged(fan, [0, 1, 1, 2])
+    assert [(run.start, run.end, run.taken_in, run.handed_out) for run in verdict.runs] == [(0.0, 1.25, 0.0, 0.25), (1.25, 3.5, 0.25, 0.0)]
+    assert verdict.value == 11.25  # the CPU node starts when the first piece is done
+
+
+def test_pieces_of_one_accelerator_run_in_their_order_and_hand_over_through_the_host() -> None:
+    verdict = judged(chain(pieces=2), [0, 0, 0], [0, 0, 1])
+    assert verdict.value == 8.0
+    assert judged(chain(pieces=2), [0, 0, 0], [1, 1, 0]).violations == (
+        "pieces and nodes wait for each other in a circle: accelerator 1 (piece 2) -> accelerator 1 (piece 1) -> accelerator 1 (piece 2)",
+    )
+    apart = latency_question(graph([3, 5], [], [1, 1]), 1, 2)
+    assert judged(apart, [0, 0], [0, 1]).value == 8.0
+    assert judged(apart, [0, 1], [1, 0]).value == 50.0
+
+
+def test_a_piece_that_waits_for_itself_breaks_a_rule() -> None:
+    assert judged(chain(), [0, 2, 0]).violations == (
+        "pieces and nodes wait for each other in a circle: accelerator 1 -> node 1 -> accelerator 1",
+    )
+    assert judged(chain(), [0, 2, 0]).value == inf
+
+
+def test_rules_are_looked_at_over_all_pieces_of_an_accelerator() -> None:
+    assert judged(chain(2, memory=16.0), [0, 0, 0], [0, 0, 1]).violations == ("accelerator 1: 24 bytes of 16",)
+    torn = replace(chain(2), graph=replace(chain().graph, colour=np.array([0, 0, 1])))
+    assert judged(torn, [0, 0, 1], [0, 1, 0]).accepted
+    assert judged(torn, [0, 1, 1]).violations[0].startswith("nodes 0, 1 belong on one device")
+    barred = graph([1, inf, 4], [(0, 1), (1, 2)], [1, 1, 1], cpu=np.array([1.0, 1.0, 1.0]))
+    assert judged(latency_question(barred, 1), [0, 0, 0]).violations == ("node 1 on an accelerator that cannot run it",)
+
+
+@cache
+def tried_and_found(seed: int) -> tuple[float, PlacementResult]:
+    asked = sample_at_random(seed, nodes=5, places=2 + seed % 2)
+    return tried(asked), answered(asked, "auto", Limits(), silent)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_worse(seed: int) -> None:
+    true, found = tried_and_found(seed)
+    assert found.value is not None
+    assert found.bound is not None
+    assert found.bound <= true <= found.value
+    assert found.proved
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_larger_graphs_are_proved_at_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(900 + seed, nodes=8, places=1 + seed % 2)
+    true, found = tried(asked), answered(asked, "auto", Limits(), silent)
+    assert found.value == true
+    assert found.proved
+    assert found.bound is not None
+    assert found.bound <= true
+
+
+def test_most_small_questions_are_answered_without_the_integer_model() -> None:
+    found = [tried_and_found(seed)[1] for seed in range(24)]
+    assert sum("cpsat" not in one.proved_by for one in found) >= 9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_fast_replay_says_what_the_judge_says(seed: int) -> None:
+    asked = sample_at_random(seed, nodes=9, places=4)
+    flow, random = flow_of(asked), np.random.default_rng(seed)
+    for _ in range(20):
+        slot_of = [int(slot) for slot in random.integers(-1, flow.slots, len(flow.blocks))]
+        verdict = judge_latency(asked, *placed(flow, slot_of))
+        assert replayed(flow, slot_of) == pytest.approx(verdict.value, rel=1e-12)
+
+
+GREEDY = {"bert24": 100.219, "gnmt": 268.500, "resnet50": 4197.06, "inceptionv3": 2485.24}
+HUMAN = {"bert24": (111.937, True), "gnmt": (293.403, False), "resnet50": (1014.927, False), "inceptionv3": (865.519, False)}
+"""By the authors' program, as far as it prints digits, and whether the split keeps the memory."""
+
+
+def published(name: str) -> PlacementQuestion:
+    return read_placement(reference(f"placement/latency/{name}_inference.json"), Asked(problem="latency"))
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_the_greedy_rule_is_that_of_the_authors_program(name: str) -> None:
+    asked = published(f"layer/{name}")
+    flow = flow_of(asked)
+    verdict = judge_latency(asked, *placed(flow, greedy(asked, flow)))
+    assert verdict.accepted
+    assert verdict.value == pytest.approx(GREEDY[name], rel=5e-6)
+
+
+@pytest.mark.parametrize("name", HUMAN)
+def test_splits_by_hand_are_judged_as_by_the_authors_program(name: str) -> None:
+    asked = published(f"layer/{name}")
+    split = json.loads(reference(f"placement/human-experts/{name}_inference_expert.json").read_text())
+    device_of = dict.fromkeys(asked.graph.ids, -1)
+    for number, accelerator in enumerate(split["fpgas"]):
+        device_of |= dict.fromkeys(accelerator["nodes"], number)
+    device = np.array([*device_of.values()])
+    verdict = judge_latency(replace(asked, accelerators=max(asked.accelerators, 6)), device, np.zeros_like(device))
+    value, kept = HUMAN[name]
+    assert verdict.value == pytest.approx(value, rel=5e-6)
+    assert verdict.accepted is kept
+    assert all("bytes of" in violation for violation in verdict.violations)
+
+
+def test_a_published_graph_is_proved_at_once() -> None:
+    found = answered(published("layer/bert24"), "auto", Limits(seconds=10.0), silent)
+    assert found.status == "OPTIMAL"
+    assert found.value == pytest.approx(100.2185, rel=5e-7)
+    assert check(found).accepted
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "gap"), [("layer/gnmt", 0.85, 0.03), ("layer/resnet50", 0.3, 0.2), ("layer/inceptionv3", 0.55, 0.35)]
+)
+def test_published_graphs_are_answered_far_below_the_greedy_rule(name: str, share: float, gap: float) -> None:
+    found = answered(published(name), "auto", Limits(seconds=1.0), silent)
+    assert found.value is not None
+    assert found.gap is not None
+    assert found.gap <= gap
+    rule = next(rival.value for rival in found.rivals if rival.name == "greedy")
+    assert rule is not None
+    assert found.value <= share * rule
+
+
+@pytest.fixture(scope="module", params=[None, 2])
+def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PlacementResult:
+    path = written(tmp_path_factory.mktemp("graph"), document(maxSizePerFPGA=16.0))
+    return answered(read_placement(path, Asked(problem="latency", pieces=request.param)), "auto", Limits(), silent)
+
+
+def test_every_single_edit_of_an_answer_is_refused(result: PlacementResult) -> None:
+    data = json.loads(text_of(result))
+    assert check(from_json(data)).accepted
+    paths = [path for path in leaves(data) if path[0] not in FREE and path != ("instance", "asked", "memory")]
+    for path in paths:
+        copy = json.loads(text_of(result))
+        place = copy
+        for step in path[:-1]:
+            place = place[step]
+        old = place[path[-1]]
+        for new in ("x", 123.5, None, not old):
+            if new == old and type(new) is type(old):
+                continue
+            place[path[-1]] = new
+            try:
+                accepted = check(from_json(copy)).accepted
+            except ValueError:
+                continue
+            assert not accepted, (path, old, new)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 0, "one sample"),
+        (["--pieces", "2"], 0, "certificate: no placement is below"),
+        (["--devices", "0"], 0, "on all cores together"),
+        (["--memory", "1B"], 0, "3 nodes · compute"),
+        (["--pieces", "0"], 2, "0 is too few"),
+        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous says nothing about latency"),
+        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--cpus says nothing about latency: cores are not counted"),
+        (["--engine", "stages"], 2, "the engine stages does not answer --problem latency; take latency"),
+        (["--devices", "5000"], 2, "--devices: 5000 are too many, 1 to 1024 devices in all are needed"),
+    ],
+)
+def test_the_command_answers_and_refuses_in_words(
+    words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, document(maxSizePerFPGA=24.0))
+    try:
+        ended = main(["solve", str(path), "--problem", "latency", *words])
+    except SystemExit as stop:
+        ended = int(stop.code or 0)
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
+    assert ended == code
+
+
+def test_pieces_are_no_option_of_throughput(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["solve", str(written(tmp_path, document())), "--pieces", "2"])
+    assert "--pieces says nothing about throughput" in capsys.readouterr().err
+
+
+def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) -> None:
+    path = written(tmp_path, document(nodes=[node(1, supportedOnFpga=0), node(2, size=99.0), node(3)]))
+    found = answered(read_placement(path, Asked(problem="latency")), "auto", Limits(), silent)
+    assert found.placement is not None
+    assert [found.placement[name] for name in ("1", "2")] == ["cpu", "cpu"]
+    assert check(found).accepted
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(300 + seed, nodes=5, places=1 + seed % 3)
+    flow, everywhere = flow_of(asked), [-1] * len(asked.graph)
+    model = latency_model(asked, 0.0, timed(flow, everywhere)[0] * 1.1 + 1.0)
+    assert violations(model.model, values_at(model, flow, everywhere)) == ()
+    true, found = tried(asked), exactly(asked, flow, everywhere, 0.0, inf, 0.0, 0, lambda value, bound: None)
+    assert found.slot is not None
+    assert violations(model.model, values_at(model, flow, found.slot)) == ()
+    assert judge_latency(asked, *rows_placed(flow, found.slot)).value == pytest.approx(true, rel=1e-7)
+    assert found.bound <= true
+    assert found.bound == pytest.approx(true, rel=1e-7)
+
+
+def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
+    asked = published("layer/inceptionv3")
+    began = monotonic()
+    found = answered(asked, "auto", Limits(seconds=1.0), silent)
+    assert found.stopped == "time limit"
+    assert monotonic() - began <= 2.0  # loaded machines take longer over the last step
+
+    def press(progress: Progress) -> None:
+        if progress.best is not None and progress.best < 1300.0:
+            raise KeyboardInterrupt
+
+    found = answered(asked, "auto", Limits(), press)
+    assert found.stopped == "interrupted"
+    assert found.value is not None
+    assert found.value < 1953.0
+    assert check(found).accepted

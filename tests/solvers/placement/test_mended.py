@@ -1,0 +1,136 @@
+"""What once went wrong: sums in another order, searches that lost what they had, answers that nobody could check."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isinf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.instances.placement.graph import Contiguity
+from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits, text_of
+from crossopt.solvers.placement import engines
+from crossopt.solvers.placement.answer import COARSE_GAP, devices_in, from_json
+from crossopt.solvers.placement.bounds.blocks import least_busiest
+from crossopt.solvers.placement.check import check
+from crossopt.solvers.placement.engines import answered, most
+from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.search.orders import staged_start
+from tests.instances.placement.graphs import graph, question, random_graph
+from tests.instances.placement.test_formats import document, node, written
+from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.test_stages import brute_force
+
+
+@pytest.mark.parametrize("contiguity", ["stages", "convex", "no"])
+@pytest.mark.parametrize("cpus", [0, 1])
+def test_one_block_that_rules_is_no_trouble_where_sums_are_rounded(contiguity: Contiguity, cpus: int) -> None:
+    """A difference of running sums is 8.884999999999998, and a block of 8.885 must still fit."""
+    asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, cpus, contiguity=contiguity)
+    found = answered(asked, "auto", Limits(), silent)
+    assert (found.value, found.proved) == (8.885, True)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_times_with_decimals_are_answered_as_brute_force_answers(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    base = random_graph(seed, 5, training=False)
+    asked = question(
+        replace(base, accelerator_time=random.integers(0, 10_000, 5) / 1000.0, transfer=random.integers(0, 3_000, 5) / 1000.0),
+        accelerators=int(random.integers(1, 4)),
+        cpus=seed % 2,
+        contiguity=("stages", "convex", "no")[seed % 3],  # type: ignore[arg-type]
+        communication="overlapped" if seed % 5 == 0 else "calls",
+    )
+    found, true = answered(asked, "auto", Limits(), silent), brute_force(asked)
+    assert not isinf(true)
+    assert found.value is not None
+    assert found.bound is not None
+    assert found.proved
+    assert found.bound <= true <= found.value <= true * (1.0 + 2.0 * COARSE_GAP)
+
+
+def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = question(random_graph(5, 20), 3, contiguity="no")
+
+    def stopped(question: object, known: Whole, *others: object) -> Iterator[Whole]:
+        yield known
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines, "improved", stopped)
+    found = answered(asked, "auto", Limits(), silent)
+    assert (found.stopped, found.status) == ("interrupted", "FEASIBLE")
+    assert found.value == judge(asked, devices_in(asked, found.placement)).value
+
+
+@pytest.mark.parametrize("contiguity", ["stages", "no"])
+def test_a_stop_before_the_models_leaves_the_stages_that_are_known(contiguity: Contiguity, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*anything: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines, "least_busiest", stopped)
+    asked = question(random_graph(5, 20), 3, contiguity=contiguity)
+    found = answered(asked, "auto", Limits(), silent)
+    assert found.stopped == "interrupted"
+    assert found.value == judge(asked, devices_in(asked, found.placement)).value
+
+
+def test_starts_and_bounds_look_at_the_clock() -> None:
+    asked = question(random_graph(1, 30), 3)
+    blocks = blocks_of(asked.graph, staged=True)
+    assert staged_start(asked, blocks, 0.0).value >= staged_start(asked, blocks).value
+    assert least_busiest(asked, blocks, most(blocks), 0.0) <= least_busiest(asked, blocks, most(blocks))
+
+
+@pytest.mark.parametrize("contiguity", ["stages", "no"])
+def test_too_little_memory_says_how_much_would_do(contiguity: Contiguity) -> None:
+    asked = question(graph([1.0] * 3, [(0, 1), (1, 2)], [0.1] * 3, sizes=[6.0] * 3), 2, 0, 10.0, contiguity)
+    found = answered(asked, "auto", Limits(), silent)
+    assert found.status == "INFEASIBLE"
+    assert "10 bytes; 12 bytes each would do" in found.reasons[0]
+    assert answered(replace(asked, memory=12.0), "auto", Limits(), silent).value is not None
+
+
+def saved(folder: Path, **more: object) -> dict[str, object]:
+    found = answered(read_placement(written(folder, document(maxSizePerFPGA=24.0, **more)), Asked()), "auto", Limits(), silent)
+    return json.loads(text_of(found))  # type: ignore[no-any-return]
+
+
+def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
+    data = saved(tmp_path)
+    forged = {"status": "INFEASIBLE", "value": None, "bound": None, "gap": None, "placement": None, "loads": [], "reasons": ["no"]}
+    report = check(from_json({**data, **forged, "rivals": []}))
+    assert report.told
+    counted = saved(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
+    assert (check(from_json(counted)).accepted, check(from_json(counted)).told) == (True, False)
+    assert not check(from_json({**counted, "reasons": ["another"]})).accepted
+
+
+def test_a_rule_below_the_bound_and_other_notes_are_refused(tmp_path: Path) -> None:
+    data = saved(tmp_path)
+    rivals = data["rivals"]
+    assert isinstance(rivals, list)
+    lower = [{**rivals[0], "value": 0.01, "note": ""}, *rivals[1:]]
+    assert any("below the bound" in line for line in check(from_json({**data, "rivals": lower})).refused)
+    assert not check(from_json({**data, "notes": ["all is well"]})).accepted
+
+
+@pytest.mark.parametrize("command", ["evaluate", "explain"])
+def test_commands_for_designs_say_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "gpt3-13b-on-8"]) == 2
+    assert "does not answer questions about operators" in capsys.readouterr().err
+
+
+def test_answers_that_no_stack_launches_are_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "answer.json"
+    assert main(["solve", str(written(tmp_path, document(maxSizePerFPGA=24.0))), "--out", str(target)]) == 0
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(target), "--as", "megatron"])
+    assert stop.value.code == 2
+    assert "take --as devices or split" in capsys.readouterr().err

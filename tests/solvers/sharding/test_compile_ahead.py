@@ -1,0 +1,69 @@
+"""What is compiled before the clock starts: all that a solve calls, so that none of its time goes there."""
+
+import sys
+from pathlib import Path
+from time import sleep
+from types import ModuleType
+
+import pytest
+
+from crossopt.instances.sharding.question import read_sharding
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.sharding import compile_ahead as warming
+from crossopt.solvers.sharding import engines
+from crossopt.solvers.sharding.compile_ahead import WORDS, warmed, warmed_search
+from crossopt.solvers.sharding.engines import answered
+from crossopt.solvers.sharding.search import engine as searching
+from tests.instances.sharding.files import feasible, written
+
+
+def _compiled() -> dict[str, set[str]]:
+    """For what arguments each compiled function was asked so far."""
+    functions = (
+        (f"{function.__module__}.{name}", function)
+        for module in [
+            module
+            for name, module in sys.modules.items()
+            if name.startswith(("crossopt.formulation.sharding", "crossopt.solvers.sharding"))
+        ]
+        for name, function in vars(module).items()
+        if hasattr(function, "signatures") and hasattr(function, "py_func")
+    )
+    return {name: set(map(str, function.signatures)) for name, function in functions}
+
+
+def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "_LOADED", -1.0)
+    said: list[Progress] = []
+    warmed(said.append)
+    warmed_search(said.append)
+    before = _compiled()
+    assert sum(map(bool, before.values())) > 10
+    assert all(before[f"crossopt.solvers.sharding.messages.{name}"] for name in ("passes.passed", "smoothing.smoothed"))
+    for seed in range(8):
+        question = read_sharding(written(tmp_path, seed))
+        for engine in ("auto", "milp", "local", "search"):
+            answered(question, engine, Limits(0.3), lambda progress: None)
+    assert _compiled() == before
+    assert {progress.words for progress in said} == {WORDS}
+
+
+@pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warmed_search", "search")])
+def test_no_limit_counts_what_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, engine: str
+) -> None:
+    """Whoever compiles for a minute answers within the second that was asked for, as far as the clock of the answer goes."""
+    question = read_sharding(feasible(tmp_path))
+    plain = answered(question, engine, Limits(1.0), lambda progress: None)
+    sleeping: list[float] = []
+
+    def slow(_: Watch) -> float:
+        sleeping.append(2.0)
+        sleep(2.0)
+        return 2.0
+
+    monkeypatch.setattr(module, name, slow)
+    result = answered(question, engine, Limits(1.0), lambda progress: None)
+    assert sleeping == [2.0]
+    assert result.value == plain.value is not None
+    assert result.seconds < 1.5

@@ -1,0 +1,27 @@
+"""Public problems too large for an integer model, for a minute each."""
+
+import csv
+
+import pytest
+
+from crossopt.instances.sharding.question import read_sharding
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.sharding.engines import answered
+from tests.paths import reference
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("letter", "ratio"), [("K", 0.95), ("M", 0.99), ("R", 0.9), ("S", 0.9), ("V", 0.9)])
+def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) -> None:
+    """The limits are for a busy machine; a quiet one comes further."""
+    question = read_sharding(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
+    with reference("sharding/contest.csv").open(encoding="utf-8", newline="") as file:
+        best = next(int(row["best_known"]) for row in csv.DictReader(file) if row["instance"] == letter)
+    result = answered(question, "auto", Limits(60.0), lambda progress: None)
+    assert result.engine == "search"
+    assert result.seconds < 66.0
+    assert result.value is not None
+    assert best >= ratio * result.value
+    assert result.bound is not None
+    assert result.certificate is None or result.certificate.bound == result.bound
+    assert 0 < result.bound <= min(result.value, best)

@@ -1,0 +1,59 @@
+"""Smoothed passes at falling heat, against every choice of tiny problems and against plain passes."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import numpy as np
+import pytest
+
+from crossopt.formulation.sharding.core import Core, unreduced
+from crossopt.formulation.sharding.dual import bound_of
+from crossopt.formulation.sharding.reductions.loop import reduced
+from crossopt.instances.sharding.question import read_sharding
+from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
+from crossopt.solvers.sharding.messages.passes import State, network_of, passed, state_of
+from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
+from crossopt.solvers.sharding.messages.smoothing import smoothed
+from tests.instances.sharding.cores import CORES
+from tests.instances.sharding.tiny import choices_of
+from tests.paths import reference
+
+
+def _cooled(core: Core, rounds: int) -> Ascent:
+    ascent, turns = ascent_of(core), count(1)
+    climb(ascent, lambda _: True, 1)
+    cool(ascent, cooling_of(ascent), lambda: next(turns) / rounds, lambda: True, rounds)
+    return ascent
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
+    best = min((cost for _, cost in choices_of(core)), default=None)
+    ascent = _cooled(core, 12)
+    dual, bound = proof_of(ascent, partial(bound_of, core))
+    assert bound == bound_of(core, dual)
+    assert best is None or bound <= best
+    assert bound >= ascent.best - 1e-3 * max(abs(ascent.best), 1.0)
+
+
+def test_cooling_goes_on_where_single_steps_stand_still() -> None:
+    """After as many passes, the rest of the way to the best known choice is much shorter."""
+    best_known = 1_632_051
+    core = reduced(unreduced(read_sharding(reference("sharding/asplos-2025-iopddl-V.json.gz")).problem)).core
+    ascent, turns = ascent_of(core), count(1)
+    climb(ascent, lambda _: True, 300)
+    stepped = replace(ascent, state=State(*(figures.copy() for figures in ascent.state)))
+    climb(stepped, lambda _: True, 25 * 19 // 3)
+    cool(ascent, cooling_of(ascent), lambda: next(turns) / 25, lambda: True, 25)
+    assert best_known - ascent.best < 0.95 * (best_known - stepped.best)
+
+
+@pytest.mark.parametrize("core", CORES[:40])
+@pytest.mark.parametrize("heat", [1e-3, 1.0, 100.0])
+def test_a_smoothed_pass_gains_no_more_than_a_plain_one(core: Core, heat: float) -> None:
+    network, weights = network_of(core), np.zeros(len(core.costs))
+    plain, soft = state_of(core, network), state_of(core, network)
+    gained = smoothed(network, soft, weights, heat, True)
+    assert gained <= passed(network, plain, True) + 1e-9
+    assert np.add.reduceat(weights, core.offsets[:-1]) == pytest.approx(1.0)

@@ -1,0 +1,211 @@
+"""Chains as users get them: results that cannot be edited, faults in words, and the chains that come along."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.errors import InstanceError, VerificationError
+from crossopt.instances.stages.chain import chain_again, read_chain
+from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits, Progress, text_of
+from crossopt.solvers.stages.chain.answer import ChainResult, Found, certified, from_json
+from crossopt.solvers.stages.chain.check import check
+from crossopt.solvers.stages.chain.engine import answered
+from tests.paths import INSTANCES, reference
+from tests.solvers.placement.test_answers import leaves
+from tests.solvers.stages.chain.chains import SHAPES, asked_of, random_chain
+from tests.solvers.stages.chain.chains import text_of as chain_text
+from tests.solvers.stages.chain.test_optimum import HAND
+from tests.solvers.stages.pipedream.profiles import CHAIN
+from tests.test_start_up import loaded
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+@pytest.fixture(scope="module")
+def result() -> ChainResult:
+    return answered(asked_of(random_chain(3, 6, (1, 2))), Limits(), silent)
+
+
+FREE = {"seconds", "versions", "gap_asked", "proved_by", "reasons"}
+
+
+def test_every_single_edit_is_refused(result: ChainResult) -> None:
+    assert check(result).accepted
+    paths = [path for path in leaves(json.loads(text_of(result))) if path[0] not in FREE and path[-1] not in {"note", "source"}]
+    paths = [path for path in paths if not (path[0] == "rivals" and path[-1] == "name")]
+    assert len(paths) > 40
+    for path in paths:
+        for new in ("x", "", 123.5, None, 3, 10**400):
+            copy = place = json.loads(text_of(result))
+            for step in path[:-1]:
+                place = place[step]
+            if place[path[-1]] == new:
+                continue
+            place[path[-1]] = new
+            try:
+                accepted = check(from_json(copy)).accepted
+            except ValueError:
+                continue
+            assert not accepted, (path, new)
+
+
+def test_a_bound_above_another_plan_is_neither_answered_nor_accepted() -> None:
+    """The equal split of a long chain called the best, with the divisible plan below it, and no plan at all with one beside it."""
+    question = asked_of(chain_text(SHAPES["gpt3"]))
+    best = answered(question, Limits(), silent)
+    split = next(rival for rival in best.rivals if rival.name == "equal split")
+    for found in (Found(split.plan, split.value, rivals=best.rivals), Found(None, float("inf"), rivals=best.rivals)):
+        with pytest.raises(VerificationError, match=r"bound: the plan of 'divisible' takes"):
+            certified(question, found, 0.0, lambda: 0.0)
+        wrong = replace(certified(question, replace(found, rivals=()), 0.0, lambda: 0.0), rivals=best.rivals)
+        assert any(fault.startswith("bound: the plan of 'divisible' takes") for fault in check(wrong).refused)
+
+
+def test_a_small_chain_is_proved_anew_and_a_large_one_told(result: ChainResult) -> None:
+    assert not check(result).told
+    large = check(answered(asked_of(chain_text(SHAPES["bert"])), Limits(), silent))
+    assert (large.accepted, large.told) == (True, True)
+
+
+def test_a_worse_plan_that_is_called_optimal_is_refused() -> None:
+    """The plan of four devices, said of five hundred."""
+    data = json.loads(text_of(answered(asked_of(HAND), Limits(), silent)))
+    data["instance"]["text"] = HAND.replace("devices: 4", "devices: 500")
+    data["rivals"] = []
+    assert "bound: a plan takes" in " ".join(check(from_json(data)).refused)
+
+
+@pytest.mark.parametrize("path", sorted((INSTANCES / "chains").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", path.stem]) == 0
+    assert "certificate: no plan is below" in capsys.readouterr().out
+    found = answered(read_chain(path), Limits(), silent)
+    assert found.status == "OPTIMAL"
+    assert check(found).accepted
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("devices: 4", "devices: 0", "devices: '0' is too small"),
+        ("memory: 100 B", "memory: 100", "memory: '100' has no unit"),
+        ("1 kB/s", "0 B/s", "bandwidth: less than a byte a second is no bandwidth"),
+        ("bandwidth", "bandwith", "bandwith: unknown key (did you mean 'bandwidth'?)"),
+        ("widths: {1: ", "widths: {0: ", "layers[0].widths: '0' is no width"),
+        ("widths: {1: ", "widths: {x: ", "layers[0].widths: 'x' is no width"),
+        ("99 B, widths: {1: ", "99 B, widths: {2: ", "layers[1].widths: the widths 2 are not those of the first layer, 1"),
+        ("layers:", "microbatch: 2\nlayers:", "microbatch: microbatches are merged under `schedule: two-versions` only"),
+        ("layers:", "schedule: two-versions\nmicrobatch: 3\nlayers:", "microbatch: each must divide the 8 microbatches"),
+        ("layers:", "fixed: {stages: 9, width: 4}\nlayers:", "fixed.width: the layers have no width 4"),
+        ("layers:", "fixed: {stages: 9}\nlayers:", "fixed.stages: 9 stages are more than the 2 layers"),
+        ("{output: 99 B", "{count: 5000, output: 99 B", "5,001 layers are given"),
+        ("parameters: 8 B", "parameters: 8 PB", "bytes in all are more than can be counted"),
+        ("forward: 3 s", "forward: 1e12 s", "a layer takes more than 1e9 s"),
+        ("forward: 3 s", "forward: -3 s", "layers[1].widths.1.forward: '-3 s' is negative"),
+    ],
+)
+def test_a_wrong_chain_names_the_place_and_the_remedy(old: str, new: str, said: str) -> None:
+    assert old in HAND
+    with pytest.raises(InstanceError) as raised:
+        asked_of(HAND.replace(old, new, 1))
+    assert said in str(raised.value)
+    assert "test.yaml:" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["solve"], 0, "certificate: no plan is below"),
+        (["solve", "--json"], 0, '"kind": "chain"'),
+        (["solve", "--devices", "2"], 2, "--devices: this says nothing of a chain, whose file says all"),
+        (["solve", "--engine", "boxes"], 2, "answers no chain"),
+        (["solve", "--set", "devices=8"], 2, "settings are for joint designs"),
+        (["validate"], 0, "a sound question: 2 layers of 1 width on 4 devices"),
+        (["compare"], 2, "`compare` does not answer questions about chains of layers"),
+    ],
+)
+def test_the_command_answers_and_refuses_in_words(
+    words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hand.yaml"
+    path.write_text(HAND, encoding="utf-8")
+    try:
+        ended = main([words[0], str(path), *words[1:]])
+    except SystemExit as stop:
+        ended = int(stop.code or 0)
+    captured = capsys.readouterr()
+    assert ended == code
+    assert said in captured.out + captured.err
+
+
+PROFILED = """\
+kind: chain
+schedule: two-versions
+profile: graph.txt
+devices: 4
+memory: 32 MB
+bandwidth: 1 GB/s
+microbatches: 8
+microbatch: [1, 2]
+"""
+
+
+def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Path) -> None:
+    """Its first node is an input; the second hands 1.5 MB to the third and, behind it, to the fourth."""
+    path, graph = tmp_path / "asked.yaml", tmp_path / "graph.txt"
+    path.write_text(PROFILED, encoding="utf-8")
+    graph.write_text(CHAIN + "\tnode2 -- node4\n", encoding="utf-8")
+    question = read_chain(path)
+    assert question.layers == ("node2", "node3", "node4")
+    assert question.entering.tolist() == [0.0, 1.5e6, 2.5e6, 0.0]
+    assert question.widths[0].forward.tolist() == [1e-3, 0.5e-3, 2e-3]
+    saved = text_of(answered(question, Limits(), silent))
+    graph.unlink()
+    assert check(from_json(json.loads(saved))).accepted
+    with pytest.raises(InstanceError, match="profile: the profile cannot be read: no such file"):
+        read_chain(path)
+    path.write_text(PROFILED + "layers: []\n", encoding="utf-8")
+    graph.write_text("nonsense\n", encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"graph\.txt:1:1: 'nonsense' is neither a node nor an edge"):
+        read_chain(path)
+
+
+@pytest.mark.parametrize("name", ["vgg16", "resnet50", "gnmt"])
+def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
+    text = (
+        PROFILED.replace("32 MB", "24 GiB").replace("1 GB/s", "10 GB/s").replace("devices: 4", "devices: 8").replace("ches: 8", "ches: 16")
+    )
+    profile = reference(f"placement/pipedream/{name}/graph.txt").read_text(encoding="utf-8")
+    found = answered(chain_again({"source": "q.yaml", "text": text, "profile": profile}), Limits(), silent)
+    assert found.status == "OPTIMAL"
+    assert check(found).accepted
+    rivals = {rival.name: rival.value for rival in found.rivals}
+    assert (rivals["equal split"] or float("inf")) >= (found.value or 0.0) * (1.13 if name == "gnmt" else 1.0)
+
+
+def test_no_memory_is_enough_is_proved_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, target = tmp_path / "hand.yaml", tmp_path / "answer.json"
+    path.write_text(HAND.replace("100 B", "3 B"), encoding="utf-8")
+    assert main(["solve", str(path), "--out", str(target)]) == 20
+    assert main(["check", str(target)]) == 0
+    told = capsys.readouterr().out
+    assert "one layer alone keeps 21 bytes on a device of 3" in told
+    assert "every plan was looked at anew" in told
+
+
+def test_too_few_devices_for_any_width_are_told() -> None:
+    found = answered(asked_of(HAND.replace("{1: ", "{8: ")), Limits(), silent)
+    assert found.status == "INFEASIBLE"
+    assert found.reasons == ("a stage needs 8 devices at the least, there are 4",)
+
+
+def test_the_check_loads_no_search(tmp_path: Path) -> None:
+    path, target = tmp_path / "hand.yaml", tmp_path / "answer.json"
+    path.write_text(HAND, encoding="utf-8")
+    loaded("solve", str(path), "--out", str(target))
+    assert loaded("check", str(target)).isdisjoint({"formulation", "ortools", "pulp", "highspy", "networkx"})

@@ -1,0 +1,135 @@
+"""Pipelines as users get them: results that cannot be edited, faults in words, and a check that loads no search."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.instances.stages.pipedream.question import Asked
+from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits, Progress, text_of
+from crossopt.solvers.stages.pipedream.answer import PipelineResult, from_json
+from crossopt.solvers.stages.pipedream.check import check
+from crossopt.solvers.stages.pipedream.engine import answered
+from tests.solvers.placement.test_answers import leaves
+from tests.solvers.stages.pipedream.profiles import CHAIN, asked_of, random_profile
+from tests.test_start_up import loaded
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+@pytest.fixture(scope="module")
+def result() -> PipelineResult:
+    return answered(asked_of(CHAIN, Asked(devices=(2, 2), bandwidth=(2e9, 1e9))), Limits(), silent)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    target = tmp_path / "chain.txt"
+    target.write_text(CHAIN, encoding="utf-8")
+    return target
+
+
+FREE = {"seconds", "versions", "gap_asked", "proved_by", "reasons"}
+
+
+def test_every_single_edit_is_refused(result: PipelineResult) -> None:
+    assert check(result).accepted
+    paths = [path for path in leaves(json.loads(text_of(result))) if path[0] not in FREE and path != ("instance", "asked", "memory")]
+    assert len(paths) > 30
+    for path in paths:
+        for new in ("x", "", 123.5, None, 2, 10**400):
+            copy = place = json.loads(text_of(result))
+            for step in path[:-1]:
+                place = place[step]
+            if place[path[-1]] == new:
+                continue
+            place[path[-1]] = new
+            try:
+                accepted = check(from_json(copy)).accepted
+            except ValueError:
+                continue
+            assert not accepted, (path, new)
+
+
+def test_a_small_profile_is_proved_anew_and_a_large_one_told(result: PipelineResult) -> None:
+    assert not check(result).told
+    assert check(answered(asked_of(random_profile(1, 14), Asked()), Limits(), silent)).told
+
+
+def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
+    """A worse plan that is called optimal: the check looks at all plans."""
+    worse = answered(asked_of(CHAIN, Asked(straight=True)), Limits(), silent)
+    data: dict[str, Any] = json.loads(text_of(worse))
+    data["instance"]["asked"] |= {"straight": False, "bandwidth": [1e12]}
+    report = check(from_json(data))
+    assert any("loads" in fault or "bound: a plan takes" in fault for fault in report.refused)
+
+
+def test_a_straight_pipeline_on_more_devices_than_stages_is_told_as_such() -> None:
+    result = answered(asked_of(CHAIN, Asked(devices=(4,), straight=True, compatible=True)), Limits(), silent)
+    assert result.status == "INFEASIBLE"
+    assert "needs as many stages (--compatible uses all), and the profile cannot be cut into so many" in result.reasons[0]
+    assert check(result).accepted
+
+
+def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = path.with_suffix(".json")
+    assert main(["solve", str(path), "--memory", "1MB", "--out", str(target)]) == 20
+    assert "every plan has a stage that keeps more than the memory" in capsys.readouterr().out
+    assert main(["check", str(target)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 0, "certificate: no plan is below"),
+        (["--devices", "2x2", "--bandwidth", "6GB/s,1e9"], 0, "slowest stage"),
+        (["--devices", "2", "--straight", "--compression", "2"], 0, "stage 2   x 1"),
+        (["--compatible"], 0, "no plan with cuts of the public optimizer is below"),
+        (["--devices", "x"], 2, "is no count"),
+        (["--devices", "0"], 2, "--devices: 0 devices leave a level empty"),
+        (["--bandwidth", "0"], 2, "--bandwidth: a bandwidth must be above zero"),
+        (["--bandwidth", "0", "--compression", "0"], 2, "bytes a second; --compression: a compression of '0.0' is none"),
+        (["--bandwidth", "fast"], 2, "--bandwidth: 'fast' is no list of bandwidths"),
+        (["--compression", "-1"], 2, "--compression: a compression of '-1.0' is none"),
+        (["--memory", "much"], 2, "'much' is no size"),
+        (["--cpus", "2"], 2, "--cpus: this says nothing of a profile (leave it out)"),
+        (["--engine", "milp"], 2, "pipelines no profile"),
+        (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
+    ],
+)
+def test_the_command_answers_and_refuses_in_words(
+    words: list[str], code: int, said: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        ended = main(["solve", str(path), *words])
+    except SystemExit as stop:
+        ended = int(stop.code or 0)
+    captured = capsys.readouterr()
+    assert ended == code
+    assert said in captured.out + captured.err
+
+
+def test_faults_of_the_file_are_told_with_their_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text(CHAIN + "oops\n\tnode1 -- node7\n", encoding="utf-8")
+    assert main(["solve", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert f"{path}:8:1" in said
+    assert "2 faults, nothing solved" in said
+
+
+def test_a_folder_is_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "folder.txt").mkdir()
+    assert main(["solve", str(tmp_path / "folder.txt")]) == 3
+    assert "this is not a regular file" in capsys.readouterr().err
+    assert main(["solve", str(tmp_path / "nothing.txt")]) == 3
+
+
+def test_the_check_loads_no_search(path: Path) -> None:
+    target = path.with_suffix(".json")
+    loaded("solve", str(path), "--out", str(target))
+    assert loaded("check", str(target)).isdisjoint({"formulation", "ortools", "pulp", "highspy", "networkx"})

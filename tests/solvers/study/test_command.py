@@ -1,0 +1,297 @@
+"""The command `compare` on several questions and on studies: what it prints and writes, what it refuses, and what checking finds."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from time import monotonic, process_time, sleep
+from typing import Any
+
+import pytest
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import read_as
+from crossopt.reports.cli import main
+from crossopt.reports.commands.report import page_of
+from crossopt.reports.texts.study import study_text
+from crossopt.solvers.answer import Limits, Watch
+from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.study import running
+from crossopt.solvers.study.asking import asked_by_names
+from crossopt.solvers.study.check import check
+from crossopt.solvers.study.pricing import priced_together
+from crossopt.solvers.study.records import Plan, from_json
+from tests.instances.placement.test_formats import document, written
+from tests.paths import INSTANCES
+from tests.reports.look import embedded, faults_in_a_browser, looked_at
+
+Captured = pytest.CaptureFixture[str]
+PAGE = 100
+STUDY = """\
+kind: study
+title: Devices and generations
+instances: [tiny]
+sweep:
+  - {setting: cluster.devices, values: [8, 16]}
+  - {setting: hardware, values: [a100-80g, h100-sxm]}
+engines: [exhaustive, expert, random]
+time_limit: 200 ms
+seeds: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of a study."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "devices.yaml").write_text(STUDY, encoding="utf-8")
+    assert main(["compare", str(folder / "devices.yaml"), "--out", str(folder / "runs.json"), "--chart", str(folder / "page.html")]) == 0
+    return folder / "runs.json"
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+def test_several_questions_stand_in_rows_with_engines_beside_each_other(capsys: Captured) -> None:
+    engines = "auto,megatron,random,deepflow,plan-only,hardware-only,fsdp"
+    assert main(["compare", "tiny", "llama3-70b-512xh100", "--engines", engines, "--time-limit", "200ms"]) == 0
+    out = capsys.readouterr().out
+    heads = [line.split() for line in out.splitlines() if "gradient" in line or "expert" in line]
+    assert heads[0][:3] == ["best", "auto", "expert"]
+    assert sum(line.startswith("  tiny ") for line in out.splitlines()) == 4
+    assert max(map(len, out.splitlines())) <= PAGE
+    assert "14 runs in" in out
+
+
+def test_every_run_is_written_with_its_way_and_can_be_checked(swept: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    assert len(data["runs"]) == 4 * (1 + 1 + 2)
+    assert [run["seed"] for run in data["runs"][:4]] == [0, 0, 0, 1]
+    assert all(run["verified"] and run["trace"] for run in data["runs"] if run["engine"] != "expert")
+    assert {source["source"] for source in data["sources"]} == {"tiny.yaml"}
+    assert main(["check", str(swept)]) == 0
+    assert "16 designs were priced anew" in capsys.readouterr().out
+
+
+SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "value: the full model prices": lambda data: data["runs"][0].update(value=1.0, bound=1.0, trace=[]),
+    "exhaustive proves a bound of 1000000000.0, and": lambda data: data["runs"][0].update(bound=1e9),
+    "as near to its bound as was asked": lambda data: data["runs"][0].update(bound=0.1, status="FEASIBLE"),
+    "belong together": lambda data: data["runs"][1].update(verified=False),
+    "the design is none of the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
+    "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
+    "each is a text": lambda data: data["versions"].update(numpy=2),
+    "one is missing": lambda data: data["runs"].pop(1),
+    "one is told twice": lambda data: data["runs"].insert(1, data["runs"][0]),
+    "question by question": lambda data: data["runs"].reverse(),
+    "it cannot be read": lambda data: data["questions"][0].update(settings=["cluster.devices=nine"]),
+    "the question asks for step_time": lambda data: data["questions"][0].update(objective="power"),
+    "a text that is not there": lambda data: data["questions"][0].update(source=7),
+    "the way to the answer": lambda data: data["runs"][0].update(trace=[[0.0, 0.01, None]]),
+    "the way to the answer is no": lambda data: data["runs"][0].update(trace=[[0.0, data["runs"][0]["value"] * 2.0, None]]),
+    "the way to the answer is no way": lambda data: data["runs"][0]["trace"].insert(0, [0.0, None, 1e9]),
+    "fast does not answer for exhaustive": lambda data: data["runs"][0].update(answered_by="fast"),
+    "expert proves nothing": lambda data: data["runs"][1].update(bound=data["runs"][1]["value"] / 2.0),
+    "take less than the runs did": lambda data: data.update(seconds=0.0),
+    "what is infeasible is proved": lambda data: data["runs"][1].update(status="INFEASIBLE", value=None, design=None, verified=False),
+}
+
+
+@pytest.mark.parametrize("words", SPOILED)
+def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    SPOILED[words](data)
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["check", str(path)]) == 30
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["as it was found", "the full model prices", *SPOILED])
+def test_what_is_priced_in_blocks_is_refused_in_the_same_words(words: str, swept: Path) -> None:
+    data = data_of(swept)
+    SPOILED.get(words, lambda _: None)(data)
+    if words == "the full model prices":
+        data["runs"][1]["value"] *= 1.0 + 2.0**-50
+    study = from_json(data)
+    assert check(study, in_blocks=True).refused == check(study).refused
+    assert bool(check(study, in_blocks=True).refused) == (words != "as it was found")
+
+
+def test_values_in_blocks_are_those_of_the_judge_and_none_where_a_limit_breaks(swept: Path) -> None:
+    study = from_json(data_of(swept))
+    runs = [run for run in study.runs_of(0) if run.design is not None]
+    instance = read_question(study.document(0))
+    chosen = [from_words(instance, run.design) for run in runs]
+    assert priced_together(instance, chosen) == [verify(instance, one).value for one in chosen]
+    narrow = replace(instance, budget=replace(instance.budget, step_time=min(run.value or 0.0 for run in runs) * (1.0 - 2.0**-50)))
+    assert priced_together(narrow, chosen) == [None] * len(chosen)
+
+
+def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, capsys: Captured) -> None:
+    data = data_of(swept)
+    data["runs"].pop()
+    path = tmp_path / "edited.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["report", str(path), "--out", "-"]) == 30
+    assert capsys.readouterr().out == ""
+
+
+def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path, tmp_path: Path) -> None:
+    page = page_of(swept)
+    assert page == (swept.parent / "page.html").read_text(encoding="utf-8")
+    assert len(looked_at(page).pictures) == 3
+    assert embedded(page) == data_of(swept)
+    assert faults_in_a_browser(page, tmp_path, 900) == []
+
+
+def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path, capsys: Captured) -> None:
+    graph, study = str(written(tmp_path, document())), str(tmp_path / "devices.yaml")
+    Path(study).write_text(STUDY, encoding="utf-8")
+    for arguments, words in (
+        (("tiny", graph), "asks about operators of a graph on devices; several questions in one comparison are joint designs"),
+        ((study, "tiny"), "a study names all of its questions itself (compare it alone)"),
+        ((graph, "--out", str(tmp_path / "x.json")), "--out: this is for joint designs, and says nothing of operators of a graph"),
+        (("tiny", "--devices", "8"), "--devices: this says nothing of a joint design"),
+        (("tiny", "--out", str(tmp_path)), "this is a directory"),
+        ((study, "--out", study), "this is the question itself"),
+        (("tiny", "--engines", "deepflaw"), "did you mean 'deepflow'?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", *arguments])
+        assert (ended.value.code, words in capsys.readouterr().err) == (2, True), words
+    for twice in (("tiny", "tiny"), ("tiny", "small", str(INSTANCES / "tiny.yaml"))):
+        assert main(["compare", *twice]) == 2
+        assert f"two questions are the same: tiny and {twice[-1]} (name each once)" in capsys.readouterr().err
+    assert main(["solve", study]) == 2
+    assert "is run by `crossopt compare" in capsys.readouterr().err
+    assert main(["validate", study]) == 0
+    assert "4 questions, 4 runs of each" in capsys.readouterr().out
+
+
+def test_an_alias_is_the_engine_that_it_names(capsys: Captured) -> None:
+    assert main(["solve", "tiny", "--engine", "megatron", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == "expert"
+
+
+def refusing(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    del instance, limits, watch
+    raise RefusedError("not such questions")
+
+
+def test_an_engine_that_does_not_answer_says_so_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setitem(ENGINES, "milp", refusing)
+    assert main(["compare", "tiny", "--engines", "milp,auto"]) == 0
+    assert "milp            not such questions" in capsys.readouterr().out
+
+
+def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured) -> None:
+    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> Result:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(ENGINES, "expert", interrupted)
+    target, chart = tmp_path / "runs.json", tmp_path / "page.html"
+    assert main(["compare", "tiny", "small", "--engines", "auto,expert", "--out", str(target), "--chart", str(chart)]) == 0
+    assert "1 run in" in capsys.readouterr().out
+    assert data_of(target)["stopped"] == "interrupted"
+    assert main(["check", str(target)]) == 0
+    assert "It was stopped before all runs were done" in chart.read_text(encoding="utf-8")
+
+
+def test_a_comparison_costs_less_than_a_twentieth_of_what_its_engines_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an engine that is done in ten milliseconds: it sleeps, so that all the processor's time is the comparison's."""
+    answer = ENGINES["exhaustive"](asked("tiny"), Limits(), lambda progress: None)
+
+    def sleeping(instance: Instance, limits: Limits, watch: Watch) -> Result:
+        ends = monotonic() + 0.01
+        while monotonic() < ends:
+            sleep(max(ends - monotonic(), 0.0))
+        return answer
+
+    monkeypatch.setitem(running.ENGINES, "random", sleeping)
+    asking = asked_by_names([INSTANCES / "tiny.yaml"], (), None, Plan("", "", ("random",), None, 50))
+    began = process_time()
+    study = running.run_all(asking, lambda words: None)
+    assert len(study.runs) == 50
+    assert process_time() - began < 0.05 * 50 * 0.01
+
+
+def asked(name: str) -> Instance:
+    return asked_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).questions[0].instance
+
+
+def test_limits_hold_for_every_engine_where_they_are_given() -> None:
+    plan = Plan("", "", ("boxes", "random", "expert"), None, 3)
+    assert [(name, limits.seconds, limits.seed) for name, limits in running.turns_of(plan)] == [
+        *(("boxes", float("inf"), 0), ("random", 5.0, 0), ("random", 5.0, 1), ("random", 5.0, 2), ("expert", float("inf"), 0)),
+    ]
+    given = running.turns_of(Plan("", "", ("boxes", "milp"), 1.5, 2))
+    assert [limits.seconds for _, limits in given] == [1.5, 1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("engine", "place"),
+    [
+        ("milp", "crossopt.solvers.codesign.linear.refine.survivors"),
+        ("boxes", "crossopt.solvers.codesign.boxes.search.survivors"),
+        ("plan-only", "crossopt.solvers.codesign.engines.expert_point"),
+        ("hardware-only", "crossopt.solvers.codesign.engines.expert_design"),
+    ],
+)
+def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines look around before they search; what they find then is no sooner known for that."""
+    whole = import_module(place.rpartition(".")[0]), place.rpartition(".")[2]
+    looking = getattr(*whole)
+
+    def slowly(*arguments: object) -> object:
+        sleep(0.1)
+        return looking(*arguments)
+
+    monkeypatch.setattr(*whole, slowly)
+    result = ENGINES[engine](asked("tiny"), Limits(), lambda progress: None)
+    assert result.trace
+    assert 0.1 <= result.trace[0][0] <= result.trace[-1][0] <= result.seconds
+
+
+def test_columns_of_a_table_keep_apart(swept: Path) -> None:
+    """However long the runs take, and whatever they find."""
+    study = read_as(swept, from_json)
+    for seconds in (0.00123, 12.3456, 98765.4):
+        runs = tuple(replace(run, seconds=seconds, trace=((seconds, run.value, None),)) for run in study.runs)
+        lines = study_text(replace(study, runs=runs)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "seconds to within" in line)
+        assert [len(line.split()) for line in lines[first + 2 : first + 6]] == [2 + 3 * 3] * 4
+
+
+def test_names_that_are_cut_keep_what_tells_them_apart(swept: Path) -> None:
+    """The values on the axes of a study, and the ends of names without any."""
+    study = read_as(swept, from_json)
+    subject = "a question with a name that is longer than any column"
+    long = tuple(replace(question, name=f"{subject}, {', '.join(question.at)}") for question in study.questions)
+    bare = tuple(replace(question, name=f"{subject} {number}", at=()) for number, question in enumerate(study.questions))
+    for questions, ends in ((long, [", ".join(question.at) for question in long]), (bare, [str(number) for number in range(len(bare))])):
+        lines = study_text(replace(study, questions=questions)).splitlines()
+        assert max(map(len, lines)) <= PAGE
+        first = next(place for place, line in enumerate(lines) if "how far above" in line)
+        for line, end in zip(lines[first + 2 : first + 6], ends, strict=True):
+            assert line.startswith("  a question")
+            assert f"{end}  " in line
+
+
+def test_engines_that_are_none_are_told_with_the_faults_of_the_form(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("title:", "titel:").replace("random]", "randem]").replace("[8, 16]", "[]"), encoding="utf-8")
+    for command in ("compare", "validate"):
+        assert main([command, str(path)]) == 3
+        told = capsys.readouterr().err
+        assert "titel: " in told
+        assert "study.yaml:7:31: engines[2]: there is no engine 'randem'" in told

@@ -1,0 +1,146 @@
+"""The figures of a comparison, on runs that one can follow by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from crossopt.instances.errors import VerificationError
+from crossopt.reports.pages.study import study_page
+from crossopt.reports.texts.study import refuted_words, study_text
+from crossopt.solvers.study.figures import (
+    NEVER,
+    Spread,
+    bound_of,
+    cell,
+    courses,
+    flips_along,
+    gains_along,
+    hold_together,
+    level_from,
+    overall,
+    values_along,
+)
+from crossopt.solvers.study.records import Axis
+from tests.solvers.study.runs import LOST, RUN, planned, searched, study_of
+
+
+def test_an_engine_with_a_proof_is_near_before_it_has_proved() -> None:
+    found = cell(study_of(RUN), 0, "boxes")
+    assert found is not None
+    assert found.above == Spread(0.0, 0.0, 0.0)
+    assert found.near == Spread(2.0, 2.0, 2.0)
+    assert found.proved == Spread(4.0, 4.0, 4.0)
+
+
+def test_of_several_seeds_the_median_and_the_range_count_and_a_run_without_a_design_is_the_worst() -> None:
+    study = study_of(RUN, searched(150.0, 0), searched(100.0, 1), searched(125.0, 2))
+    found = cell(study, 0, "random")
+    assert found is not None
+    assert (found.value, found.above) == (Spread(125.0, 100.0, 150.0), Spread(0.25, 0.0, 0.5))
+    assert found.near == Spread(NEVER, 1.0, NEVER)
+    assert found.run.value == 125.0
+    even = cell(study_of(RUN, searched(150.0, 0), searched(100.0, 1)), 0, "random")
+    assert even is not None
+    assert (even.value.middle, even.run.value) == (125.0, 150.0)
+    failed = cell(study_of(RUN, searched(100.0), replace(LOST, seed=1)), 0, "random")
+    assert failed is not None
+    assert failed.above == Spread(NEVER, 0.0, NEVER)
+    assert failed.run.design is None
+
+
+def test_distances_are_from_the_best_bound_of_all() -> None:
+    weak = replace(RUN, engine="milp", answered_by="milp", status="FEASIBLE", value=102.0, bound=80.0, proved=False)
+    study = study_of(weak, RUN)
+    assert bound_of(study, 0) == 100.0
+    found = cell(study, 0, "milp")
+    assert found is not None
+    assert found.above is not None
+    assert found.above.middle == pytest.approx(0.02)
+    assert found.near == Spread(NEVER, NEVER, NEVER)
+
+
+def test_without_a_bound_there_is_no_distance_and_without_a_design_nothing_to_be_near() -> None:
+    alone = cell(study_of(searched(3.0)), 0, "random")
+    assert alone is not None
+    assert (alone.above, alone.near) == (None, None)
+    none = replace(RUN, status="INFEASIBLE", value=None, bound=None, design=None, verified=False)
+    found = cell(study_of(none), 0, "boxes")
+    assert found is not None
+    assert (found.above, found.proved.middle) == (None, 4.0)
+    assert cell(study_of(RUN), 0, "milp") is None
+
+
+def test_an_engine_that_does_not_tell_its_way_is_near_when_it_is_done() -> None:
+    found = cell(study_of(RUN, replace(searched(100.2), trace=())), 0, "random")
+    assert found is not None
+    assert found.near == Spread(3.0, 3.0, 3.0)
+
+
+def test_over_all_questions_the_median_counts() -> None:
+    at, axes = (("a",), ("b",), ("c",)), (Axis("x", "x", ("a", "b", "c")),)
+    runs = [run for place, gap in enumerate((1.5, 1.0, 1.1)) for run in (replace(RUN, question=place), searched(100.0 * gap, 0, place))]
+    found = overall(study_of(*runs, at=at, axes=axes), "random")
+    assert found.above is not None
+    assert (found.questions, found.near, found.proved) == (3, 1, 0)
+    assert found.above.middle == pytest.approx(0.1)
+    assert found.near_after == Spread(NEVER, 1.0, NEVER)
+
+
+def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_their_own() -> None:
+    at, axes = (("a",), ("b",), ("c",)), (Axis("x", "x", ("a", "b", "c")),)
+    refuted = replace(RUN, status="INFEASIBLE", value=None, bound=None, design=None, verified=False, seconds=90.0)
+    pairs = [(replace(one, question=place), replace(LOST, question=place)) for place, one in enumerate((RUN, refuted, refuted))]
+    study = study_of(*(run for pair in pairs for run in pair), at=at, axes=axes)
+    found, lost = overall(study, "boxes"), overall(study, "random")
+    assert (found.questions, found.near, found.proved, found.refuted) == (1, 1, 1, 2)
+    assert found.proved_after == Spread(4.0, 4.0, 4.0)
+    assert (lost.questions, lost.near, lost.proved, lost.refuted) == (1, 0, 0, 0)
+    assert refuted_words(study) == "2 questions beside these without a design, proved by boxes of 2"
+    assert refuted_words(study_of(RUN)) == ""
+    [row] = [" ".join(line.split()) for line in study_text(study).splitlines() if line.startswith("  boxes ") and " of " in line]
+    assert row == "boxes 0.00% 0.00% 1 of 1 2 s 1 of 1 4 s"
+    assert "Over the questions that have a design and a bound" in study_page(study)
+
+
+def test_engines_that_contradict_each_other_are_refused() -> None:
+    hold_together("q", [RUN, searched(100.0)])
+    with pytest.raises(VerificationError, match=r"q: boxes proves a bound of 100\.0, and random finds a design of 99\.9"):
+        hold_together("q", [RUN, searched(99.9)])
+    none = replace(RUN, status="INFEASIBLE", value=None, bound=None, design=None)
+    with pytest.raises(VerificationError, match="proves that there is no design"):
+        hold_together("q", [none, searched(1e9)])
+
+
+def test_a_course_has_its_values_its_steps_and_its_flips() -> None:
+    axes = (Axis("node", "n", ("14", "7", "5", "3")), Axis("memory", "m", ("old", "new")))
+    at = tuple((node, memory) for node in axes[0].values for memory in axes[1].values)
+    values = {"old": (100.0, 50.0, 47.0, 46.0), "new": (90.0, 45.0, 30.0, 20.0)}
+    plans = {"old": "AABB", "new": "AAAA"}
+    places = [axes[0].values.index(node) for node, _ in at]
+    runs = [
+        planned(plans[memory][place], values[memory][place], number)
+        for number, ((_, memory), place) in enumerate(zip(at, places, strict=True))
+    ]
+    study = study_of(*runs, at=at, axes=axes)
+    old, new = courses(study)
+    assert (old.name, new.name) == ("old", "new")
+    assert values_along(study, old) == values["old"]
+    assert flips_along(study, old) == (False, False, True, False)
+    assert not any(flips_along(study, new))
+    assert [gain and round(gain, 3) for gain in gains_along(values["old"])] == [None, 0.5, 0.06, 0.021]
+    assert (level_from(values["old"]), level_from(values["new"])) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ((4.0, 2.0, 1.0), None),
+        ((4.0, 3.9, 3.8), 0),
+        ((4.0, 2.0, 1.9), 1),
+        ((4.0, 3.9, 2.0), None),
+        ((4.0, 3.9, None), None),
+        ((4.0,), None),
+    ],
+)
+def test_a_course_levels_off_where_no_later_step_gains_a_tenth(values: tuple[float | None, ...], place: int | None) -> None:
+    assert level_from(values) == place

@@ -1,0 +1,219 @@
+"""The studies that come along: their kept runs hold, say what is read from them, and come out the same when a share is run anew."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.kinds import family_of
+from crossopt.instances.study import read_study
+from crossopt.reports.commands.report import page_of
+from crossopt.reports.texts.study import share_of
+from crossopt.solvers.study.asking import Asking, asked_by_study
+from crossopt.solvers.study.check import check
+from crossopt.solvers.study.figures import NEAR, best_of, cell, courses, flips_along, gains_along, level_from, overall, values_along
+from crossopt.solvers.study.records import Study
+from crossopt.solvers.study.running import run_all
+from tests.benchmarks.studies import GALLERY, STUDIES, kept, text_beside, with_table
+from tests.paths import INSTANCES
+
+LARGEST = 500_000
+JOINT, SCALING = STUDIES
+RIVALS = ("plan-only", "hardware-only", "expert")
+
+
+@cache
+def stored(name: str) -> Study:
+    return kept(name)
+
+
+@cache
+def asking(name: str) -> Asking:
+    return asked_by_study(read_study(shipped()[name]))
+
+
+def share(name: str, names: set[str], engines: tuple[str, ...]) -> Study:
+    """A study cut down to these questions and engines, run anew."""
+    whole = asking(name)
+    chosen = tuple(asked for asked in whole.questions if asked.name in names)
+    assert len(chosen) == len(names)
+    return run_all(Asking(replace(whole.plan, engines=engines), chosen), lambda words: None)
+
+
+def gap_of(study: Study, question: int, engine: str) -> float:
+    found = cell(study, question, engine)
+    assert found is not None
+    assert found.above is not None
+    return found.above.middle
+
+
+def best_design(study: Study, question: int) -> dict[str, Any]:
+    found = best_of(study, question)
+    assert found is not None
+    assert found.design is not None
+    return found.design
+
+
+def test_the_studies_that_come_along_are_these() -> None:
+    assert {path.stem for path in (INSTANCES / "studies").glob("*.yaml")} == set(STUDIES)
+    assert all(family_of(shipped()[name]) == "study" for name in STUDIES)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_kept_of_a_study_is_of_this_study(name: str) -> None:
+    """Its questions, axes and engines are those of the file, so that nobody reads a table of an older one."""
+    study, whole = stored(name), asking(name)
+    assert study.plan == whole.plan
+    assert [(question.name, list(question.settings)) for question in study.questions] == [
+        (asked.name, list(asked.instance.document["settings"])) for asked in whole.questions
+    ]
+    assert {source.text for source in study.sources} == {asked.instance.document["text"] for asked in whole.questions}
+    assert study.stopped == "complete"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_tables_and_pages_are_those_of_the_runs(name: str) -> None:
+    """`python -m tests.benchmarks.studies --tables` and `crossopt report` write them anew."""
+    text = text_beside(name).read_text(encoding="utf-8")
+    assert with_table(text, stored(name)) == text
+    for ending in ("json", "html"):
+        assert (GALLERY / f"{name}.{ending}").stat().st_size < LARGEST
+
+
+def test_the_page_of_kept_runs_is_drawn_again_byte_for_byte() -> None:
+    """Which checks the runs too."""
+    assert page_of(GALLERY / f"{JOINT}.json") == (GALLERY / f"{JOINT}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_long_page_is_drawn_again_byte_for_byte() -> None:
+    assert page_of(GALLERY / f"{SCALING}.json") == (GALLERY / f"{SCALING}.html").read_text(encoding="utf-8")
+
+
+# --- joint or single -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_joint_optimum_is_proved_and_never_worse() -> None:
+    study = stored(JOINT)
+    for question in range(len(study.questions)):
+        assert gap_of(study, question, "boxes") == 0.0
+        assert all(gap_of(study, question, engine) >= 0.0 for engine in RIVALS)
+    assert overall(study, "boxes").proved == len(study.questions) == 11
+
+
+def test_neither_half_is_the_one_to_search() -> None:
+    study = stored(JOINT)
+    halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
+    assert sum(plan < chip for plan, chip in halves.values()) == 2
+    assert halves["GPT-3 175B at 600 W"][0] > 2.5 * halves["GPT-3 175B at 600 W"][1]
+    plan, chip = halves["GPT-3 175B, 1,024 chips"]
+    assert abs(plan - chip) < 0.02
+    better = {name: min(pair) for name, pair in halves.items()}
+    assert better["GPT-3 13B, 64 chips"] < 0.0025 < NEAR
+    assert better["LSTM, 64 chips"] > 0.7
+    small = [better[name] for name in list(halves)[:5]]
+    large = [better[name] for name in list(halves)[6:]]
+    assert max(small) < 0.06
+    assert 0.07 < min(large) < max(large) < 0.25
+
+
+def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
+    names = {"GPT-3 13B, 64 chips", "Mixtral 8x7B, 64 chips"}
+    study, before = share(JOINT, names, ("boxes", *RIVALS)), stored(JOINT)
+    assert check(study).accepted
+    for question, asked in enumerate(study.questions):
+        old = next(place for place, other in enumerate(before.questions) if other.name == asked.name)
+        for engine in study.plan.engines:
+            assert share_of(gap_of(study, question, engine)) == share_of(gap_of(before, old, engine))
+        assert all(gap_of(study, question, engine) >= gap_of(study, question, "boxes") == 0.0 for engine in RIVALS)
+
+
+# --- scaling -------------------------------------------------------------------------------------------------------------------------
+
+
+def courses_of(study: Study) -> dict[str, tuple[float, ...]]:
+    """The values along each course, all of which have designs."""
+    found = {}
+    for course in courses(study):
+        values = values_along(study, course)
+        assert None not in values
+        found[course.name] = tuple(value for value in values if value is not None)
+    return found
+
+
+def test_every_point_of_the_scaling_study_is_proved_and_joint_is_never_worse() -> None:
+    study = stored(SCALING)
+    assert overall(study, "boxes").proved == len(study.questions) == 63
+    for question in range(63):
+        assert all(gap_of(study, question, engine) >= gap_of(study, question, "boxes") == 0.0 for engine in RIVALS)
+    restricted = overall(study, "hardware-only").above
+    assert restricted is not None
+    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.16, 1.69)
+
+
+def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_slow_network() -> None:
+    found = courses_of(stored(SCALING))
+    assert len(found) == 9
+    for values in found.values():
+        gains = [gain for gain in gains_along(values) if gain is not None]
+        assert all(gain > 0.0 for gain in gains)
+        assert 0.24 < gains[0] < 0.35
+        assert 0.09 < gains[-1] < 0.20
+        assert gains[-1] < gains[0] - 0.1
+    assert [name for name, values in found.items() if level_from(values) is not None] == ["hbm1, 12.5 GB/s"]
+
+
+def test_the_network_is_the_first_wall_and_memory_the_second() -> None:
+    found = courses_of(stored(SCALING))
+    for memory, least in (("hbm1", 1.7), ("hbm2e-16", 1.9)):
+        slow, fast = found[f"{memory}, 12.5 GB/s"], found[f"{memory}, 200 GB/s"]
+        assert 1.35 < slow[0] / fast[0] < 1.37
+        assert least < slow[-1] / fast[-1] < 1.95
+    for network, least in (("12.5 GB/s", 1.17), ("200 GB/s", 1.3)):
+        old, new = found[f"hbm1, {network}"], found[f"hbm2e-16, {network}"]
+        assert old[0] / new[0] < 1.01
+        assert least < old[-1] / new[-1] < 1.32
+    oldest, newest = found["hbm1, 12.5 GB/s"], found["hbm2e-16, 200 GB/s"]
+    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.4, 5.7)
+    assert newest[3] < oldest[-1]
+
+
+def test_the_plan_changes_along_every_course() -> None:
+    study = stored(SCALING)
+    for course in courses(study):
+        assert 2 <= sum(flips_along(study, course)) <= 4
+        plans = [best_design(study, question)["plan"] for question in course.questions]
+        assert (plans[0]["zero"] == 3) == (course.at[1] != "12.5 GB/s")
+        assert all(plan["zero"] == 1 for plan in plans[3:])
+        assert plans[-1]["pipeline"] in {8, 16}
+        powers = [best_design(study, question)["hardware"]["hbm_power"] for question in course.questions]
+        assert powers[0] == 40.0
+        assert powers[-1] >= 80.0
+
+
+def test_a_share_of_the_scaling_study_comes_out_the_same() -> None:
+    ends = {f"{node}, {rest}" for node in ("2nm", "1nm") for rest in ("hbm1, 12.5 GB/s", "hbm2e-16, 200 GB/s")}
+    study, before = share(SCALING, ends, ("boxes",)), stored(SCALING)
+    assert check(study).accepted
+    values = {}
+    for question, asked in enumerate(study.questions):
+        old = next(place for place, other in enumerate(before.questions) if other.name == asked.name)
+        run, said = study.runs_of(question)[0], before.runs_of(old, "boxes")[0]
+        assert run.proved
+        assert run.value is not None
+        assert said.value is not None
+        assert run.value == pytest.approx(said.value, rel=1e-9)
+        values[asked.name] = run.value
+    old_memory, new_memory = (values[f"1nm, {rest}"] / values[f"2nm, {rest}"] for rest in ("hbm1, 12.5 GB/s", "hbm2e-16, 200 GB/s"))
+    assert new_memory < 0.9 < old_memory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_whole_study_comes_out_the_same(name: str) -> None:
+    study, before = run_all(asking(name), lambda words: None), stored(name)
+    for run, said in zip(study.runs, before.runs, strict=True):
+        assert (run.question, run.engine, run.status) == (said.question, said.engine, said.status)
+        assert run.value == pytest.approx(said.value, rel=1e-9)

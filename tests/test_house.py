@@ -1,0 +1,171 @@
+"""The house rules that no linter knows: which room enters which, who names solvers, how long functions and how full folders are."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+ROOMS = ("crossflow", "instances", "formulation", "solvers", "reports")
+"""A room imports itself and those to its left."""
+KINDS = ("codesign", "placement", "sharding", "stages", "measured", "study", "grading")
+"""Folders and files of a kind of question inside a room; what all kinds share never imports one, and none imports another."""
+MAY_ENTER = {"study": {"codesign"}, "grading": {"codesign"}}
+"""The one exception, in solvers: these two ask and grade joint designs."""
+TABLES = ("instances/__init__.py", "instances/editors.py")
+"""Files that name the kinds."""
+HANDED_OUT = "instances/course/"
+"""Programs and tests of students, which print and assert."""
+LONGEST_FILE, LONGEST_FUNCTION, FULLEST_FOLDER = 400, 50, 14
+FLAT = {"crossflow": 36, "reports/commands": 22, "reports/pages": 18, "reports/texts": 16, "solvers/codesign": 18}
+"""Folders with more files: the formulas of the cost model stand side by side; the others are to shrink."""
+FILES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+OURS = [name for name in FILES if not name.startswith(HANDED_OUT)]
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every module that a file names, at the top or inside a function, and each name taken from it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or '.'}.{alias.name}" for alias in node.names)
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def kind_of(parts: list[str]) -> str | None:
+    """The kind of question that a file below a room belongs to; None for what all share."""
+    return parts[0] if parts and parts[0] in KINDS else None
+
+
+def forbidden(name: str) -> Iterator[str]:
+    """What a file imports against the rule."""
+    room, *parts = Path(name).with_suffix("").parts
+    for module in imports(TREES[name]):
+        if not module.startswith("crossopt."):
+            continue
+        other, *path = module.split(".")[1:]
+        upward = ROOMS.index(other) > ROOMS.index(room) if other in ROOMS else False
+        its, own = kind_of(path), kind_of(parts)
+        strange = (
+            room == other
+            and room not in ("crossflow", "reports")
+            and its not in {None, own, *MAY_ENTER.get(own or "", set())}
+            and name not in TABLES
+        )
+        if upward or strange:
+            yield module
+
+
+def test_the_walk_sees_all_rooms() -> None:
+    assert {name.split("/")[0] for name in FILES} == set(ROOMS)
+    assert "crossopt.instances.kinds.family_of" in set(imports(TREES["reports/cli.py"]))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_run_one_way(room: str) -> None:
+    """crossflow <- instances <- formulation <- solvers <- reports, and inside a room shared files <- kinds of questions."""
+    assert {name: found for name in OURS if name.startswith(f"{room}/") and (found := list(forbidden(name)))} == {}
+
+
+def test_no_import_is_relative_and_none_leaves_the_package_out() -> None:
+    relative = [name for name, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    bare = [name for name in OURS for module in imports(TREES[name]) if module.split(".")[0] in ROOMS]
+    assert (relative, bare) == ([], [])
+
+
+def test_no_folder_is_too_full() -> None:
+    """What one sees on opening a folder of code: files and folders of code."""
+    entries: dict[str, set[str]] = {}
+    for name in OURS:
+        path = Path(name)
+        for parent, child in zip(path.parents, (path, *path.parents), strict=False):
+            entries.setdefault(str(parent), set()).add(child.name)
+    full = {
+        folder: len(held)
+        for folder, held in entries.items()
+        if folder != "." and len(held - {"__init__.py"}) > FLAT.get(folder, FULLEST_FOLDER)
+    }
+    assert full == {}
+
+
+def test_the_project_file_names_every_package() -> None:
+    """And no other, so that the wheel holds what a checkout holds."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    found = {".".join(("crossopt", *Path(name).parent.parts)) for name in FILES if name.endswith("/__init__.py")}
+    assert listed == sorted({"crossopt", *found})
+
+
+def named(packages: set[str], tree: ast.AST) -> bool:
+    return not packages.isdisjoint(module.split(".")[0] for module in imports(tree))
+
+
+def at_once(tree: ast.Module) -> ast.Module:
+    """What of a file runs when it is imported: all but its functions, those of classes too, and what only a type checker reads."""
+    flat = [part for node in tree.body for part in (node.body if isinstance(node, ast.ClassDef) else [node])]
+    rest = [node for node in flat if not isinstance(node, ast.FunctionDef)]
+    return ast.Module([node for node in rest if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")], [])
+
+
+@pytest.mark.parametrize(
+    ("packages", "places"),
+    [
+        ({"ortools"}, ["solvers/backends/cpsat.py"]),
+        ({"pulp"}, ["solvers/backends/milp.py"]),
+        ({"highspy"}, ["solvers/backends/arrays.py", "solvers/backends/milp.py"]),
+    ],
+    ids=["ortools", "pulp", "highspy"],
+)
+def test_a_solver_is_named_in_few_files_and_imported_when_it_is_asked(packages: set[str], places: list[str]) -> None:
+    """So that it can be replaced in one place, for each form of model, and that nobody waits for it who does not need it."""
+    assert [name for name, tree in TREES.items() if named(packages, tree)] == places
+    assert [place for place in places if named(packages, at_once(TREES[place]))] == []
+
+
+def test_the_compiler_is_named_in_one_file() -> None:
+    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/compiled.py"]
+
+
+def test_networkx_is_named_in_one_file_at_most() -> None:
+    assert len([name for name, tree in TREES.items() if named({"networkx"}, tree)]) <= 1
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if Path(name).name in {"judge.py", "check.py", "checking.py"}])
+def test_judges_and_checks_name_no_solver(name: str) -> None:
+    """A proof that the same code wrote and checks proves nothing."""
+    assert [module for module in imports(TREES[name]) if ".backends" in module or (".engines" in module and "judge" in name)] == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_files_and_functions_are_short(room: str) -> None:
+    names = [name for name in FILES if name.startswith(f"{room}/")]
+    assert [name for name in names if len(FILES[name].read_text(encoding="utf-8").splitlines()) > LONGEST_FILE] == []
+    lengths = {f"{name}:{node.name}": (node.end_lineno or 0) - node.lineno + 1 for name in names for node in functions(TREES[name])}
+    assert {function: lines for function, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
+
+
+def test_libraries_print_nothing_and_assert_nothing() -> None:
+    """Input is refused by errors with a sentence; `python -O` drops asserts."""
+    banned = {"print", "eval", "exec", "input"}
+    found = [
+        name
+        for name in OURS
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in banned)
+    ]
+    assert found == []
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    assert [name for name in FILES if not ast.get_docstring(TREES[name])] == []
+
+
+def test_no_function_hides_its_arguments() -> None:
+    assert [(name, node.name) for name, tree in TREES.items() for node in functions(tree) if node.args.kwarg] == []
