@@ -1,19 +1,37 @@
 """Which kind of question a file asks: by its `kind`, or by the form of an author's file."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from crossopt.instances.errors import Fault, InstanceError
 
-FAMILIES = {
-    "chain": "chains of layers",
-    "piper": "stages with replicas and splits",
-    "pipeline": "stages of a profile",
-    "placement": "operators of a graph on devices",
-    "sharding": "strategies of operators",
-    "study": "studies",
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Where a kind of question lies in each room; a new one is a row of KINDS."""
+
+    about: str
+    """What is asked."""
+    question: str = ""
+    """The module that reads it: `read(path, settings)`, `read_again(document, folder)` and `size_of(question)`."""
+    family: str = ""
+    """The module that holds its FAMILY; empty where commands of its own answer."""
+    shown: str = ""
+    """The module that shows its answers: `text_of`, `page_of` and `digest_of`; empty where a plain sheet does."""
+
+
+KINDS = {
+    "chain": Kind(
+        "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.chain"
+    ),
+    "piper": Kind("stages with replicas and splits"),
+    "pipeline": Kind("stages of a profile"),
+    "placement": Kind("operators of a graph on devices"),
+    "sharding": Kind("strategies of operators"),
+    "study": Kind("studies"),
 }
-"""Kinds of questions, and what is asked."""
+"""By the name in questions and results; joint designs are asked by `codesign`, or by a file that names no kind."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
@@ -50,7 +68,7 @@ def family_of(path: Path) -> str | None:
     except OSError:
         return None
     found = _KIND.search(text)
-    return found[1] if found and found[1] in FAMILIES else None
+    return found[1] if found and found[1] in KINDS else None
 
 
 def _start(path: Path) -> bytes:

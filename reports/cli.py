@@ -196,12 +196,12 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
     from crossopt.reports.commands.families import check_of  # noqa: PLC0415
     from crossopt.reports.commands.files import read_any  # noqa: PLC0415
 
     kind = kind_of(options.file)
-    if kind in FAMILIES:
+    if kind in KINDS:
         report = check_of(kind)(options.file)
     elif kind == "front":
         from crossopt.reports.commands.fronts import check_front  # noqa: PLC0415
@@ -305,7 +305,7 @@ def _export(options: argparse.Namespace) -> int:
 def _refuse_export(options: argparse.Namespace) -> None:
     """Say so where a result is of a family whose answers are not written in this form."""
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
 
     if options.file.suffix.lower() != ".json":
         return
@@ -313,9 +313,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if kind in FAMILIES and (kind != "placement" or options.stack not in PLACEMENTS):
+    if kind in KINDS and (kind != "placement" or options.stack not in PLACEMENTS):
         other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
-        usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")
+        usage(f"--as {options.stack}: an answer about {KINDS[kind].about} is not written so ({other})")
 
 
 def _report(options: argparse.Namespace) -> int:

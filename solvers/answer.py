@@ -1,13 +1,14 @@
 """What every answer has in common: limits, progress, status, gap, and how it is written as plain data and read back."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import version
 from platform import python_version
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
+RESULT_FORMAT = 2
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
 
@@ -41,6 +42,118 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
+A = TypeVar("A")
+D = TypeVar("D")
+Number = int | float
+"""Seconds and prices are floats; costs that are whole stay whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Nobody but who says so knows that the bound holds."""
+
+    by: str
+    form: Literal["word"] = "word"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Anybody can count the bound again from the question, by the same program or by looking at everything."""
+
+    by: str
+    form: Literal["counted"] = "counted"
+
+
+Proof = Word | Counted
+"""How a bound is known; a check matches every kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival(Generic[A]):
+    """Another answer beside the one that was found: by a rule, or by a narrower search."""
+
+    name: str
+    value: Number | None
+    """As the judge sees it; None where there is no such answer within the limits."""
+    answer: A | None = None
+    note: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Generic[D]):
+    """The judge's word on an answer."""
+
+    value: Number
+    violations: tuple[str, ...]
+    """Rules that it breaks, in words."""
+    details: D
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[A]):
+    """What an engine found, before anybody believes it."""
+
+    answer: A | None
+    bound: Number | None = None
+    """No answer is below this; infinite where there is none."""
+    proof: Proof | None = None
+    engine: str = "auto"
+    stopped: str = "complete"
+    reasons: tuple[str, ...] = ()
+    """Why there is no answer."""
+    notes: tuple[str, ...] = ()
+    rivals: tuple[Rival[A], ...] = ()
+    trace: Trace = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[A, D]):
+    """An answer with its proof."""
+
+    kind: str
+    question: dict[str, Any]
+    """Its name, its unit, and all that is needed to ask it again."""
+    engine: str
+    status: Status
+    stopped: str
+    value: Number | None
+    bound: Number | None
+    gap: float | None
+    """(value - bound) / value."""
+    gap_asked: float
+    proved: bool
+    proof: Proof | None
+    answer: A | None
+    details: D | None
+    """What the judge says of the answer beside its value."""
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    rivals: tuple[Rival[A], ...]
+    trace: Trace
+    """Seconds, best value and bound, whenever one of them changed."""
+    seconds: float
+    seed: int
+    versions: dict[str, str]
+
+    @property
+    def proved_by(self) -> str:
+        return self.proof.by if self.proof else ""
+
+
+def to_text(result: "Result[A, D]") -> str:
+    """The result as JSON text."""
+    return json.dumps({"format": RESULT_FORMAT, **asdict(result)}, indent=2, allow_nan=False) + "\n"
+
+
+def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]":
+    """The result in plain data; a ValueError in words if it is none."""
+    if not isinstance(data, dict) or data.get("format") != RESULT_FORMAT:
+        raise ValueError(f"this is no result of format {RESULT_FORMAT} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
+    found: Result[A, D] = record(Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details})
+    return found
+
+
 def in_words(progress: Progress, unit: str) -> str:
     """How far an engine is, on one line."""
     best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
@@ -66,31 +179,46 @@ def status_of(value: float | None, bound: float | None, proved: bool) -> Status:
     return "OPTIMAL" if proved and value == bound else "FEASIBLE"
 
 
-def record(kind: Any, data: object, path: str) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
-    """The dataclass in plain data, with every key there, none beside them and every value of its type."""
+def record(kind: Any, data: object, path: str, types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
+    """The dataclass in plain data, with every key there, none beside them and every value of its type; `types` are a family's own."""
     hints = get_type_hints(kind)
     if not isinstance(data, dict):
         raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
     if wrong := sorted(hints.keys() ^ data.keys()):
         raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
-    return kind(**{name: _typed(hint, data[name], f"{path}{name}") for name, hint in hints.items()})
+    return kind(**{name: _typed(hint, data[name], f"{path}{name}", types or {}) for name, hint in hints.items()})
 
 
-def _typed(hint: Any, value: object, path: str) -> Any:  # noqa: ANN401 - one reading for every type of a field
+def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field
     """The value as a field of this type holds it; a ValueError that names the place if it is none."""
+    hint = types.get(hint.__name__, hint) if isinstance(hint, TypeVar) else hint
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is UnionType:
-        return None if value is None else _typed(inner[0], value, path)
-    if is_dataclass(hint):
-        return record(hint, value, f"{path}.")
+    if origin is UnionType or origin is Union:
+        return None if value is None and type(None) in inner else _typed(_one_of(inner, value, path), value, path, types)
+    if is_dataclass(origin or hint):
+        return record(origin or hint, value, f"{path}.", types)
     if origin is tuple and isinstance(value, list):
         if inner[-1] is not Ellipsis and len(value) != len(inner):
             raise ValueError(f"{path}: {len(inner)} items are needed")
         hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_typed(one, item, f"{path}[{place}]") for place, (one, item) in enumerate(zip(hints, value, strict=True)))
+        return tuple(_typed(one, item, f"{path}[{place}]", types) for place, (one, item) in enumerate(zip(hints, value, strict=True)))
     if not _is(hint, value):
         raise ValueError(f"{path}: {str(value)[:40]!r} is no {_KINDS.get(origin or hint, 'known word')}")
     return float(value) if hint is float else value  # type: ignore[arg-type]
+
+
+def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
+    """Which of several types a value has: whole numbers are told from others, and dataclasses by their form."""
+    options = [one for one in inner if one is not type(None)]
+    if set(options) == {int, float}:
+        return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
+    if len(options) == 1:
+        return options[0]
+    forms = {get_args(get_type_hints(one)["form"])[0]: one for one in options}
+    form = value.get("form") if isinstance(value, dict) else None
+    if not isinstance(form, str) or form not in forms:
+        raise ValueError(f"{path}.form: {str(form)[:40]!r} is none of {', '.join(forms)}")
+    return forms[form]
 
 
 def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
@@ -102,7 +230,7 @@ def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
     return isinstance(value, get_origin(hint) or hint) and (hint is not int or not isinstance(value, bool))
 
 
-_GREATEST = 1.7e308
+_GREATEST, _WHOLE = 1.7e308, 1 << 63
 _KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
@@ -139,7 +267,7 @@ class Answer(Protocol):
     def seconds(self) -> float: ...
 
 
-class Rival(Protocol):
+class Beside(Protocol):
     """A plan beside the answer, by a rule or a narrower search."""
 
     @property
@@ -172,7 +300,7 @@ def text_of(result: "DataclassInstance") -> str:
     return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"
 
 
-def rival_faults(bound: float | None, rivals: Sequence[Rival]) -> list[str]:
+def rival_faults(bound: float | None, rivals: Sequence[Beside]) -> list[str]:
     """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
     if bound is None:
         return []

@@ -1,10 +1,13 @@
 """What a check of a saved result says, and where fields differ from what they should be."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Any
 
-from crossopt.solvers.answer import Answer, Trace, answer_status, gap_between, is_proved
+from crossopt.instances.errors import InstanceError
+from crossopt.solvers.answer import Answer, Number, Result, Rival, Trace, answer_status, denied_below, gap_between, is_proved, rival_faults
+from crossopt.solvers.family import A, D, Family, Proved, Q, described
 
 ANEW = "the proof was carried out anew: "
 
@@ -24,6 +27,80 @@ class Report:
     @property
     def accepted(self) -> bool:
         return not self.refused
+
+
+def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path) -> Report:
+    """Everything a result says, said again from its question alone."""
+    try:
+        question = family.again(saved.question, folder)
+    except InstanceError as error:
+        return Report((), (f"the question in the result cannot be read: {error}",))
+    checked, refused = ["the question was read anew"], faults_but_proof(family, saved, question)
+    if saved.answer is not None:
+        checked.append(f"the {family.what} was judged anew: {family.judged}")
+    claims = saved.bound is not None or (saved.proved and saved.value is None)
+    proved = family.prove(question, saved) if claims and not refused else Proved()
+    return Report((*checked, *proved.checked), (*refused, *proved.refused), told=proved.told)
+
+
+def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
+    """Why a result is refused, as far as that can be said without carrying out its proof."""
+    refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
+    refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
+    for place, rival in enumerate(saved.rivals):
+        refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
+    return [*refused, *rival_faults(denied_below(saved), saved.rivals)]
+
+
+def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
+    """Where the words of a result do not follow from its value and its bound."""
+    found, claims = saved.answer is not None, saved.bound is not None or saved.proved
+    rules = (
+        ("value, answer and details belong together", found == (saved.value is not None) == (saved.details is not None)),
+        ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
+        ("the trace does not close in on the value", trace_holds(saved.trace, saved.value)),
+        ("reasons are told where nothing is proved", saved.proved or not saved.reasons),
+    )
+    own = [sentence for sentence, holds in rules if not holds]
+    return [*own, *certificate_faults(saved, family.kind, tuple(family.engines), family.least_gap, f"a {family.what}")]
+
+
+def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, answer: A) -> list[str]:
+    try:
+        verdict = family.judge(question, answer)
+    except ValueError as error:
+        return [f"the {family.what} is none of the question: {error}"]
+    faults = [f"the {family.what} breaks a rule: {violation}" for violation in verdict.violations]
+    if verdict.value != saved.value:
+        faults.append(f"value: the {family.what} takes {verdict.value!r} {family.unit}, the result says {saved.value!r}")
+    return [*faults, *(_difference("details", plain(verdict.details), plain(saved.details)) if verdict.details != saved.details else [])]
+
+
+def _rival_value_faults(family: Family[Q, A, D], question: Q, path: str, rival: Rival[A]) -> list[str]:
+    if rival.answer is None:
+        return [] if rival.value is None else [f"{path}: there is a value and no {family.what}"]
+    try:
+        verdict = family.judge(question, rival.answer)
+    except ValueError as error:
+        return [f"{path}: the {family.what} is none of the question: {error}"]
+    true = None if verdict.violations else verdict.value
+    said = f"{path}: the {family.what} takes {true!r} {family.unit}, the result says {rival.value!r}"
+    return [] if true == rival.value else [said]
+
+
+def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | None], unit: str = "s") -> Proved:
+    """What is said of a bound that is held against every answer, where these are few enough to be looked at; it is told else."""
+    least = least_of_all()
+    if least is None:
+        return Proved((f"the bound is the word of {saved.proved_by}, not proved anew",), told=True)
+    true = saved.bound <= least if saved.bound is not None else least == float("inf")
+    fault = f"bound: an answer takes {least!r} {unit}, the result says that none is below {saved.bound!r}"
+    return Proved(("every answer was looked at anew",), () if true else (fault,))
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
+    """A dataclass as plain data."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], least_gap: float, what: str) -> list[str]:

@@ -79,9 +79,9 @@ def read_as(path: Path, reader: Callable[[Any], T]) -> T:
 def _of_this_version(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
     """The data, unless they say that a later version wrote them; a ValueError then."""
     number = data.get("format") if isinstance(data, dict) else None
-    if isinstance(number, int) and number > FORMAT:
+    if isinstance(number, int) and number > NEWEST:
         remedy = "read it with that version, or solve the question again with this one"
-        raise ValueError(f"another version wrote this file: its format is {number}, and this version reads format {FORMAT} ({remedy})")
+        raise ValueError(f"another version wrote this file: its format is {number}, and this version reads format {NEWEST} ({remedy})")
     return data
 
 
@@ -114,4 +114,5 @@ def _umask() -> int:
     return mask
 
 
-FORMAT = 1
+FORMAT, NEWEST = 1, 2
+"""Of results about joint designs, and of all others."""

@@ -107,7 +107,7 @@ class Family:
 
 GPT: Final = Family()
 LLAMA: Final = Family(gated=True, biases=False, tied=False, learned_positions=False)
-_FAMILIES: Final[Sequence[tuple[str, Family]]] = (
+_KINDS: Final[Sequence[tuple[str, Family]]] = (
     ("mixtral", Family(gated=True, biases=False, tied=False, learned_positions=False, experts_per_token=2)),
     ("llama|mistral|internlm|qwen|gemma|deepseek|yi-|baichuan", LLAMA),
     ("nemotron", Family(biases=False, tied=False, learned_positions=False)),
@@ -162,7 +162,7 @@ def is_derived(word: str) -> bool:
 def family_of(model: str, hidden: int, ffn: int | None) -> Family:
     """The family of a model by its name, else by the width of its feed-forward part."""
     plain = model.casefold()
-    found = next((family for pattern, family in _FAMILIES if re.search(pattern, plain)), None)
+    found = next((family for pattern, family in _KINDS if re.search(pattern, plain)), None)
     return found or (LLAMA if ffn is not None and ffn < _NARROW * hidden else GPT)
 
 

@@ -13,6 +13,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_file, read_text
 from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
 from crossopt.instances.files.schema import Bounds, Choice, Doc, read_as
+from crossopt.instances.files.settings import laid_over, with_setting
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.pipedream.profile import profile_of
 from crossopt.instances.stages.pipedream.profile import read_text as read_profile_text
@@ -101,10 +102,10 @@ class ChainQuestion:
     document: dict[str, Any]
 
 
-def read_chain(path: Path) -> ChainQuestion:
-    """The question in a file; an InstanceError with every fault."""
+def read(path: Path, settings: tuple[str, ...] = ()) -> ChainQuestion:
+    """The question in a file with settings laid over it; an InstanceError with every fault."""
     root, source = read_file(path), str(path)
-    file = _file(root, source)
+    file = _file(root, source, settings)
     profile = None
     if file.profile is not None:
         try:
@@ -112,34 +113,46 @@ def read_chain(path: Path) -> ChainQuestion:
         except OSError as error:
             words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
             raise InstanceError(source, [fault_at(root, "profile", words)]) from error
-    return _question(file, root, source, path.read_text(encoding="utf-8"), profile)
+    document = {"source": source, "text": path.read_text(encoding="utf-8"), "settings": list(settings)}
+    return _question(file, root, document, profile)
 
 
-def chain_again(document: Mapping[str, Any]) -> ChainQuestion:
-    """The question inside a saved result."""
-    text, source, profile = document.get("text"), document.get("source"), document.get("profile")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
+def read_again(document: Mapping[str, Any], folder: Path) -> ChainQuestion:
+    """The question inside a saved result, which holds its text and its profile."""
+    del folder
+    text, source, profile, settings = (document.get(key) for key in ("text", "source", "profile", "settings"))
+    sound = isinstance(settings, list) and all(isinstance(setting, str) for setting in settings)
+    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None) or not sound:
+        raise InstanceError("result", [Fault(1, 1, "question", "the text of the question is missing")])
     root = read_text(text, source)
-    return _question(_file(root, source), root, source, text, profile)
+    file = _file(root, source, tuple(settings or ()))
+    return _question(file, root, {"source": source, "text": text, "settings": settings}, profile)
 
 
-def _file(root: Node, source: str) -> ChainFile:
+def size_of(question: ChainQuestion) -> str:
+    """How large the question is, in words."""
+    layers, widths = len(question.layers), len(question.widths)
+    return f"{layers:,} layers of {widths} width{'s' * (widths != 1)} on {question.file.devices:,} devices"
+
+
+def _file(root: Node, source: str, settings: tuple[str, ...]) -> ChainFile:
+    for setting in settings:
+        root = laid_over(root, setting, source)
     faults = list[Fault]()
     file = read_as(ChainFile, root, faults)
     if file is None:
-        raise InstanceError(source, faults)
+        raise InstanceError(source, [with_setting(fault, settings) for fault in faults])
     return file
 
 
-def _question(file: ChainFile, root: Node, source: str, text: str, profile: str | None) -> ChainQuestion:
-    faults = _faults(file, profile)
+def _question(file: ChainFile, root: Node, document: dict[str, Any], profile: str | None) -> ChainQuestion:
+    source, faults = document["source"], _faults(file, profile)
     if not faults:
         names, entering, widths = _layers_of(profile, file) if profile is not None else _layers(file)
         faults = _faults_together(file, names, entering, widths)
     if faults:
         raise InstanceError(source, [fault_at(root, path, message) for path, message in faults])
-    document = {"source": source, "text": text} | ({} if profile is None else {"profile": profile})
+    document |= {} if profile is None else {"profile": profile}
     return ChainQuestion(file.name or Path(source).stem, names, entering, widths, file, document)
 
 

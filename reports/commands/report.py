@@ -11,16 +11,17 @@ from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.reading import asked_in, read_question
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
+from crossopt.instances.kinds import KINDS
 from crossopt.instances.placement.question import placement_again
-from crossopt.instances.stages.chain import chain_again
 from crossopt.instances.stages.pipedream.question import pipeline_again
 from crossopt.instances.stages.piper.question import piper_again
+from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.console import check_target, spare_question, usage
 from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
 from crossopt.reports.facts.placement import placed
-from crossopt.reports.facts.stages import staged_chain, staged_pipeline, staged_piper
+from crossopt.reports.facts.stages import staged_pipeline, staged_piper
 from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
@@ -31,10 +32,12 @@ from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.stages import stages_page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
+from crossopt.reports.shown import shown_of
 from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
+from crossopt.solvers.checking import faults_but_proof as faults_of_family
 from crossopt.solvers.codesign.check import false_rivals, faults_but_proof
 from crossopt.solvers.codesign.combined.devices.check import faults_but_proof as counts_faults
 from crossopt.solvers.codesign.combined.devices.result import CountsResult
@@ -46,8 +49,6 @@ from crossopt.solvers.placement.answer import from_json
 from crossopt.solvers.placement.check import check as check_placement
 from crossopt.solvers.sharding.answer import from_json as sharding_from_json
 from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
-from crossopt.solvers.stages.chain.answer import from_json as chain_from_json
-from crossopt.solvers.stages.chain.check import check as check_chain
 from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
 from crossopt.solvers.stages.pipedream.check import check as check_pipeline
 from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
@@ -118,6 +119,8 @@ def drawn_of(paths: Sequence[Path]) -> list[Drawn]:
 
 def _drawn(path: Path) -> Drawn:
     kind = kind_of(path)
+    if kind in KINDS and KINDS[kind].family:
+        return _of_family(path, kind)
     return PAGES[kind](path) if kind in PAGES else read_as(path, lambda _: _stranger(kind))
 
 
@@ -218,11 +221,13 @@ def _pipeline(path: Path) -> Drawn:
     return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
-def _chain(path: Path) -> Drawn:
-    result, data = read_as(path, chain_from_json), read_as(path, _plain)
-    hold(path, list(check_chain(result).refused))
-    facts = staged_chain(chain_again(result.instance), result)
-    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
+def _of_family(path: Path, kind: str) -> Drawn:
+    """A result of a kind that has a family."""
+    (family, result), data = saved_in(path, kind), read_as(path, _plain)
+    question = family.again(result.question, path.parent)
+    hold(path, faults_of_family(family, result, question))
+    shown = shown_of(kind)
+    return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
 
 
 def _piper(path: Path) -> Drawn:
@@ -268,7 +273,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "placement": _placement,
     "front": _front,
     "pipeline": _pipeline,
-    "chain": _chain,
     "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,

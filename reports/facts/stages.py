@@ -7,7 +7,9 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.stages.chain.answer import ChainResult
+from crossopt.solvers.answer import Result
+from crossopt.solvers.stages.chain.judge import ChainLoads
+from crossopt.solvers.stages.chain.plan import ChainPlan
 from crossopt.solvers.stages.pipedream.answer import PipelineResult
 from crossopt.solvers.stages.piper.answer import NamedStage, PiperResult
 
@@ -86,9 +88,9 @@ def staged_pipeline(question: PipelineQuestion, result: PipelineResult) -> Stage
     )
 
 
-def staged_chain(question: ChainQuestion, result: ChainResult) -> Staged:
+def staged_chain(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) -> Staged:
     """The stages of a chain of layers."""
-    file, plan = question.file, result.plan
+    file, plan = question.file, result.answer
     terms = (
         ("chain", f"{len(question.layers):,} layers, {file.microbatches:,} microbatches in a batch"),
         (
@@ -106,7 +108,7 @@ def staged_chain(question: ChainQuestion, result: ChainResult) -> Staged:
             total=load.total,
             memory=load.memory,
         )
-        for number, load in enumerate(result.loads, 1)
+        for number, load in enumerate(result.details.loads if result.details else (), 1)
     )
     merged = f", {plan.microbatch} microbatches as one" if plan and plan.microbatch > 1 else ""
     again = "no recompute" if plan and plan.recompute == "none" else "full recompute"

@@ -1,25 +1,33 @@
 """A plan for a chain as text: what was chosen, what every stage takes, how far other plans are, and the proof in one sentence."""
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.stages.chain.answer import ChainResult, RivalChain
-from crossopt.solvers.stages.chain.judge import ChainLoad
+from crossopt.solvers.answer import Result, Rival
+from crossopt.solvers.stages.chain.judge import ChainLoad, ChainLoads
 from crossopt.solvers.stages.chain.plan import ChainPlan
+
+if TYPE_CHECKING:
+    from crossopt.reports.pages.shell import Page
+    from crossopt.reports.tables.digest import Digest
 
 _WIDTH = 24
 
 
-def chain_text(question: ChainQuestion, result: ChainResult) -> str:
+Answer = Result[ChainPlan, ChainLoads]
+
+
+def text_of(question: ChainQuestion, result: Answer) -> str:
     """The answer for the terminal."""
-    lines = [f"{result.instance['name']}   {_headline(question, result)}", ""]
-    if result.value is None or result.plan is None:
+    lines = [f"{question.name}   {_headline(question, result)}", ""]
+    if result.value is None or result.answer is None or result.details is None:
         return "\n".join([*lines, *(f"  {reason}" for reason in result.reasons)]).rstrip() + "\n"
     bound = "" if result.bound is None else f"      bound {result.bound:.7g} s, gap {result.gap:.2%}"
-    lines += [f"  plan                {_words(result.plan)}", f"  time of a batch     {result.value:.7g} s{bound}", ""]
-    slowest = max(load.total for load in result.loads)
-    lines += [_stages(list(loads), slowest, question.file.memory) for _, loads in groupby(result.loads, _look)]
+    lines += [f"  plan                {_words(result.answer)}", f"  time of a batch     {result.value:.7g} s{bound}", ""]
+    slowest = max(load.total for load in result.details.loads)
+    lines += [_stages(list(loads), slowest, question.file.memory) for _, loads in groupby(result.details.loads, _look)]
     lines += ["", *(_rival(rival, result.value) for rival in result.rivals)]
     if question.file.profile is not None:
         lines.append("  note: layers are the nodes of the profile in one order; where it branches, another order may be better")
@@ -29,13 +37,29 @@ def chain_text(question: ChainQuestion, result: ChainResult) -> str:
     return "\n".join([*lines, "", f"  certificate: {proof}"]) + "\n"
 
 
-def _headline(question: ChainQuestion, result: ChainResult) -> str:
+def page_of(question: ChainQuestion, result: Answer, data: object) -> "Page":
+    """The answer as a page."""
+    from crossopt.reports.facts.stages import staged_chain  # noqa: PLC0415 - only pages need pictures
+    from crossopt.reports.pages.stages import stages_page  # noqa: PLC0415
+
+    return stages_page(result, staged_chain(question, result), data)
+
+
+def digest_of(question: ChainQuestion, result: Answer) -> "Digest":
+    """The answer as tables."""
+    from crossopt.reports.facts.stages import staged_chain  # noqa: PLC0415
+    from crossopt.reports.tables.digest import of_stages  # noqa: PLC0415
+
+    return of_stages(result, staged_chain(question, result), [(one.name, one.value, one.note) for one in result.rivals])
+
+
+def _headline(question: ChainQuestion, result: Answer) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
         return f"no plan keeps the memory, proved in {time} by {result.proved_by}"
-    if result.plan is None:
+    if result.answer is None:
         return f"no plan found ({result.stopped})"
-    used = result.plan.width * result.plan.data * len(result.plan.stages)
+    used = result.answer.width * result.answer.data * len(result.answer.stages)
     ended = f"proved in {time}" if result.proved else f"not proved: {result.stopped} after {time}"
     count = len(question.layers)
     return f"{count:,} layer{'s' * (count != 1)} on {used:,} of {question.file.devices:,} devices, {ended}"
@@ -63,8 +87,8 @@ def _stages(loads: list[ChainLoad], slowest: float, memory: float) -> str:
     return f"  {layers:<18}{load.total * 1e3:>10.5g} ms  |{bar:<{_WIDTH}}|  {parts} · {kept}"
 
 
-def _rival(rival: RivalChain, best: float) -> str:
-    if rival.value is None or rival.plan is None:
+def _rival(rival: Rival[ChainPlan], best: float) -> str:
+    if rival.value is None or rival.answer is None:
         return f"  {rival.name:<20}none: {rival.note}"
     above = f", {rival.value / best - 1.0:.1%} above the best" if best else ""
-    return f"  {rival.name:<20}{rival.value:.5g} s{above}: {_words(rival.plan)}"
+    return f"  {rival.name:<20}{rival.value:.5g} s{above}: {_words(rival.answer)}"

@@ -12,7 +12,8 @@ from time import process_time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.stages.chain.engine import answered
+from crossopt.solvers.family import solve
+from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.optimum import best_plans
 from tests.solvers.stages.chain.chains import SHAPES, asked_of, text_of
 
@@ -37,13 +38,13 @@ def row(first: str, layers: int, devices: int) -> str:
     """One line of a table."""
     question = asked_of(text_of(replace(SHAPES["gpt3"], layers=layers, fixed=(1, 1, 1)), devices=devices))
     start = process_time()
-    result = answered(question, Limits(), silent)
+    result = solve(FAMILY, question, "cuts", Limits(), silent)
     middle = process_time()
     best = best_plans(question, float("inf") if result.value is None else result.value * 1.5, lambda: None).any
     end = process_time()
-    if result.plan is None or not result.proved or abs(best.value / (result.value or 1.0) - 1.0) > 1e-9:
+    if result.answer is None or not result.proved or abs(best.value / (result.value or 1.0) - 1.0) > 1e-9:
         raise ArithmeticError(f"{layers} layers on {devices} devices: not proved")
-    return f"| {first} | {middle - start:.3f} | {end - middle:.3f} | {len(result.plan.stages)} | {result.plan.data} |"
+    return f"| {first} | {middle - start:.3f} | {end - middle:.3f} | {len(result.answer.stages)} | {result.answer.data} |"
 
 
 def silent(progress: Progress) -> None:

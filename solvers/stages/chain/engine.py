@@ -1,11 +1,9 @@
 """The engine for chains: equal splits first, then all of them, until the time is over."""
 
-from dataclasses import replace
 from time import monotonic
 
-from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.stages.chain.answer import ChainResult, Found, RivalChain, certified, rival
+from crossopt.instances.stages.chain import ChainQuestion, Recompute
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, Word
 from crossopt.solvers.stages.chain.optimum import Bests, best_plans, equal_splits
 from crossopt.solvers.stages.chain.plan import ChainPlan, even
 
@@ -14,7 +12,7 @@ class _OverError(Exception):
     """The time is over."""
 
 
-def answered(question: ChainQuestion, limits: Limits, watch: Watch) -> ChainResult:
+def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPlan]:
     """The optimum with its proof; the best equal split where the time ends before."""
     began, equal = monotonic(), Bests()
 
@@ -26,32 +24,48 @@ def answered(question: ChainQuestion, limits: Limits, watch: Watch) -> ChainResu
     try:
         equal = equal_splits(question, tick)
         best = best_plans(question, equal.divisible.value, tick)
-        found = Found(best.any.plan, best.any.value, "complete", _rivals(question, equal, best))
     except _OverError:
-        found = Found(equal.any.plan, None, "time limit")
+        return Found(equal.any.plan, engine="cuts", stopped="time limit")
     except KeyboardInterrupt:
-        found = Found(equal.any.plan, None, "interrupted")
-    return certified(question, found, limits.gap, lambda: monotonic() - began)
+        return Found(equal.any.plan, engine="cuts", stopped="interrupted")
+    proof = Word(f"dynamic programming over {len(question.layers) + 1:,} cuts")
+    reasons = () if best.any.plan else (_reason(question),)
+    return Found(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_rivals(question, equal, best))
 
 
-def _rivals(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[RivalChain, ...]:
+def _reason(question: ChainQuestion) -> str:
+    """Why there is no plan, with what is least in the way."""
+    file, least = question.file, min(width.devices for width in question.widths)
+    if least > file.devices:
+        return f"a stage needs {least:,} devices at the least, there are {file.devices:,}"
+    size = min(file.microbatch)
+    alone = min(
+        (file.copies * width.parameters + size * width.activations).max() for width in question.widths if width.devices <= file.devices
+    )
+    if alone > file.memory:
+        return f"one layer alone keeps {alone:,.0f} bytes on a device of {file.memory:,.0f}, at the width that needs least"
+    return "no stages keep the memory of every device, though each layer alone does (give more devices, memory, or widths)"
+
+
+def _rivals(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Rival[ChainPlan], ...]:
     """What else could be done: plans of one rule or another."""
     file = question.file
-    found = [rival(question, "equal split", equal.any.plan)]
+    found = [_rival("equal split", equal.any.plan)]
     if not file.divisible:
-        found.insert(0, rival(question, "divisible", best.divisible.plan))
+        found.insert(0, _rival("divisible", best.divisible.plan))
     if file.fixed is not None:
         found += [_fixed(question, file.fixed.stages, file.fixed.width, file.fixed.data, one) for one in file.recompute]
     return tuple(found)
 
 
-def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: str) -> RivalChain:
+def _rival(name: str, plan: ChainPlan | None) -> Rival[ChainPlan]:
+    return Rival(name, None, plan, "" if plan else "no such plan keeps the limits")
+
+
+def _fixed(question: ChainQuestion, stages: int, width: int, data: int, recompute: Recompute) -> Rival[ChainPlan]:
     """The plan that the question names, each layer recomputed or none."""
-    options = question.file.recompute
-    known = next(one for one in options if one == recompute)
-    plan = ChainPlan(width, known, question.file.microbatch[0], data, even(len(question.layers), stages))
-    found = rival(question, "fixed plan", plan)
-    return found if len(options) == 1 else replace(found, name=f"fixed, {_WORDS[known]}")
+    plan = ChainPlan(width, recompute, question.file.microbatch[0], data, even(len(question.layers), stages))
+    return _rival("fixed plan" if len(question.file.recompute) == 1 else f"fixed, {_WORDS[recompute]}", plan)
 
 
 _WORDS = {"none": "stored", "full": "recomputed"}

@@ -8,6 +8,7 @@ from math import ceil, fsum
 
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.chain import MOST_MICROBATCHES, ChainQuestion, Width
+from crossopt.solvers.answer import Verdict
 from crossopt.solvers.stages.chain.plan import ChainPlan
 
 
@@ -25,17 +26,14 @@ class ChainLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The judge's word on a plan."""
+class ChainLoads:
+    """What every stage takes, first stage first."""
 
-    value: float
-    """Seconds of a batch."""
     loads: tuple[ChainLoad, ...]
-    violations: tuple[str, ...]
 
 
-def judge(question: ChainQuestion, plan: ChainPlan) -> Verdict:
-    """Value, loads and broken rules of a plan; a ValueError in words where it is none of the question."""
+def judge(question: ChainQuestion, plan: ChainPlan) -> Verdict[ChainLoads]:
+    """Seconds of a batch, loads and broken rules of a plan; a ValueError in words where it is none of the question."""
     width = next((width for width in question.widths if width.devices == plan.width), None)
     if width is None:
         raise ValueError(f"the layers have no width {plan.width}")
@@ -46,7 +44,7 @@ def judge(question: ChainQuestion, plan: ChainPlan) -> Verdict:
     firsts = [sum(plan.stages[:number]) for number in range(len(plan.stages))]
     loads = tuple(_load(question, width, plan, number, first) for number, first in enumerate(firsts))
     weights = [fsum(width.parameters[first : first + size]) for first, size in zip(firsts, plan.stages, strict=True)]
-    return Verdict(_time(question, plan, loads, weights), loads, (*_rules(question, plan), *_memory(question, loads)))
+    return Verdict(_time(question, plan, loads, weights), (*_rules(question, plan), *_memory(question, loads)), ChainLoads(loads))
 
 
 def _load(question: ChainQuestion, width: Width, plan: ChainPlan, number: int, first: int) -> ChainLoad:

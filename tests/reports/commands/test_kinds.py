@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.kinds import FAMILIES, family_of
+from crossopt.instances.kinds import KINDS, family_of
 from crossopt.reports.cli import main
 from crossopt.reports.commands.families import check_of, command_of
 from tests.paths import ROOT
@@ -54,7 +54,7 @@ def test_a_file_that_is_not_there_is_left_to_the_reader() -> None:
     assert family_of(Path("nowhere.yaml")) is None
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", KINDS)
 def test_every_family_solves_and_checks(family: str) -> None:
     assert callable(command_of(family, "solve"))
     assert callable(check_of(family))

@@ -1,10 +1,16 @@
 """Chains for tests: transformers by their shapes, and random ones, as text."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from crossopt.instances.stages.chain import ChainQuestion, chain_again
+from crossopt.instances.stages.chain import ChainQuestion, read_again
+from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.family import solve
+from crossopt.solvers.stages.chain.family import FAMILY
+from crossopt.solvers.stages.chain.judge import ChainLoads
+from crossopt.solvers.stages.chain.plan import ChainPlan
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,12 @@ def text_of(shape: Shape, more: str = "", devices: int = 1024) -> str:
 
 
 def asked_of(text: str) -> ChainQuestion:
-    return chain_again({"source": "test.yaml", "text": text})
+    return read_again({"source": "test.yaml", "text": text, "settings": []}, Path())
+
+
+def answered(question: ChainQuestion) -> Result[ChainPlan, ChainLoads]:
+    """The best plan with its proof."""
+    return solve(FAMILY, question, "auto", Limits(), lambda progress: None)
 
 
 def random_chain(seed: int, layers: int, widths: tuple[int, ...], more: str = "") -> str:

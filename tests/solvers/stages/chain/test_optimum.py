@@ -4,24 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.stages.chain.answer import ChainResult
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.family import solve
 from crossopt.solvers.stages.chain.brute_force import every_plan, least_of_all
-from crossopt.solvers.stages.chain.engine import answered
+from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import judge
 from crossopt.solvers.stages.chain.optimum import best_plans, equal_splits
 from crossopt.solvers.stages.chain.plan import ChainPlan, even
-from tests.solvers.stages.chain.chains import SHAPES, asked_of, random_chain, text_of
-
-
-def silent(progress: Progress) -> None:
-    del progress
-
-
-def solved(question: ChainQuestion) -> ChainResult:
-    return answered(question, Limits(), silent)
-
+from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain, text_of
 
 GOLDEN = {
     ("bert", "none"): (0.1956659621345883, 1, 256, 4, 0.2630260519291469),
@@ -39,25 +29,25 @@ GOLDEN = {
 @pytest.mark.parametrize("name", GOLDEN, ids=" ".join)
 def test_the_optimum_is_that_of_the_public_program(name: tuple[str, str]) -> None:
     seconds, width, data, stages, fixed = GOLDEN[name]
-    result = solved(asked_of(text_of(SHAPES[name[0]], f"recompute: {name[1]}")))
+    result = answered(asked_of(text_of(SHAPES[name[0]], f"recompute: {name[1]}")))
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(seconds, rel=1e-12)
-    assert result.plan is not None
-    assert (result.plan.width, result.plan.data, len(result.plan.stages)) == (width, data, stages)
+    assert result.answer is not None
+    assert (result.answer.width, result.answer.data, len(result.answer.stages)) == (width, data, stages)
     rivals = {rival.name: rival.value for rival in result.rivals}
     assert rivals["fixed plan"] == pytest.approx(fixed, rel=1e-12)
 
 
 def test_both_ways_to_recompute_are_looked_at_together() -> None:
-    result = solved(asked_of(text_of(SHAPES["gpt3"])))
+    result = answered(asked_of(text_of(SHAPES["gpt3"])))
     assert result.value == pytest.approx(GOLDEN["gpt3", "none"][0], rel=1e-12)
     assert {"divisible", "equal split", "fixed, stored", "fixed, recomputed"} == {rival.name for rival in result.rivals}
 
 
 def test_divisible_replicas_divide_and_are_the_rival_of_free_ones() -> None:
-    free, bound = (solved(asked_of(text_of(SHAPES["gpt3"], f"divisible: {word}"))) for word in ("false", "true"))
-    assert bound.plan is not None
-    assert 1024 % bound.plan.data == 4096 % bound.plan.data == 0
+    free, bound = (answered(asked_of(text_of(SHAPES["gpt3"], f"divisible: {word}"))) for word in ("false", "true"))
+    assert bound.answer is not None
+    assert 1024 % bound.answer.data == 4096 % bound.answer.data == 0
     assert bound.value == next(rival.value for rival in free.rivals if rival.name == "divisible")
     assert (free.value or 0.0) < (bound.value or 0.0)
 
@@ -98,7 +88,7 @@ def test_merged_microbatches_and_the_divisible_rival_are_exact_too(schedule: str
             "microbatches: 1\n", "microbatches: 8\n"
         )
         question = asked_of(text)
-        result = solved(question)
+        result = answered(question)
         least, bound = least_of_all(question), least_of_all(replace(question, file=replace(question.file, divisible=True)))
         assert (result.value or float("inf")) == pytest.approx(least, rel=1e-12)
         rival = next(rival.value for rival in result.rivals if rival.name == "divisible")
@@ -121,16 +111,16 @@ def test_a_chain_by_hand() -> None:
     """Two stages: 3 + 0.01 s and 7 + 0.01 s, ten bytes between them; two replicas do four microbatches each."""
     plan = ChainPlan(1, "none", 1, 2, (1, 1))
     found = judge(asked_of(HAND), plan)
-    assert [load.total for load in found.loads] == pytest.approx([3.01, 7.01], rel=1e-15)
-    assert [load.memory for load in found.loads] == [2 * 4 + 6 + 6, 2 * 8 + 5]
+    assert [load.total for load in found.details.loads] == pytest.approx([3.01, 7.01], rel=1e-15)
+    assert [load.memory for load in found.details.loads] == [2 * 4 + 6 + 6, 2 * 8 + 5]
     assert found.value == pytest.approx(7.01 * (4 + 1) + 4 * 0.5 * 4 / 1000, rel=1e-15)
     again = judge(asked_of(HAND), replace(plan, recompute="full"))
-    assert [load.total for load in again.loads] == pytest.approx([4.0, 7.01], rel=1e-15)
-    assert [load.memory for load in again.loads] == [2 * 4 + 6 + 0, 2 * 8 + 5]
+    assert [load.total for load in again.details.loads] == pytest.approx([4.0, 7.01], rel=1e-15)
+    assert [load.memory for load in again.details.loads] == [2 * 4 + 6 + 0, 2 * 8 + 5]
     merged = asked_of(HAND.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 0.5 s\nlayers:"))
     large = judge(merged, replace(plan, microbatch=2))
-    assert [load.total for load in large.loads] == pytest.approx([2 * 3.01 + 1.0, 2 * 7.01 + 1.0], rel=1e-15)
-    assert [load.memory for load in large.loads] == [2 * 4 + 12 + 12, 2 * 8 + 10]
+    assert [load.total for load in large.details.loads] == pytest.approx([2 * 3.01 + 1.0, 2 * 7.01 + 1.0], rel=1e-15)
+    assert [load.memory for load in large.details.loads] == [2 * 4 + 12 + 12, 2 * 8 + 10]
     assert large.value == pytest.approx(2 * 15.02 + 2 * 0.5 * 8 / 1000, rel=1e-15)
 
 
@@ -147,7 +137,7 @@ def test_more_devices_and_more_memory_are_never_worse() -> None:
 def _least(text: str, devices: int, memory: int) -> float:
     lines = (f"devices: {devices}" if line.startswith("devices") else line for line in text.splitlines())
     lines = (f"memory: {memory} MB" if line.startswith("memory") else line for line in lines)
-    value = solved(asked_of("\n".join(lines))).value
+    value = answered(asked_of("\n".join(lines))).value
     return float("inf") if value is None else value
 
 
@@ -186,5 +176,5 @@ def test_even_stages_have_the_rounded_mean_and_the_last_the_rest() -> None:
 
 
 def test_the_best_known_is_left_where_the_time_is_over() -> None:
-    result = answered(asked_of(text_of(SHAPES["gpt72"])), Limits(seconds=0.0), silent)
+    result = solve(FAMILY, asked_of(text_of(SHAPES["gpt72"])), "cuts", Limits(seconds=0.0), lambda progress: None)
     assert (result.status, result.stopped, result.bound) == ("UNKNOWN", "time limit", None)

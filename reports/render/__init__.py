@@ -1,0 +1,1 @@
+"""A sheet drawn: for the terminal, as a page, as tables."""

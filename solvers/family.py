@@ -1,0 +1,181 @@
+"""A kind of question, and the one way from a question to a result: ask an engine, judge its answer, certify.
+
+A family brings only what is its own; what all families do is written here and in `solvers.checking` once. For a new one see CONTRIBUTING.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
+
+from crossopt.instances.errors import RefusedError, VerificationError
+from crossopt.instances.kinds import KINDS
+from crossopt.solvers.answer import (
+    Found,
+    Limits,
+    Number,
+    Result,
+    Rival,
+    Verdict,
+    Watch,
+    answer_status,
+    gap_between,
+    is_proved,
+    rival_faults,
+    versions,
+)
+
+
+class Question(Protocol):
+    """What every question has."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def document(self) -> dict[str, Any]: ...
+
+
+Q = TypeVar("Q", bound=Question)
+A = TypeVar("A")
+D = TypeVar("D")
+Engine = Callable[[Q, Limits, Watch], Found[A]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What a check did about a bound, and why it does not hold; told where it is somebody's word."""
+
+    checked: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    told: bool = False
+
+
+def as_it_is(question: Any, bound: Number) -> Number:  # noqa: ANN401 - any question
+    """A bound of which rounding takes nothing."""
+    del question
+    return bound
+
+
+def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
+    """What a result says of a question beside its document: nothing."""
+    del question
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Generic[Q, A, D]):
+    """All that one kind of question brings."""
+
+    kind: str
+    what: str
+    """What an answer is called in messages: plan, placement, design."""
+    unit: str
+    """Of the value."""
+    answer: type[A]
+    """Read back from JSON by its annotations; likewise the details."""
+    details: type[D]
+    """What the judge says of an answer beside its value."""
+    again: Callable[[Mapping[str, Any], Path], Q]
+    """The question inside a saved result that lies in a folder."""
+    engines: Mapping[str, Engine[Q, A]]
+    """The first one is asked where none is named."""
+    judge: Callable[[Q, A], Verdict[D]]
+    """Shares nothing with the engines; a ValueError in words where an answer is none of the question."""
+    judged: str
+    """What the judge looks at."""
+    prove: Callable[[Q, Result[A, D]], Proved]
+    """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
+    described: Callable[[Q], dict[str, Any]] = keep_all
+    least_gap: float = 0.0
+    """What rounding may lose: a smaller gap is none."""
+    lowered: Callable[[Q, Number], Number] = as_it_is
+    """A bound less what its sums of floating-point numbers may be off."""
+
+
+def family_of(kind: str) -> Family[Any, Any, Any]:
+    """The family that answers questions of this kind."""
+    found: Family[Any, Any, Any] = import_module(KINDS[kind].family).FAMILY
+    return found
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called, so that a check loads no engine."""
+
+    def called(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
+        return getattr(import_module(module), name)(*arguments)
+
+    return called
+
+
+def described(family: Family[Q, A, D], question: Q) -> dict[str, Any]:
+    """What a result says of its question: enough to ask it again."""
+    return {"name": question.name, "unit": family.unit, **family.described(question), **question.document}
+
+
+def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, watch: Watch) -> Result[A, D]:
+    """Ask, judge, certify: the only place where a result is made."""
+    began = monotonic()
+    found = engine_of(family, engine)(question, limits, watch)
+    return certify(family, question, found, limits, monotonic() - began)
+
+
+def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:
+    """The engine of that name; a RefusedError in words where there is none."""
+    if name not in family.engines:
+        raise RefusedError(f"the engine {name!r} answers no question of kind {family.kind} (one of {', '.join(family.engines)})")
+    return family.engines[name]
+
+
+def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limits, seconds: float) -> Result[A, D]:
+    """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
+    verdict = None if found.answer is None else _accepted(family, question, found.answer)
+    value = verdict.value if verdict else None
+    bound = None if found.bound is None else family.lowered(question, found.bound)
+    rivals = tuple(_judged(family, question, rival) for rival in found.rivals)
+    if value is not None and bound is not None and value < bound:
+        raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
+    if faults := rival_faults(bound, rivals):
+        raise VerificationError(faults[0])
+    proved = is_proved(value, bound, max(limits.gap, family.least_gap))
+    told = None if value is None else bound
+    return Result(
+        kind=family.kind,
+        question=described(family, question),
+        engine=found.engine,
+        status=answer_status(value, bound, proved, family.least_gap),
+        stopped=found.stopped,
+        value=value,
+        bound=told,
+        gap=None if value is None or told is None else gap_between(value, told),
+        gap_asked=limits.gap,
+        proved=proved,
+        proof=found.proof if told is not None or proved else None,
+        answer=found.answer,
+        details=verdict.details if verdict else None,
+        reasons=found.reasons if proved and value is None else (),
+        notes=found.notes,
+        rivals=rivals,
+        trace=found.trace,
+        seconds=seconds,
+        seed=limits.seed,
+        versions=versions(),
+    )
+
+
+def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
+    """The judge's word; a VerificationError where the answer breaks a rule."""
+    verdict = family.judge(question, answer)
+    if verdict.violations:
+        raise VerificationError(f"the {family.what} found breaks a rule: {'; '.join(verdict.violations)}")
+    return verdict
+
+
+def _judged(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
+    """A rival with the judge's value of its answer, or the first rule that it breaks."""
+    if rival.answer is None:
+        return rival
+    verdict = family.judge(question, rival.answer)
+    note = "; ".join([*([rival.note] if rival.note else []), *verdict.violations[:1]])
+    return Rival(rival.name, None if verdict.violations else verdict.value, rival.answer, note, rival.seconds)

@@ -1,0 +1,34 @@
+"""Small questions of every kind that has a family, for the suite that all kinds share: some that are answered, one that has no answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Questions as files, with the settings that make one of them impossible."""
+
+    texts: tuple[str, ...]
+    impossible: tuple[str, ...]
+    suffix: str = ".yaml"
+
+
+CHAIN = """\
+kind: chain
+devices: 4
+memory: 100 B
+bandwidth: 1 kB/s
+microbatches: 8
+layers:
+  - {output: 99 B, count: 2, widths: {1: {forward: 1 s, backward: 2 s, parameters: 8 B, activations: 5 B}}}
+  - {output: 9 B, widths: {1: {forward: 3 s, backward: 3 s, parameters: 2 B, activations: 15 B}}}
+"""
+SACK = """\
+kind: knapsack
+room: 9
+least: 1
+things: [{weight: 5, worth: 6}, {weight: 4, worth: 5}, {weight: 6, worth: 9}, {weight: 3, worth: 1}]
+"""
+SAMPLES = {
+    "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
+    "knapsack": Sample((SACK,), ("room=2",)),
+}

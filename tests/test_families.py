@@ -1,0 +1,216 @@
+"""What every kind of question promises, held for all of them at once: each kind brings only samples (`tests.samples`).
+
+A toy kind stands among them: one row of the table of kinds, two files, and every command works.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.kinds import KINDS, Kind
+from crossopt.reports.cli import main
+from crossopt.reports.shown import shown_of
+from crossopt.solvers.answer import Limits, Progress, Result, Word, result_in, to_text
+from crossopt.solvers.checking import check
+from crossopt.solvers.family import engine_of, family_of, solve
+from tests.paths import ROOT
+from tests.samples import SAMPLES
+
+KINDS["knapsack"] = Kind("things in a sack", "tests.toy.question", "tests.toy.family")
+EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.family])
+FREE = {"seconds", "versions", "seed", "notes"}
+"""What a result says of the machine and the moment, which nobody can say again."""
+NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp())
+
+
+def questions(kind: str) -> list[Path]:
+    """The samples of a kind as files."""
+    sample, found = SAMPLES[kind], []
+    for place, text in enumerate(sample.texts):
+        path = folder() / f"{kind}-{place}{sample.suffix}"
+        path.write_text(text, encoding="utf-8")
+        found.append(path)
+    return found
+
+
+def read(kind: str, path: Path, settings: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - a question of any kind
+    return import_module(KINDS[kind].question).read(path, settings)
+
+
+@cache
+def results(kind: str) -> tuple[Result[Any, Any], ...]:
+    """What every engine says of every sample, and of the impossible one."""
+    family, found = family_of(kind), []
+    for path in questions(kind):
+        found += [solve(family, read(kind, path), engine, Limits(), silent) for engine in family.engines]
+    impossible = read(kind, questions(kind)[0], SAMPLES[kind].impossible)
+    return (*found, solve(family, impossible, next(iter(family.engines)), Limits(), silent))
+
+
+def edits(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:  # noqa: ANN401
+    """The place of every value of a result, lists and mappings too."""
+    if path and path[0] not in FREE:
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from edits(value, (*path, key)) if not path or path[0] not in FREE else ()
+
+
+@EACH
+def test_every_kind_has_samples_and_an_engine_that_is_asked_first(kind: str) -> None:
+    assert next(iter(family_of(kind).engines)) == "auto"
+    found = results(kind)
+    assert any(result.status == "OPTIMAL" for result in found)
+    assert found[-1].status == "INFEASIBLE"
+    assert found[-1].reasons
+
+
+@EACH
+def test_results_survive_json_and_are_accepted(kind: str) -> None:
+    family = family_of(kind)
+    for result in results(kind):
+        again = result_in(json.loads(to_text(result)), family.answer, family.details)
+        assert again == result
+        report = check(family, again, folder())
+        assert (report.refused, report.told) == ((), report.told)
+
+
+@EACH
+def test_every_single_edit_is_refused(kind: str) -> None:
+    """Or it says the same: what a result does not show again from its question, it must not hold."""
+    family, result = family_of(kind), results(kind)[0]
+    whole = json.loads(to_text(result))
+    accepted = []
+    for path in edits(whole):
+        for new in NEW:
+            copy = place = json.loads(to_text(result))
+            for step in path[:-1]:
+                place = place[step]
+            if place[path[-1]] == new or type(place[path[-1]]) is type(new) is bool:
+                continue
+            place[path[-1]] = new
+            if passes(family, copy):
+                accepted.append((path, new))
+    assert [one for one in accepted if not _says_nothing(one[0])] == []
+
+
+def _says_nothing(path: tuple[str | int, ...]) -> bool:
+    """Names and notes of rivals, who proved, where a file lay, and how near was asked: words that bind nothing."""
+    words = path[0] == "rivals" and path[-1] in {"name", "note", "seconds"}
+    return (
+        words
+        or path in {("rivals",), ("question", "source")}
+        or path[:2] == ("proof", "by")
+        or path[0] in {"gap_asked", "reasons", "engine"}
+    )
+
+
+def passes(family: Any, data: Any) -> bool:  # noqa: ANN401
+    try:
+        return check(family, result_in(data, family.answer, family.details), folder()).accepted
+    except ValueError:
+        return False
+
+
+@EACH
+def test_engines_agree(kind: str) -> None:
+    """No proved answer is above another, and no bound is above any answer."""
+    family = family_of(kind)
+    for path in questions(kind):
+        found = [solve(family, read(kind, path), engine, Limits(), silent) for engine in family.engines]
+        least = min(result.value for result in found if result.value is not None)
+        assert [result.engine for result in found if result.bound is not None and result.bound > least] == []
+        near = pytest.approx(least, rel=max(family.least_gap, 1e-15))
+        assert [result.value for result in found if result.status == "OPTIMAL" and result.value != near] == []
+
+
+@EACH
+def test_no_time_is_an_answer_without_a_proof_or_with_one_that_holds(kind: str) -> None:
+    family = family_of(kind)
+    for engine in family.engines:
+        result = solve(family, read(kind, questions(kind)[0]), engine, Limits(seconds=0.0), silent)
+        assert result.stopped in {"time limit", "complete"}
+        assert check(family, result, folder()).accepted
+
+
+@EACH
+def test_strangers_are_refused_in_words(kind: str) -> None:
+    family, path = family_of(kind), questions(kind)[0]
+    with pytest.raises(RefusedError, match=f"the engine 'nobody' answers no question of kind {kind}"):
+        engine_of(family, "nobody")
+    with pytest.raises(InstanceError, match="unknown key"):
+        read(kind, path, ("stranger=1",))
+    with pytest.raises(ValueError, match="this is no result of format 2"):
+        result_in({"format": 1, "kind": kind}, family.answer, family.details)
+
+
+@EACH
+def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path, target = str(questions(kind)[0]), str(tmp_path / "answer.json")
+    monkeypatch.chdir(tmp_path)
+    assert main(["validate", path]) == 0
+    assert main(["solve", path, "--out", target]) == 0
+    assert main(["check", target]) == 0
+    assert main(["compare", path]) == 0
+    for form in ("html", "text", "csv", "markdown", "latex"):
+        assert main(["report", target, "--as", form]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert max(map(len, said.out.splitlines())) < 140
+    Path(target).write_text(Path(target).read_text().replace('"status": "OPTIMAL"', '"status": "UNKNOWN"'), encoding="utf-8")
+    assert main(["check", target]) == 30
+    assert main(["report", target]) == 30
+    impossible = [word for setting in SAMPLES[kind].impossible for word in ("--set", setting)]
+    assert main(["solve", path, *impossible]) == 20
+
+
+@EACH
+def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
+    for result in results(kind):
+        question = family_of(kind).again(result.question, folder())
+        text = shown_of(kind).text_of(question, result)
+        assert str(result.question["name"]) in text
+        assert result.proved_by in " ".join(text.split())
+        assert result.value is None or f"{result.value:.7g}" in text.replace(",", "")
+
+
+@EACH
+def test_a_check_loads_no_engine_and_no_solver(kind: str, tmp_path: Path) -> None:
+    """A proof that the same code wrote and checks proves nothing."""
+    target = tmp_path / "answer.json"
+    target.write_text(to_text(results(kind)[0]), encoding="utf-8")
+    program = (
+        "import sys\nimport tests.test_families\nfrom crossopt.reports.cli import main\n"
+        f"main(['check', {str(target)!r}])\nprint(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = done.stderr.splitlines()[-1].split()
+    assert [name for name in loaded if name.partition(".")[0] in {"ortools", "highspy", "pulp"}] == []
+    assert [
+        name for name in loaded if name.startswith("crossopt.solvers") and name.rpartition(".")[2] in {"engine", "engines", "backends"}
+    ] == []
+
+
+def test_answers_by_a_word_are_not_called_proved() -> None:
+    for kind in (kind for kind, row in KINDS.items() if row.family):
+        for result in results(kind):
+            report = check(family_of(kind), result, folder())
+            assert not report.told or isinstance(result.proof, Word)
