@@ -19,17 +19,19 @@ class Kind:
     """The module that holds its FAMILY; empty where commands of its own answer."""
     shown: str = ""
     """The module that shows its answers: `text_of`, `page_of` and `digest_of`; empty where a plain sheet does."""
+    commands: str = ""
+    """The module with commands of its own, before those that all kinds share."""
 
 
 KINDS = {
     "chain": Kind(
         "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.chain"
     ),
-    "piper": Kind("stages with replicas and splits"),
-    "pipeline": Kind("stages of a profile"),
-    "placement": Kind("operators of a graph on devices"),
-    "sharding": Kind("strategies of operators"),
-    "study": Kind("studies"),
+    "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
+    "pipeline": Kind("stages of a profile", commands="crossopt.reports.commands.pipedream"),
+    "placement": Kind("operators of a graph on devices", commands="crossopt.reports.commands.placement"),
+    "sharding": Kind("strategies of operators", commands="crossopt.reports.commands.sharding"),
+    "study": Kind("studies", commands="crossopt.reports.commands.study"),
 }
 """By the name in questions and results; joint designs are asked by `codesign`, or by a file that names no kind."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
