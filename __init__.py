@@ -1,1 +1,32 @@
-"""Which chip, memory, parallel plan and placement train this model best, how far is anything else from it, and how do you know?"""
+"""Which chip, memory, parallel plan and placement train this model best, how far is anything else from it, and how do you know?
+
+import crossopt
+
+answer = crossopt.solve("tiny", settings={"tensor": [1, 2, 4]})
+answer.value, answer.bound, answer.proved
+crossopt.check(answer).accepted
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crossopt.instances.errors import InstanceError
+    from crossopt.reports.api import Answer, accuracy, check, compare, evaluate, explain, read, report, solve
+
+_WHERE = {"InstanceError": "instances.errors"}
+__all__ = ["Answer", "InstanceError", "accuracy", "check", "compare", "evaluate", "explain", "read", "report", "solve"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("crossopt")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE.get(name, 'reports.api')}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

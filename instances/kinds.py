@@ -69,6 +69,11 @@ def family_of(path: Path) -> str | None:
             text = file.read(_LOOKED_AT).decode("utf-8", "replace")
     except OSError:
         return None
+    return kind_in(text)
+
+
+def kind_in(text: str) -> str | None:
+    """The kind that the text of a question names; None for the joint design."""
     found = _KIND.search(text)
     return found[1] if found and found[1] in KINDS else None
 

@@ -195,25 +195,9 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
-    from crossopt.reports.commands.families import check_of  # noqa: PLC0415
-    from crossopt.reports.commands.files import read_any  # noqa: PLC0415
+    from crossopt.reports.commands.checked import checked  # noqa: PLC0415
 
-    kind = kind_of(options.file)
-    if kind in KINDS:
-        report = check_of(kind)(options.file)
-    elif kind == "front":
-        from crossopt.reports.commands.fronts import check_front  # noqa: PLC0415
-
-        report = check_front(options.file, options.cross_check)
-    else:
-        from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
-        from crossopt.solvers.codesign.combined.devices.check import check_open  # noqa: PLC0415
-
-        result = read_any(options.file)
-        with progress_on(sys.stderr, str(result.instance.get("unit", ""))) as watch:
-            report = check_open(result, watch, options.cross_check)
+    report = checked(options.file, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:

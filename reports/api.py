@@ -1,0 +1,286 @@
+"""The commands as functions, for programs and notebooks: the same questions, the same answers, no printing.
+
+A question is a path, a name from `crossopt list instances`, the text of a YAML file, or a mapping. Settings are laid over it, as `--set`
+does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. What is wrong with a question is an InstanceError with every fault.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from crossopt.instances.codesign.counts import Counted, open_in, read_open
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.units import parse_quantity
+from crossopt.instances.kinds import KINDS, family_of, kind_in, question_path
+from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.checking import Report
+
+Asked = str | Path | Mapping[str, Any]
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its proof, as `crossopt solve --out` writes it."""
+
+    data: dict[str, Any]
+    """All of it, as plain data."""
+    text: str
+    """What the terminal shows."""
+
+    @property
+    def status(self) -> str:
+        """OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN."""
+        return str(self.data["status"])
+
+    @property
+    def value(self) -> float | None:
+        """What is minimised, as the full model prices it; None where there is no answer."""
+        return self.data["value"]  # type: ignore[no-any-return]
+
+    @property
+    def bound(self) -> float | None:
+        """Nothing is below this."""
+        return self.data["bound"]  # type: ignore[no-any-return]
+
+    @property
+    def gap(self) -> float | None:
+        """(value - bound) / value."""
+        return self.data["gap"]  # type: ignore[no-any-return]
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound is as near as was asked."""
+        return bool(self.data["proved"])
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """What was chosen: the design, or the answer of another kind."""
+        return self.data["design"] if "design" in self.data else self.data.get("answer")
+
+    def save(self, path: str | Path) -> None:
+        """Write it as a file that `check` and `report` take."""
+        write_whole(Path(path), json.dumps(self.data, indent=2, allow_nan=False) + "\n")
+
+    def table(self) -> list[dict[str, Any]]:
+        """Its figures, one a row, with every digit: `pandas.DataFrame(answer.table())`."""
+        from csv import DictReader  # noqa: PLC0415
+        from io import StringIO  # noqa: PLC0415
+
+        return list(DictReader(StringIO(report(self, form="csv"))))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """The page, for notebooks."""
+        page = escape(report(self), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(self.text[:60])}"></iframe>'
+
+
+def read(question: Asked, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
+    """The question, checked: an InstanceError with every fault, an object of its kind otherwise."""
+    return _read(question, settings, workload)[1]
+
+
+def solve(
+    question: Asked,
+    *,
+    engine: str = "auto",
+    time_limit: float | str | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workload: str | None = None,
+    settings: Settings | None = None,
+) -> Answer:
+    """The best answer with its proof."""
+    limits = Limits(_seconds(time_limit), seed, gap)
+    kind, asked = _read(question, settings, workload)
+    return _solved_design(asked, engine, limits) if kind is None else _solved_kind(kind, asked, engine, limits)
+
+
+def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
+    """The design that a question leaves, and what the full model says of it."""
+    from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
+
+    single = evaluate_single(_one(question, settings, workload))
+    return {"design": single.design, "evaluation": single.evaluation}
+
+
+def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
+    """Everything that a result says, said again from its question alone: `.accepted`, `.checked`, `.refused`, `.told`."""
+    from crossopt.reports.commands.checked import checked  # noqa: PLC0415
+
+    with _file(result) as path:
+        return checked(path, cross_check)
+
+
+def compare(
+    questions: Asked | Sequence[Asked],
+    engines: Sequence[str] = ("auto", "expert"),
+    *,
+    time_limit: float | str | None = None,
+    seeds: int = 1,
+    settings: Settings | None = None,
+) -> list[dict[str, Any]]:
+    """Every engine on every question of joint design: a row for each run."""
+    from crossopt.solvers.study.asking import Asked as Named  # noqa: PLC0415
+    from crossopt.solvers.study.asking import Asking, engine_named  # noqa: PLC0415
+    from crossopt.solvers.study.records import Plan  # noqa: PLC0415
+    from crossopt.solvers.study.running import run_all  # noqa: PLC0415
+
+    listed = questions if isinstance(questions, Sequence) and not isinstance(questions, str) else (questions,)
+    asked = [_one(question, settings, None) for question in listed]
+    seconds = None if time_limit is None else _seconds(time_limit)
+    plan = Plan("Engines side by side", "", tuple(map(engine_named, engines)), seconds, seeds)
+    study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
+    fields = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
+    return [{name: getattr(run, name) for name in fields} for run in study.runs]
+
+
+def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
+    """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash."""
+    from crossopt.reports.commands.explain import explained  # noqa: PLC0415
+
+    return explained(_one(question, settings, None), near, Limits(_seconds(time_limit)), _silent)[1]
+
+
+def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None) -> str:
+    """Results as one page of HTML, or as tables (`latex`, `csv`, `markdown`, `text`); also written to a file where one is named."""
+    from crossopt.reports.commands.report import page_of, tables_on  # noqa: PLC0415
+
+    with _files(results) as paths:
+        text = page_of(*paths) if form == "html" else tables_on(form, paths)
+    if out is not None:
+        write_whole(Path(out), text)
+    return text
+
+
+def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
+    """How far the model is from measured runs in a CSV file."""
+    from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.reports.texts.accuracy import document  # noqa: PLC0415
+    from crossopt.solvers.measured.accuracy import accuracy as of_runs  # noqa: PLC0415
+    from crossopt.solvers.measured.accuracy import likely, predictions, with_variants  # noqa: PLC0415
+
+    measured = read_measured(Path(file))
+    seconds = predictions(measured.measurements, with_variants)
+    return document(Path(file).name, of_runs(measured, seconds[:, 0], by, likely(measured.measurements, seconds)))
+
+
+def _silent(progress: Progress) -> None:
+    """Nobody is told how far the work is."""
+
+
+def _seconds(limit: float | str | None) -> float:
+    """Seconds, or a time in words such as `5min`."""
+    return float("inf") if limit is None else parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
+
+
+def _read(question: Asked, settings: Settings | None, workload: str | None) -> tuple[str | None, Any]:
+    """The kind of a question, None for a joint design, and the question."""
+    laid = tuple(f"{key}={_written(value)}" for key, value in (settings or {}).items())
+    text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
+    if text is not None:
+        kind, document = kind_in(_first_lines(question, text)), {"source": "question.yaml", "text": text, "settings": list(laid)}
+        if kind is None:
+            return None, open_in(document if workload is None else {**document, "workload": workload})
+        return kind, _module(kind).read_again(document, Path())
+    path = question_path(Path(str(question)))
+    kind = family_of(path)
+    return kind, read_open(path, laid, workload) if kind is None else _module(kind).read(path, laid)
+
+
+def _first_lines(question: Asked, text: str) -> str:
+    """Where a question names its kind."""
+    return f"kind: {question.get('kind', '')}" if isinstance(question, Mapping) else text
+
+
+def _written(value: Any) -> str:  # noqa: ANN401 - whatever YAML can say
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _module(kind: str) -> Any:  # noqa: ANN401
+    if not KINDS[kind].question:
+        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
+    return import_module(KINDS[kind].question)
+
+
+def _one(question: Asked, settings: Settings | None, workload: str | None) -> Instance:
+    """A joint design of one workload on one number of devices; an InstanceError or a RefusedError where it is none."""
+    kind, asked = _read(question, settings, workload)
+    if kind is not None:
+        raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
+    if isinstance(asked, Instance):
+        return asked
+    if isinstance(asked, Portfolio):
+        return read_question(asked.document)  # which says that one is needed, and which there are
+    counts = ", ".join(map(str, asked.counts))
+    raise RefusedError(f"{len(asked.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
+
+
+def _solved_kind(kind: str, asked: Any, engine: str, limits: Limits) -> Answer:  # noqa: ANN401
+    from crossopt.reports.shown import shown_of  # noqa: PLC0415
+    from crossopt.solvers.family import family_of as answering  # noqa: PLC0415
+    from crossopt.solvers.family import solve as solved  # noqa: PLC0415
+
+    result = solved(answering(kind), asked, engine, limits, _silent)
+    return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
+
+
+def _solved_design(asked: Instance | Portfolio | Counted, engine: str, limits: Limits) -> Answer:
+    from crossopt.reports.texts.design import answer  # noqa: PLC0415
+    from crossopt.reports.texts.devices import counts_answer  # noqa: PLC0415
+    from crossopt.reports.texts.workloads import several_answer  # noqa: PLC0415
+    from crossopt.solvers.codesign.combined.devices.engine import solve_counts  # noqa: PLC0415
+    from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as OF_SEVERAL  # noqa: PLC0415
+    from crossopt.solvers.codesign.engines import ALIASES, ENGINES  # noqa: PLC0415
+    from crossopt.solvers.codesign.result import to_json  # noqa: PLC0415
+
+    name = ALIASES.get(engine, engine)
+    known = OF_SEVERAL if isinstance(asked, Portfolio) else ENGINES
+    if name not in known:
+        raise RefusedError(f"there is no engine {engine!r} for this (one of {', '.join(known)})")
+    if isinstance(asked, Instance):
+        design = ENGINES[name](asked, limits, _silent)
+        return Answer(json.loads(json.dumps(to_json(design))), answer(design))
+    if isinstance(asked, Portfolio):
+        joint = OF_SEVERAL[name](asked, limits, _silent)
+        return Answer(json.loads(json.dumps(to_json(joint))), several_answer(joint))
+    counts = solve_counts(asked, name, limits, _silent)
+    return Answer(json.loads(json.dumps(to_json(counts))), counts_answer(counts))
+
+
+@contextmanager
+def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
+    """A file that holds the result."""
+    if isinstance(result, str | Path):
+        yield Path(result)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "result.json"
+        path.write_text(json.dumps(result.data if isinstance(result, Answer) else dict(result)), encoding="utf-8")
+        yield path
+
+
+@contextmanager
+def _files(results: Sequence[Answer | str | Path]) -> Iterator[list[Path]]:
+    """Files that hold the results, in their order."""
+    with TemporaryDirectory() as folder:
+        paths = []
+        for place, result in enumerate(results):
+            if isinstance(result, Answer):
+                paths.append(Path(folder) / f"result-{place + 1}.json")
+                result.save(paths[-1])
+            else:
+                paths.append(Path(result))
+        yield paths

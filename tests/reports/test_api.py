@@ -1,0 +1,75 @@
+"""The commands as functions, as a notebook uses them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import crossopt
+from crossopt.instances.errors import RefusedError
+from tests.paths import INSTANCES, ROOT
+from tests.samples import CHAIN
+
+SINGLE = {"tensor": 4, "pipeline": 1, "microbatch": 2, "recompute": "none"}
+
+
+def test_an_answer_says_what_the_command_says_and_survives_its_check(tmp_path: Path) -> None:
+    answer = crossopt.solve("tiny")
+    assert (answer.status, answer.proved, answer.gap) == ("OPTIMAL", True, 0.0)
+    assert answer.value == answer.bound
+    assert answer.answer is not None
+    assert "certificate: no design of the question is below" in str(answer)
+    assert crossopt.check(answer).accepted
+    answer.save(tmp_path / "answer.json")
+    assert crossopt.check(tmp_path / "answer.json").accepted
+    assert not crossopt.check({**answer.data, "bound": 0.9 * (answer.bound or 0.0)}).accepted
+    assert "srcdoc=" in answer._repr_html_()
+    assert {row["value"] for row in answer.table()} >= {repr(answer.value)}
+    assert crossopt.report(answer, form="markdown", out=tmp_path / "tables.md") == (tmp_path / "tables.md").read_text(encoding="utf-8")
+
+
+def test_a_question_is_a_path_a_name_a_text_or_a_mapping() -> None:
+    path = INSTANCES / "tiny.yaml"
+    text = path.read_text(encoding="utf-8")
+    found = {crossopt.solve(one).value for one in (path, str(path), "tiny", text, yaml.safe_load(text))}
+    assert len(found) == 1
+    assert crossopt.solve(CHAIN).value == crossopt.solve(yaml.safe_load(CHAIN)).value
+    assert crossopt.read("gpt2-two-versions").file.schedule == "two-versions"
+
+
+def test_settings_are_laid_over_a_question() -> None:
+    assert crossopt.solve("tiny", settings={"cluster.devices": 16, "tensor": [1, 2]}).data["design"]["plan"]["data"] > 4
+    assert crossopt.evaluate("tiny", SINGLE)["design"]["plan"]["tensor"] == 4
+    counts = crossopt.solve("tiny", settings={"cluster.devices": [4, 8]})
+    assert len(counts.data["answers"]) == 2
+    assert crossopt.check(counts).accepted
+
+
+def test_engines_are_compared_and_answers_explained() -> None:
+    rows = crossopt.compare("tiny", ["exhaustive", "boxes", "expert"])
+    assert [row["engine"] for row in rows] == ["exhaustive", "boxes", "expert"]
+    assert rows[0]["value"] == rows[1]["value"] <= rows[2]["value"]
+    assert "is the optimum" in crossopt.explain("tiny")
+    assert len(crossopt.accuracy(INSTANCES / "measured-sample.csv")["runs"]) > 3
+
+
+def test_what_is_wrong_is_said_in_words() -> None:
+    with pytest.raises(crossopt.InstanceError, match="cluster: this key is missing"):
+        crossopt.solve({"kind": "codesign", "workload": {"model": "gpt3-125m"}})
+    with pytest.raises(crossopt.InstanceError, match="several designs are left"):
+        crossopt.evaluate("tiny")
+    with pytest.raises(RefusedError, match="there is no engine 'nobody'"):
+        crossopt.solve("tiny", engine="nobody")
+    with pytest.raises(RefusedError, match="numbers of devices are asked for, and here one is needed"):
+        crossopt.explain("tiny", {"cluster.devices": [4, 8]})
+    with pytest.raises(RefusedError, match="this is asked of joint designs"):
+        crossopt.evaluate("gpt2-two-versions")
+
+
+def test_importing_waits_for_nothing() -> None:
+    program = "import json, sys, crossopt; dir(crossopt); print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT.parent)
+    assert set(json.loads(done.stdout)).isdisjoint({"numpy", "yaml", "ortools", "highspy", "pulp"})
