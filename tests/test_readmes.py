@@ -21,6 +21,8 @@ DATA = ROOT / "../shared/data"
 COMMAND = re.compile(r"^\$ (?:crossopt )?((?:solve|[a-z]+) .*?)(?:\s+# exit code (\d+)|\s+#.*)?$")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
+SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
+ENDED: dict[str, tuple[int, str]] = {}
 PUBLIC = {
     "gnmt_training.json": "placement/throughput/layer/gnmt_training.json",
     "bert24_inference.json": "placement/latency/layer/bert24_inference.json",
@@ -45,10 +47,11 @@ LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A command and the code that it shall end with."""
+    """A command, the code that it shall end with, and the lines of its output that stand below it."""
 
     words: tuple[str, ...]
     code: int
+    lines: tuple[str, ...]
 
     @property
     def text(self) -> str:
@@ -60,9 +63,11 @@ def shown(page: Path) -> Iterator[Shown | tuple[str, str]]:
     for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
         if language == "yaml" and (named := NAMED.match(body)):
             yield named[1], body
-        for line in body.splitlines() if not language else ():
-            if found := COMMAND.match(line):
-                yield Shown(tuple(shlex.split(found[1])), int(found[2] or 0))
+        for part in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if not language else ():
+            first, _, rest = part.partition("\n")
+            if found := COMMAND.match(first):
+                lines = tuple(line for line in rest.splitlines() if line.strip(" .,"))
+                yield Shown(tuple(shlex.split(found[1])), int(found[2] or 0), lines)
 
 
 def commands(page: Path) -> list[Shown]:
@@ -82,29 +87,41 @@ def without_input(command: Shown) -> bool:
     return not all(path.is_file() for path in needed.values())
 
 
-def run(command: Shown) -> int:
-    try:
-        return main(list(command.words))
-    except SystemExit as ended:  # argparse refuses an argument
-        return int(ended.code or 0)
+def run(command: Shown, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The code and the output; of commands that write no file those of an earlier page."""
+    if command.text not in ENDED or "--out" in command.words:
+        try:
+            code = main(list(command.words))
+        except SystemExit as ended:  # argparse refuses an argument
+            code = int(ended.code or 0)
+        printed = capsys.readouterr()
+        ENDED[command.text] = code, printed.out + printed.err
+    return ENDED[command.text]
+
+
+def lines_of(text: str) -> set[str]:
+    """Lines without the seconds that a run took, which are never the same."""
+    return {" ".join(SECONDS.sub(" ", line).split()) for line in text.splitlines()}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_the_commands_of_a_page_end_as_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One after the other in a folder, where later ones read what earlier ones wrote; what an earlier page shows runs there."""
+    """One after the other in a folder, where later ones read what earlier ones wrote; and they print what the page shows."""
     monkeypatch.chdir(tmp_path)
     Path("instances").symlink_to(INSTANCES)
     wrong, absent = {}, list[str]()
-    elsewhere = {command.text for other in PAGES[: PAGES.index(page)] for command in commands(other) if "--out" not in command.words}
     for item in shown(page):
         if isinstance(item, tuple):
             Path(item[0]).write_text(item[1], encoding="utf-8")
         elif without_input(item):
             absent.append(item.text)
-        elif not left_out(item) and item.text not in elsewhere and (code := run(item)) != item.code:
-            wrong[item.text] = (code, capsys.readouterr().err[-500:])
+        elif not left_out(item):
+            code, printed = run(item, capsys)
+            unseen = lines_of("\n".join(item.lines)) - lines_of(printed)
+            if code != item.code or unseen:
+                wrong[item.text] = (code, unseen, printed[-500:] if code != item.code else "")
     assert wrong == {}
     if absent:
         pytest.skip(f"the others ran; inputs that are not on this machine: {', '.join(absent)}")

@@ -105,7 +105,7 @@ class DeviceEntry:
     package_area: Annotated[Area, Doc("of the package")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
-    devices_per_node: Annotated[Positive, Doc("that one usually buys")]
+    devices_per_node: Annotated[Positive, Doc("of a node as it is usually bought")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)

@@ -54,7 +54,9 @@ class ClusterSection:
     """How many devices there are and how the network joins them."""
 
     devices: Annotated[CountChoice, Doc("how many; of several numbers the best is asked for")]
-    devices_per_node: Annotated[Positive | None, Doc("devices on the innermost network level")] = None
+    devices_per_node: Annotated[
+        Positive | None, Doc("devices on the innermost network level; the hardware's usual number, of a technology 1")
+    ] = None
     devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
     node: Annotated[LinkSection, Doc("links inside a node")] = LinkSection()
     pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
