@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery pages schema studies clean
+.PHONY: demo test lint bench accuracy-table gallery pages schema reference studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -18,8 +18,8 @@ lint: $(INSTALLED)
 	mkdir -p $(VENV)/typing && ln -sfn $(CURDIR) $(VENV)/typing/crossopt
 	$(BIN)/mypy
 
-schema: $(INSTALLED)
-	$(BIN)/python -m crossopt.instances.editors > instances/codesign.schema.json
+schema reference: $(INSTALLED) # the JSON schemas of all files that are read, and the tables of keys in instances/README.md
+	$(BIN)/python -m crossopt.instances.editors instances
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks

@@ -1,16 +1,65 @@
-"""The JSON schema with which editors complete and check questions; `python -m crossopt.instances.editors` prints it."""
+"""What editors and readers know of every kind of file: JSON schemas, and the tables of keys in `instances/README.md`.
+
+`python -m crossopt.instances.editors FOLDER` writes both into the folder of the questions (`make schema`, `make reference`).
+"""
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
 
+from crossopt.crossflow.hardware import Efficiency
+from crossopt.instances.catalogue.constants import MEANINGS, range_of
+from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
+from crossopt.instances.files.reference import reference, table, units, with_reference
 from crossopt.instances.files.schema import json_schema
+from crossopt.instances.placement.section import PlacementFile
+from crossopt.instances.sharding.section import ShardingFile
+from crossopt.instances.stages.chain import ChainFile
+from crossopt.instances.study import StudyFile
+
+FORMS: Final[Mapping[str, type[Any]]] = {
+    "codesign": CodesignFile,
+    "placement": PlacementFile,
+    "sharding": ShardingFile,
+    "chain": ChainFile,
+    "study": StudyFile,
+    "device": DeviceEntry,
+    "technology": TechnologyEntry,
+    "model": ModelEntry,
+}
+"""What a file in YAML may hold: a question of each kind, or an entry of a registry."""
 
 
-def schema_text() -> str:
-    """The schema of a co-design question as JSON text, the content of `instances/codesign.schema.json`."""
-    return json.dumps(json_schema(CodesignFile), indent=1, ensure_ascii=False) + "\n"
+def schema_text(form: str = "codesign") -> str:
+    """The schema of a form of files as JSON text."""
+    return json.dumps(json_schema(FORMS[form]), indent=1, ensure_ascii=False) + "\n"
+
+
+def schema_path(form: str, folder: Path) -> Path:
+    """Where the schema of a form lies below the folder of the questions; questions beside it name that of the joint design."""
+    return folder / f"{form}.schema.json" if form == "codesign" else folder / "schemas" / f"{form}.schema.json"
+
+
+def reference_text() -> str:
+    """All keys, the constants of the model, and the units of quantities."""
+    defaults = asdict(Efficiency())
+    rows = [(f"`{name}`", unit, range_of(name), f"`{defaults[name]:g}`", text) for name, (unit, text) in MEANINGS.items()]
+    constants = table(("constant", "unit", "takes", "default", "meaning"), rows)
+    return f"{reference(FORMS)}\n\n### Constants of the model\n\n{constants}\n\n### Units\n\n{units()}"
+
+
+def main(folder: Path) -> None:
+    """Write all schemas, and the tables of the README."""
+    (folder / "schemas").mkdir(exist_ok=True)
+    for form in FORMS:
+        schema_path(form, folder).write_text(schema_text(form), encoding="utf-8")
+    readme = folder / "README.md"
+    readme.write_text(with_reference(readme.read_text(encoding="utf-8"), reference_text()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(schema_text())
+    main(Path(sys.argv[1]))

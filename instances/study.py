@@ -25,7 +25,7 @@ class AskedSection:
 
     instance: Annotated[str, Doc("a name from `crossopt list instances`, or a path relative to the study")]
     name: Annotated[str | None, Doc("what to call it; the instance's name where nothing is said")] = None
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: Annotated[dict[str, str], Doc("of this question, with the keys of `--set`")] = field(default_factory=dict)
     workload: Annotated[str | None, Doc("one of several workloads")] = None
 
 
@@ -33,8 +33,8 @@ class AskedSection:
 class AxisSection:
     """A setting and the values that it takes in turn."""
 
-    setting: str
-    values: tuple[str, ...]
+    setting: Annotated[str, Doc("a key of `--set`")]
+    values: Annotated[tuple[str, ...], Doc("that it takes in turn")]
     name: Annotated[str | None, Doc("what to call the axis; the setting where nothing is said")] = None
 
     @property
@@ -46,11 +46,11 @@ class AxisSection:
 class StudyFile:
     """Questions, and who is asked them."""
 
-    kind: Literal["study"]
-    title: str
-    instances: tuple[str | AskedSection, ...]
-    engines: tuple[str, ...]
-    description: str | None = None
+    kind: Annotated[Literal["study"], Doc("the kind of question")]
+    title: Annotated[str, Doc("of pages and tables")]
+    instances: Annotated[tuple[str | AskedSection, ...], Doc("names, paths, or a question with settings of its own")]
+    engines: Annotated[tuple[str, ...], Doc("who is asked, in the order of the columns")]
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     settings: Annotated[dict[str, str], Doc("of every question")] = field(default_factory=dict)
     sweep: Annotated[tuple[AxisSection, ...], Doc("axes; of the first one pictures show the course")] = ()
     time_limit: Annotated[Duration | None, Doc("of each run; searchers have 5 s where nothing is said, others no limit")] = None

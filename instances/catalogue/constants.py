@@ -1,13 +1,28 @@
 """The constants of the model by name, and which values make physical sense: a share is above 0 and up to 1, all others are not negative."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Final
 
-from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.files.units import nearest, quoted
 
-CONSTANTS: Final = tuple(field.name for field in fields(Efficiency))
+MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "matrix": ("", "share of the matrix peak that a large aligned product reaches"),
+    "unaligned": ("", "share of that rate left where rows of an operand are not aligned to cache lines"),
+    "attention": ("", "share of the matrix peak inside fused attention"),
+    "accumulation": ("steps", "steps of the inner dimension lost to filling and draining a tile"),
+    "stream": ("", "share of the memory's peak that a long stream reaches"),
+    "half_stream": ("bytes", "length at which a stream reaches half of that"),
+    "resident": ("", "share of an on-chip memory that holds the resident tile"),
+    "kernel": ("s", "lost between two kernels"),
+    "host": ("s", "that the host needs to launch a kernel"),
+    "step": ("s", "of a step outside the model: data loading, clipping, logging"),
+    "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
+    "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
+    "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
+    "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
+}
+"""Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
+CONSTANTS: Final = tuple(MEANINGS)
 _SHARES: Final = {"matrix", "unaligned", "attention", "stream", "resident", "data_overlap", "pipeline_overlap", "gather_overlap"}
 
 
@@ -18,8 +33,13 @@ def constant_fault(name: str, value: float) -> str | None:
         remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(CONSTANTS)}"
         return f"the model has no such constant ({remedy})"
     if not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0):
-        return f"{value} is out of range, {'a share above 0 and up to 1' if name in _SHARES else '0 or more'} is needed"
+        return f"{value} is out of range, {range_of(name)} is needed"
     return None
+
+
+def range_of(name: str) -> str:
+    """Which values a constant may have, in words."""
+    return "a share above 0 and up to 1" if name in _SHARES else "0 or more"
 
 
 def check_constants(section: str, constants: Mapping[str, float]) -> None:

@@ -28,9 +28,9 @@ from crossopt.instances.files.schema import Bounds, Doc
 class MemoryEntry:
     """One level of on-chip or stacked memory, of the whole device."""
 
-    capacity: Bytes
-    bandwidth: Bandwidth
-    energy: EnergyPerBit = 0.0
+    capacity: Annotated[Bytes, Doc("of the whole device")]
+    bandwidth: Annotated[Bandwidth, Doc("of the whole device")]
+    energy: Annotated[EnergyPerBit, Doc("of what is moved")] = 0.0
 
     def __post_init__(self) -> None:
         _check_above_zero(("capacity", self.capacity), ("bandwidth", self.bandwidth))
@@ -43,7 +43,7 @@ class LinkEntry:
     bandwidth: Annotated[Bandwidth, Doc("what a collective sustains per device and direction (bus bandwidth)")]
     latency: Annotated[Duration, Doc("per step of a collective")]
     setup: Annotated[Duration, Doc("per collective")] = 0.0
-    energy: EnergyPerBit = 0.0
+    energy: Annotated[EnergyPerBit, Doc("of what is sent")] = 0.0
     shares: Annotated[tuple[Ratio, ...], Doc("share of the bandwidth that groups of 2, 3, 4, ... ranks sustain")] = ()
     trees: Annotated[bool, Doc("whether collectives may run as trees")] = True
 
@@ -55,9 +55,9 @@ class LinkEntry:
 class NetworkEntry:
     """The network levels: links inside a node, inside a pod of nodes, and between pods or nodes."""
 
-    node: LinkEntry
-    cluster: LinkEntry
-    pod: LinkEntry | None = None
+    node: Annotated[LinkEntry, Doc("inside a node")]
+    cluster: Annotated[LinkEntry, Doc("between nodes, or between pods")]
+    pod: Annotated[LinkEntry | None, Doc("inside a pod of nodes")] = None
 
 
 Figures = dict[str, Annotated[float, Bounds(0.0)]]
@@ -91,21 +91,21 @@ class DeviceEntry:
     """A device one can buy."""
 
     peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
-    vector_peak: Throughput
+    vector_peak: Annotated[Throughput, Doc("of work that is no matrix product")]
     bundles: Annotated[Positive, Doc("streaming multiprocessors")]
-    dram: MemoryEntry
-    l2: MemoryEntry
-    l1: MemoryEntry
-    registers: MemoryEntry
-    network: NetworkEntry
-    power: Power
-    idle_power: Power
+    dram: Annotated[MemoryEntry, Doc("the memory beside the die")]
+    l2: Annotated[MemoryEntry, Doc("the last level on the die")]
+    l1: Annotated[MemoryEntry, Doc("all L1 memories together")]
+    registers: Annotated[MemoryEntry, Doc("all registers together")]
+    network: Annotated[NetworkEntry, Doc("links, seen from one device")]
+    power: Annotated[Power, Doc("the rating")]
+    idle_power: Annotated[Power, Doc("drawn when nothing runs")]
     energy_per_flop: Annotated[Figures, Doc("joules, by precision")]
-    die_area: Area
-    package_area: Area
+    die_area: Annotated[Area, Doc("of the die")]
+    package_area: Annotated[Area, Doc("of the package")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register bytes per matrix FLOP")]
-    reserved_memory: Bytes
-    devices_per_node: Positive
+    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
+    devices_per_node: Annotated[Positive, Doc("of a node as it is usually bought")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -129,16 +129,16 @@ class DeviceEntry:
 class CoreEntry:
     """Matrix cores of a logic process."""
 
-    area: Area
-    nominal_power: Power
-    flop_per_cycle: Positive
-    cores_per_bundle: Positive
-    nominal_frequency: Frequency
-    nominal_voltage: Voltage
-    threshold_voltage: Voltage
-    margin_voltage: Voltage
-    maximum_voltage: Voltage
-    utilisation: Ratio
+    area: Annotated[Area, Doc("of one core")]
+    nominal_power: Annotated[Power, Doc("of one core at nominal voltage and frequency")]
+    flop_per_cycle: Annotated[Positive, Doc("of one core")]
+    cores_per_bundle: Annotated[Positive, Doc("cores of a bundle (streaming multiprocessor)")]
+    nominal_frequency: Annotated[Frequency, Doc("at nominal voltage")]
+    nominal_voltage: Annotated[Voltage, Doc("of the supply")]
+    threshold_voltage: Annotated[Voltage, Doc("of the transistors")]
+    margin_voltage: Annotated[Voltage, Doc("that the supply stays above the threshold; below, the clock is throttled")]
+    maximum_voltage: Annotated[Voltage, Doc("of the supply")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
 
     def __post_init__(self) -> None:
         CoreTechnology(**asdict(self))
@@ -148,13 +148,13 @@ class CoreEntry:
 class SramEntry:
     """One on-chip memory level."""
 
-    area_per_bit: AreaPerBit
-    energy_per_bit: EnergyPerBit
-    static_power_per_bit: PowerPerBit
-    bank_capacity: Bytes
-    controller_area: Area
-    overhead: Ratio
-    utilisation: Ratio
+    area_per_bit: Annotated[AreaPerBit, Doc("of the cells")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    bank_capacity: Annotated[Bytes, Doc("of one bank")]
+    controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 where the level needs none")]
+    overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
 
     def __post_init__(self) -> None:
         SramTechnology(**asdict(self))
@@ -164,20 +164,20 @@ class SramEntry:
 class DramEntry:
     """A generation of stacked memory."""
 
-    stack_capacity: Bytes
-    stack_area: Area
-    controller_area: Area
-    links_per_stack: Positive
-    links_per_metre: PerLength
-    energy_per_bit: EnergyPerBit
-    static_power_per_bit: PowerPerBit
-    nominal_frequency: Frequency
-    nominal_voltage: Voltage
-    threshold_voltage: Voltage
-    margin_voltage: Voltage
-    maximum_voltage: Voltage
-    utilisation: Ratio
-    latency: Duration
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under one stack")]
+    controller_area: Annotated[Area, Doc("of the die for one stack")]
+    links_per_stack: Annotated[Positive, Doc("wires of one stack")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved, at nominal voltage")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    latency: Annotated[Duration, Doc("of an access")]
 
     def __post_init__(self) -> None:
         DramTechnology(**asdict(self))
@@ -187,17 +187,17 @@ class DramEntry:
 class WireEntry:
     """Wires between devices."""
 
-    area: Area
-    links_per_metre: PerLength
-    energy_per_bit: EnergyPerBit
-    nominal_frequency: Frequency
-    nominal_voltage: Voltage
-    threshold_voltage: Voltage
-    margin_voltage: Voltage
-    maximum_voltage: Voltage
-    degree: Positive
-    utilisation: Ratio
-    latency: Duration
+    area: Annotated[Area, Doc("of the die for one wire")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("sent, at nominal voltage")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
+    degree: Annotated[Positive, Doc("neighbours that share the wires: 4 on a mesh, 1 on a board")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    latency: Annotated[Duration, Doc("per step of a collective")]
 
     def __post_init__(self) -> None:
         LinkTechnology(**asdict(self))
@@ -207,27 +207,27 @@ class WireEntry:
 class PartsEntry:
     """One figure for each part of the chip."""
 
-    compute: Ratio
-    registers: Ratio
-    l1: Ratio
-    l2: Ratio
-    hbm: Ratio
-    node_network: Ratio
-    network: Ratio
+    compute: Annotated[Ratio, Doc("the cores")]
+    registers: Annotated[Ratio, Doc("the registers")]
+    l1: Annotated[Ratio, Doc("the L1 memories")]
+    l2: Annotated[Ratio, Doc("the L2 memory")]
+    hbm: Annotated[Ratio, Doc("controllers of the memory stacks")]
+    node_network: Annotated[Ratio, Doc("links inside a node")]
+    network: Annotated[Ratio, Doc("links between nodes")]
 
 
 @dataclass(frozen=True, slots=True)
 class ShareEntry:
     """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
 
-    die_area: Area
-    package_area: Area
-    power: Power
-    areas: PartsEntry
-    powers: PartsEntry
-    hbm_edge: Ratio
-    node_network_edge: Ratio
-    network_edge: Ratio
+    die_area: Annotated[Area, Doc("of the usual chip")]
+    package_area: Annotated[Area, Doc("of its package")]
+    power: Annotated[Power, Doc("of all its parts")]
+    areas: Annotated[PartsEntry, Doc("shares of the die area")]
+    powers: Annotated[PartsEntry, Doc("shares of the power")]
+    hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
+    node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
+    network_edge: Annotated[Ratio, Doc("for links between nodes")]
 
     def __post_init__(self) -> None:
         _check_above_zero(("die_area", self.die_area), ("package_area", self.package_area), ("power", self.power))
@@ -237,31 +237,31 @@ class ShareEntry:
 class GenerationEntry:
     """What another generation of stacked memory changes, as factors of energy and voltage and as figures for the rest."""
 
-    stack_capacity: Bytes
-    stack_area: Area
-    links_per_stack: Positive
-    nominal_frequency: Frequency
-    energy_factor: Annotated[float, Bounds(0.0)]
-    voltage_factor: Annotated[float, Bounds(0.0)]
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under it")]
+    links_per_stack: Annotated[Positive, Doc("wires of one stack")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
+    voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
 
 
 @dataclass(frozen=True, slots=True)
 class TechnologyEntry:
     """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
 
-    core: CoreEntry
-    registers: SramEntry
-    l1: SramEntry
-    l2: SramEntry
-    dram: DramEntry
-    node_network: WireEntry
-    network: WireEntry
-    split: ShareEntry
+    core: Annotated[CoreEntry, Doc("matrix cores")]
+    registers: Annotated[SramEntry, Doc("registers")]
+    l1: Annotated[SramEntry, Doc("L1 memories")]
+    l2: Annotated[SramEntry, Doc("L2 memory")]
+    dram: Annotated[DramEntry, Doc("stacked memory")]
+    node_network: Annotated[WireEntry, Doc("wires inside a node")]
+    network: Annotated[WireEntry, Doc("wires between nodes")]
+    split: Annotated[ShareEntry, Doc("what a chip's parts take where nothing is chosen")]
     logic_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of logic nodes, and how many scaling steps each is on")]
     network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
     idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
-    reserved_memory: Bytes
+    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
     sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
@@ -277,51 +277,51 @@ class TechnologyEntry:
 class TransformerShape:
     """A transformer by its shapes."""
 
-    layers: Positive
-    hidden: Positive
-    heads: Positive
-    ffn: Positive
-    vocabulary: Positive
+    layers: Annotated[Positive, Doc("alike, one after another")]
+    hidden: Annotated[Positive, Doc("width between layers")]
+    heads: Annotated[Positive, Doc("attention heads")]
+    ffn: Annotated[Positive, Doc("width of the feed-forward part, of one expert")]
+    vocabulary: Annotated[Positive, Doc("tokens that there are")]
     sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
     kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
     head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads")] = 0
     gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
     tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
-    learned_positions: bool = True
-    biases: bool = True
-    dropout: bool = False
-    experts: Positive = 1
-    experts_per_token: Positive = 1
+    learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
+    biases: Annotated[bool, Doc("products have biases")] = True
+    dropout: Annotated[bool, Doc("is used in training")] = False
+    experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
+    experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LstmShape:
     """An LSTM language model by its shapes."""
 
-    layers: Positive
-    hidden: Positive
-    vocabulary: Positive
-    sequence: Positive
-    gates: Positive = 4
+    layers: Annotated[Positive, Doc("one after another")]
+    hidden: Annotated[Positive, Doc("width")]
+    vocabulary: Annotated[Positive, Doc("words")]
+    sequence: Annotated[Positive, Doc("steps of a sample")]
+    gates: Annotated[Positive, Doc("of a cell")] = 4
 
 
 @dataclass(frozen=True, slots=True)
 class GemmShape:
     """One matrix product, rows x depth by depth x columns."""
 
-    rows: Positive
-    depth: Positive
-    columns: Positive
+    rows: Annotated[Positive, Doc("of the result")]
+    depth: Annotated[Positive, Doc("of the inner dimension")]
+    columns: Annotated[Positive, Doc("of the result")]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """A network that can be trained; exactly one of the shapes."""
 
-    source: str
-    transformer: TransformerShape | None = None
-    lstm: LstmShape | None = None
-    gemm: GemmShape | None = None
+    source: Annotated[str, Doc("where the shapes are from")]
+    transformer: Annotated[TransformerShape | None, Doc("its shapes")] = None
+    lstm: Annotated[LstmShape | None, Doc("its shapes")] = None
+    gemm: Annotated[GemmShape | None, Doc("its shapes")] = None
 
 
 def _check_above_zero(*figures: tuple[str, float]) -> None:

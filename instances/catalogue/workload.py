@@ -20,15 +20,15 @@ class WorkloadSection:
     """What is trained: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
 
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
-    transformer: TransformerShape | None = None
-    lstm: LstmShape | None = None
-    gemm: GemmShape | None = None
+    transformer: Annotated[TransformerShape | None, Doc("shapes written out")] = None
+    lstm: Annotated[LstmShape | None, Doc("shapes written out")] = None
+    gemm: Annotated[GemmShape | None, Doc("one matrix product, written out")] = None
     config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file")] = None
     global_batch: Annotated[Positive | None, Doc("samples of one optimizer step")] = None
     sequence: Annotated[Positive | None, Doc("tokens of one sample")] = None
-    precision: Precision = "bf16"
-    attention: Literal["flash", "unfused"] = "flash"
-    dropout: bool | None = None
+    precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
+    attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
+    dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
     capacity_factor: Annotated[float, Bounds(1.0), Doc("how much fuller the fullest expert is than the average")] = 1.0
     gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
     optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None

@@ -35,9 +35,9 @@ Degrees = CountChoice | Literal["divisors"]
 class LinkSection:
     """Figures of a network level that differ from those of the hardware."""
 
-    bandwidth: Bandwidth | None = None
-    latency: Duration | None = None
-    setup: Duration | None = None
+    bandwidth: Annotated[Bandwidth | None, Doc("what a collective sustains per device and direction, about 0.8 of a port's rating")] = None
+    latency: Annotated[Duration | None, Doc("per step of a collective")] = None
+    setup: Annotated[Duration | None, Doc("per collective")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,14 @@ class ClusterSection:
     """How many devices there are and how the network joins them."""
 
     devices: Annotated[CountChoice, Doc("how many; of several numbers the best is asked for")]
-    devices_per_node: Annotated[Positive | None, Doc("devices on the innermost network level")] = None
+    devices_per_node: Annotated[
+        Positive | None, Doc("devices on the innermost network level; the hardware's usual number, of a technology 1")
+    ] = None
     devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
-    node: LinkSection = LinkSection()
-    pod: LinkSection = LinkSection()
-    cluster: LinkSection = LinkSection()
-    host: HostSection | None = None
+    node: Annotated[LinkSection, Doc("links inside a node")] = LinkSection()
+    pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
+    cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
+    host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
 
     @property
     def number(self) -> int:
@@ -83,23 +85,27 @@ class TechnologySection:
 class BudgetSection:
     """What one device may use at the most, and how long a step may take."""
 
-    die_area: Area | None = None
-    package_area: Area | None = None
-    power: Power | None = None
-    step_time: Duration | None = None
+    die_area: Annotated[Area | None, Doc("of a free chip; its technology's usual one where nothing is said")] = None
+    package_area: Annotated[Area | None, Doc("of die and memory stacks; the usual one where nothing is said")] = None
+    power: Annotated[Power | None, Doc("of one device; the usual one where nothing is said")] = None
+    step_time: Annotated[
+        Duration | None, Doc("of a step, for objectives other than time, as in: the smallest die that trains in 5 s a step")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class PricesSection:
     """Prices; a cost objective needs them. Either the device's price or the wafer's with what follows from it."""
 
-    electricity: PricePerEnergy
-    lifetime: Duration
-    device: Money | None = None
-    wafer: Money | None = None
-    wafer_diameter: Length = 0.3
-    defects_per_square_metre: Annotated[float, Bounds(0.0)] = 0.0
-    clustering: Annotated[float, Bounds(0.1)] = 3.0
+    electricity: Annotated[PricePerEnergy, Doc("of all that is drawn")]
+    lifetime: Annotated[Duration, Doc("over which a device is paid for")]
+    device: Annotated[Money | None, Doc("of one device with its share of the system; or give wafer, stack and package")] = None
+    wafer: Annotated[Money | None, Doc("of a processed wafer; dies follow from the chip's area and the yield")] = None
+    wafer_diameter: Annotated[Length, Doc("of the wafer")] = 0.3
+    defects_per_square_metre: Annotated[float, Bounds(0.0), Doc("of the wafer; more of them, fewer good dies")] = 0.0
+    clustering: Annotated[
+        float, Bounds(0.1), Doc("of defects, in the negative binomial yield (1 + area x defects / clustering)^-clustering")
+    ] = 3.0
     stack: Annotated[Money | None, Doc("of one memory stack; needed with wafer")] = None
     package: Annotated[Money | None, Doc("of package, board, host and network for one device; needed with wafer")] = None
 
@@ -108,41 +114,62 @@ class PricesSection:
 class ChoicesSection:
     """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
 
-    die_area: AreaChoice | None = None
-    compute_area: AreaChoice | None = None
-    registers_area: AreaChoice | None = None
-    l1_area: AreaChoice | None = None
-    l2_area: AreaChoice | None = None
-    network_area: AreaChoice | None = None
-    node_network_area: AreaChoice | None = None
-    compute_power: PowerChoice | None = None
-    registers_power: PowerChoice | None = None
-    l1_power: PowerChoice | None = None
-    l2_power: PowerChoice | None = None
-    hbm_power: PowerChoice | None = None
-    network_power: PowerChoice | None = None
-    node_network_power: PowerChoice | None = None
-    hbm_edge: RatioChoice | None = None
-    network_edge: RatioChoice | None = None
-    node_network_edge: RatioChoice | None = None
-    hbm_stacks: CountChoice | None = None
-    tensor: Degrees = (1,)
-    context: Degrees = (1,)
-    pipeline: Degrees = (1,)
-    data: Degrees = "divisors"
-    expert: Degrees = (1,)
-    microbatch: Degrees = (1,)
-    interleave: Degrees = (1,)
-    sequence_parallel: Annotated[tuple[bool, ...], Choice()] = (False,)
-    recompute: Annotated[tuple[Literal["none", "selective", "full"], ...], Choice()] = ("none",)
-    zero: Annotated[tuple[int, ...], Bounds(0, 3), Choice()] = (0,)
-    overlap: Annotated[tuple[Literal["none", "data", "pipeline", "both"], ...], Choice()] = ("none",)
-    offload: Annotated[tuple[Offload, ...], Choice()] = ("none",)
-    placement: Annotated[tuple[str, ...], Choice()] = ("tensor-context-data-pipeline",)
-    split: Annotated[tuple[Literal["rows-columns", "inner"], ...], Choice()] = ("rows-columns",)
-    rows: Degrees = (1,)
-    columns: Degrees = (1,)
-    layers: Degrees = (1,)
+    die_area: Annotated[AreaChoice | None, Doc("of the die; as large as its parts where nothing is said")] = None
+    compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
+    registers_area: Annotated[AreaChoice | None, Doc("of the registers")] = None
+    l1_area: Annotated[AreaChoice | None, Doc("of the L1 memories")] = None
+    l2_area: Annotated[AreaChoice | None, Doc("of the L2 memory")] = None
+    network_area: Annotated[AreaChoice | None, Doc("of links between nodes")] = None
+    node_network_area: Annotated[AreaChoice | None, Doc("of links inside a node")] = None
+    compute_power: Annotated[PowerChoice | None, Doc("of the cores")] = None
+    registers_power: Annotated[PowerChoice | None, Doc("of the registers")] = None
+    l1_power: Annotated[PowerChoice | None, Doc("of the L1 memories")] = None
+    l2_power: Annotated[PowerChoice | None, Doc("of the L2 memory")] = None
+    hbm_power: Annotated[PowerChoice | None, Doc("of the memory stacks")] = None
+    network_power: Annotated[PowerChoice | None, Doc("of links between nodes")] = None
+    node_network_power: Annotated[PowerChoice | None, Doc("of links inside a node")] = None
+    hbm_edge: Annotated[RatioChoice | None, Doc("share of the die's edge for wires to the stacks")] = None
+    network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links between nodes")] = None
+    node_network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links inside a node")] = None
+    hbm_stacks: Annotated[CountChoice | None, Doc("stacks of memory beside the die")] = None
+    tensor: Annotated[Degrees, Doc("ranks that share each layer's weights")] = (1,)
+    context: Annotated[Degrees, Doc("ranks that share the tokens of a sequence")] = (1,)
+    pipeline: Annotated[Degrees, Doc("stages that share the layers")] = (1,)
+    data: Annotated[Degrees, Doc("replicas; `divisors` takes what the other degrees leave of the devices")] = "divisors"
+    expert: Annotated[Degrees, Doc("ranks, of the replicas, over which experts are spread")] = (1,)
+    microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
+    interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
+    sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
+    recompute: Annotated[
+        tuple[Literal["none", "selective", "full"], ...],
+        Choice(),
+        Doc("what the backward pass computes again: nothing, attention, or whole layers"),
+    ] = ("none",)
+    zero: Annotated[
+        tuple[int, ...],
+        Bounds(0, 3),
+        Choice(),
+        Doc("what replicas share (ZeRO): 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights"),
+    ] = (0,)
+    overlap: Annotated[
+        tuple[Literal["none", "data", "pipeline", "both"], ...],
+        Choice(),
+        Doc("what hides behind work: the gradient exchange (data), what stages hand on (pipeline)"),
+    ] = ("none",)
+    offload: Annotated[tuple[Offload, ...], Choice(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = (
+        "none",
+    )
+    placement: Annotated[
+        tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
+    ] = ("tensor-context-data-pipeline",)
+    split: Annotated[
+        tuple[Literal["rows-columns", "inner"], ...],
+        Choice(),
+        Doc("LSTM and GEMM: what of a product is cut, its rows and columns or its inner dimension"),
+    ] = ("rows-columns",)
+    rows: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the rows of a product, or over its inner dimension")] = (1,)
+    columns: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the columns")] = (1,)
+    layers: Annotated[Degrees, Doc("LSTM: devices in a chain over the depth")] = (1,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +185,22 @@ class SharingSection(WorkloadSection):
 class CodesignFile:
     """One co-design question: which hardware and which parallel plan give the best objective within the budget?"""
 
-    kind: Literal["codesign"]
-    cluster: ClusterSection
+    kind: Annotated[Literal["codesign"], Doc("the kind of question")]
+    cluster: Annotated[ClusterSection, Doc("how many devices, and how they are joined")]
     workload: Annotated[WorkloadSection | None, Doc("what is trained; or several `workloads`")] = None
     workloads: Annotated[tuple[SharingSection, ...] | None, Doc("several workloads on one chip, each with a plan of its own")] = None
     combine: Annotated[
         Literal["weighted_sum", "worst_regret"] | None,
         Doc("one figure of several workloads: the sum of weight x objective (default), or the greatest v / v* - 1, v* alone on a chip"),
     ] = None
-    name: str | None = None
-    description: str | None = None
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
     hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
-    budget: BudgetSection = BudgetSection()
-    choices: ChoicesSection = ChoicesSection()
-    objective: Objective = "step_time"
-    prices: PricesSection | None = None
+    budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
+    choices: Annotated[ChoicesSection, Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
+    objective: Annotated[Objective, Doc("what is minimised")] = "step_time"
+    prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
 
 

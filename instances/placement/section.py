@@ -41,14 +41,14 @@ class GraphSection:
 class PlacementFile:
     """On which device does each operator of a network run?"""
 
-    graph: GraphSection
-    kind: Literal["placement"] = "placement"
-    name: str | None = None
-    description: str | None = None
+    graph: Annotated[GraphSection, Doc("the operators")]
+    kind: Annotated[Literal["placement"], Doc("the kind of question")] = "placement"
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
-    cpus: Annotated[int | None, Bounds(0)] = None
+    cpus: Annotated[int | None, Bounds(0), Doc("beside the accelerators; the file's, or none")] = None
     memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None
-    problem: Problem | None = None
-    contiguous: Contiguity | None = None
-    transfers: Communication | None = None
+    problem: Annotated[Problem | None, Doc("the busiest device (default), or how soon one sample is through")] = None
+    contiguous: Annotated[Contiguity | None, Doc("stages that all data follow (default), convex devices, or anything anywhere")] = None
+    transfers: Annotated[Communication | None, Doc("calls take a device's time (default), or overlapped")] = None
     pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs after each other, for latency")] = None

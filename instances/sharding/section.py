@@ -29,9 +29,9 @@ class EdgeSection:
 class ShardingFile:
     """Which strategy does each operator take?"""
 
-    kind: Literal["sharding"] = "sharding"
-    name: str | None = None
-    description: str | None = None
+    kind: Annotated[Literal["sharding"], Doc("the kind of question")] = "sharding"
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     file: Annotated[str | None, Doc("a problem in JSON, plain or gzipped, relative to this file")] = None
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, where no file is given")] = None
     edges: Annotated[tuple[EdgeSection, ...], Doc("between nodes")] = ()

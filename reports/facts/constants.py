@@ -1,29 +1,10 @@
 """The constants of the model that a design was priced with: what each means, and where it is from."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
 
 from crossopt.crossflow.hardware import Efficiency, Hardware
+from crossopt.instances.catalogue.constants import MEANINGS
 from crossopt.instances.catalogue.registry import device, efficiency_with, names
-
-MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
-    "matrix": ("", "share of the matrix peak that a large aligned product reaches"),
-    "unaligned": ("", "share of that rate left where rows of an operand are not aligned to cache lines"),
-    "attention": ("", "share of the matrix peak inside fused attention"),
-    "accumulation": ("steps", "steps of the inner dimension lost to filling and draining a tile"),
-    "stream": ("", "share of the memory's peak that a long stream reaches"),
-    "half_stream": ("bytes", "length at which a stream reaches half of that"),
-    "resident": ("", "share of an on-chip memory that holds the resident tile"),
-    "kernel": ("s", "lost between two kernels"),
-    "host": ("s", "that the host needs to launch a kernel"),
-    "step": ("s", "of a step outside the model: data loading, clipping, logging"),
-    "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
-    "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
-    "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
-    "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
-}
-"""Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,68 @@
-"""The schema that editors use is the one that the types give."""
+"""The schemas that editors use, and the tables of keys that people read, are those that the types give."""
 
 import json
 from pathlib import Path
 
-from crossopt.instances.editors import schema_text
+import pytest
+
+from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text
+from crossopt.instances.files.document import read_file
+from crossopt.instances.files.reference import with_reference
+from crossopt.instances.files.schema import read_as
 from tests.paths import INSTANCES
 
+README = INSTANCES / "README.md"
 
-def test_the_committed_schema_is_current() -> None:
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_committed_schema_is_current(form: str) -> None:
     """Write it anew with `make schema`."""
-    assert (INSTANCES / "codesign.schema.json").read_text(encoding="utf-8") == schema_text()
+    assert schema_path(form, INSTANCES).read_text(encoding="utf-8") == schema_text(form)
+
+
+def test_the_tables_of_keys_in_the_readme_are_current() -> None:
+    """Write them anew with `make reference`."""
+    page = README.read_text(encoding="utf-8")
+    assert with_reference(page, reference_text()) == page
+
+
+def test_every_key_of_every_file_has_its_meaning_and_says_what_it_takes() -> None:
+    rows = [line.split(" | ") for line in reference_text().splitlines() if line.startswith("| `")]
+    assert len(rows) > 200
+    assert [row[0] for row in rows if len(row) == 4 and not (row[1].strip() and row[3].strip(" |"))] == []
+
+
+def test_a_table_says_what_a_key_takes_its_default_and_its_meaning() -> None:
+    rows = set(reference_text().splitlines())
+    assert "| `zero` | whole number from 0 to 3 · list · range | `0` | " in {
+        row[: row.index("what replicas")] for row in rows if "`zero`" in row
+    }
+    assert "| `wafer_diameter` | length | `300 mm` | of the wafer |" in rows
+    assert "| `workloads` | list of [sharing](#codesign-sharing) |  | several workloads on one chip, each with a plan of its own |" in rows
+    assert "| `memories` | by name: [generation](#technology-generation) | **needed** | generations of stacked memory |" in rows
+
+
+def test_a_page_without_a_place_for_the_tables_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place for tables"):
+        with_reference("# A page\n", "tables")
+
+
+@pytest.mark.parametrize(
+    ("form", "files"),
+    [
+        ("placement", "placement/*.yaml"),
+        ("sharding", "sharding/*.yaml"),
+        ("chain", "stages/*.yaml"),
+        ("device", "registry/hardware/*.yaml"),
+        ("technology", "registry/technologies/*.yaml"),
+        ("model", "registry/workloads/*.yaml"),
+    ],
+)
+def test_what_comes_along_is_of_the_forms_that_are_described(form: str, files: str) -> None:
+    paths = sorted(INSTANCES.glob(files))
+    assert paths
+    for path in paths:
+        assert read_as(FORMS[form], read_file(path), faults := []) is not None, faults
 
 
 def test_the_schema_knows_every_choice_of_a_question() -> None:

@@ -6,7 +6,7 @@ import re
 from crossopt.instances.measured.cells import COUNTS, FLAGS, MORE_COUNTS, NUMBERS, REQUIRED, WORDS
 from crossopt.instances.measured.runs import read_measured
 from crossopt.instances.measured.words import FRAMEWORKS
-from tests.paths import INSTANCES, ROOT
+from tests.paths import INSTANCES
 
 SAMPLE = INSTANCES / "measured-sample.csv"
 KNOWN = {*WORDS, *COUNTS, *MORE_COUNTS, *NUMBERS, *FLAGS}
@@ -29,7 +29,7 @@ def test_every_row_of_the_sample_says_that_it_is_made_up() -> None:
 
 
 def test_the_readme_lists_every_column_and_framework_and_marks_the_columns_that_must_be_there() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### A file of runs")[1].split("\n## ")[0]
+    section = (INSTANCES / "README.md").read_text(encoding="utf-8").split("## A file of measured runs")[1].split("\n## ")[0]
     table = [line.split("|") for line in section.splitlines() if re.match(r"\| \*{0,2}`", line)]
     named = [name for cells in table for name in re.findall(r"`([^`]+)`", cells[1])]
     assert sorted(named) == sorted(KNOWN)

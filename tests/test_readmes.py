@@ -1,0 +1,162 @@
+"""Every command that a README shows runs, and every link leads somewhere."""
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.files.reference import slug
+from crossopt.reports.arguments import parser_of_commands
+from crossopt.reports.cli import main
+from tests.paths import INSTANCES, ROOT
+
+ROOMS = ("", "instances", "crossflow", "formulation", "solvers", "reports", "instances/course")
+PAGES = [ROOT / room / "README.md" for room in ROOMS] + [ROOT / "CONTRIBUTING.md"]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+DATA = ROOT / "../shared/data"
+COMMAND = re.compile(r"^\$ (?:crossopt )?((?:solve|[a-z]+) .*?)(?:\s+# exit code (\d+)|\s+#.*)?$")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
+SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
+ENDED: dict[str, tuple[int, str]] = {}
+PUBLIC = {
+    "gnmt_training.json": "placement/throughput/layer/gnmt_training.json",
+    "bert24_inference.json": "placement/latency/layer/bert24_inference.json",
+    "expert.json": "placement/human-experts/gnmt_training_expert.json",
+    "graph.txt": "placement/pipedream/gnmt/graph.txt",
+    "gnmt.json": "placement/piper/gnmt.json",
+    "bert32a100.json": "placement/piper/bert32a100.json",
+}
+"""Inputs of other authors, which do not come along."""
+LEFT_OUT = {
+    "compare joint-vs-single-layer": "eleven questions, one to two minutes",
+    "compare logic-memory-network-scaling": "sixty-three questions, one to two minutes",
+    "solve gnmt_training.json --contiguous no": "up to minutes of two solvers",
+    "solve problem.json.gz": "asks for up to a minute, and the contest's problem does not come along",
+    "compare problem.json.gz": "the contest's problem and its best values do not come along",
+    "compare gnmt_training.json --split": "ten seconds of local search",
+    "solve gpt3-13b-on-4x8": "compiles for up to a minute on a fresh installation",
+    "solve bert32a100.json": "ten seconds; the other network of its kind is solved",
+}
+"""Beginnings of commands that are shown and not run here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A command, the code that it shall end with, and the lines of its output that stand below it."""
+
+    words: tuple[str, ...]
+    code: int
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def shown(page: Path) -> Iterator[Shown | tuple[str, str]]:
+    """Commands, and files with their texts, in the order of the page."""
+    for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "yaml" and (named := NAMED.match(body)):
+            yield named[1], body
+        for part in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if not language else ():
+            first, _, rest = part.partition("\n")
+            if found := COMMAND.match(first):
+                lines = tuple(line for line in rest.splitlines() if line.strip(" .,"))
+                yield Shown(tuple(shlex.split(found[1])), int(found[2] or 0), lines)
+
+
+def commands(page: Path) -> list[Shown]:
+    return [item for item in shown(page) if isinstance(item, Shown)]
+
+
+def left_out(command: Shown) -> bool:
+    return any(command.text.startswith(beginning) for beginning in LEFT_OUT)
+
+
+def without_input(command: Shown) -> bool:
+    """Whether a published input of the command is not on this machine; those that are there are linked to the folder of the test."""
+    needed = {name: DATA / PUBLIC[name] for name in command.words if name in PUBLIC}
+    for name, path in needed.items():
+        if path.is_file() and not Path(name).exists():
+            Path(name).symlink_to(path)
+    return not all(path.is_file() for path in needed.values())
+
+
+def run(command: Shown, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The code and the output; of commands that write no file those of an earlier page."""
+    if command.text not in ENDED or "--out" in command.words:
+        try:
+            code = main(list(command.words))
+        except SystemExit as ended:  # argparse refuses an argument
+            code = int(ended.code or 0)
+        printed = capsys.readouterr()
+        ENDED[command.text] = code, printed.out + printed.err
+    return ENDED[command.text]
+
+
+def lines_of(text: str) -> set[str]:
+    """Lines without the seconds that a run took, which are never the same."""
+    return {" ".join(SECONDS.sub(" ", line).split()) for line in text.splitlines()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_the_commands_of_a_page_end_as_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other in a folder, where later ones read what earlier ones wrote; and they print what the page shows."""
+    monkeypatch.chdir(tmp_path)
+    Path("instances").symlink_to(INSTANCES)
+    wrong, absent = {}, list[str]()
+    for item in shown(page):
+        if isinstance(item, tuple):
+            Path(item[0]).write_text(item[1], encoding="utf-8")
+        elif without_input(item):
+            absent.append(item.text)
+        elif not left_out(item):
+            code, printed = run(item, capsys)
+            unseen = lines_of("\n".join(item.lines)) - lines_of(printed)
+            if code != item.code or unseen:
+                wrong[item.text] = (code, unseen, printed[-500:] if code != item.code else "")
+    assert wrong == {}
+    if absent:
+        pytest.skip(f"the others ran; inputs that are not on this machine: {', '.join(absent)}")
+
+
+def test_what_is_left_out_is_shown() -> None:
+    texts = [command.text for page in PAGES for command in commands(page)]
+    assert len(texts) > 50
+    assert [beginning for beginning in LEFT_OUT if not any(text.startswith(beginning) for text in texts)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        name, _, anchor = target.partition("#")
+        assert not name.startswith("http"), f"{target}: pages lead to files of the project"
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in {slug(heading) for heading in re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)}, target
+
+
+def test_the_first_page_is_short() -> None:
+    assert len((ROOT / "README.md").read_bytes()) <= 10_000
+
+
+def test_every_option_of_every_command_is_told_on_some_page() -> None:
+    pages = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
+    told = set(re.findall(r"--[a-z][a-z-]+", pages))
+    assert options(parser_of_commands()) - told - {"--help"} == set()
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """Of a command and of all below it."""
+    found = {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+    below = [inner for action in parser._actions if isinstance(action.choices, dict) for inner in action.choices.values()]
+    return found.union(*(options(inner) for inner in below))
