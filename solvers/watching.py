@@ -1,1 +1,0 @@
-"""What an engine tells of its work while it works."""
