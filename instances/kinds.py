@@ -1,19 +1,38 @@
 """Which kind of question a file asks: by its `kind`, or by the form of an author's file."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from crossopt.instances.errors import Fault, InstanceError
 
-FAMILIES = {
-    "chain": "chains of layers",
-    "piper": "stages with replicas and splits",
-    "pipeline": "stages of a profile",
-    "placement": "operators of a graph on devices",
-    "sharding": "strategies of operators",
-    "study": "studies",
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of question; a new one is a row of KINDS."""
+
+    about: str
+    """What is asked, in words."""
+    question: str
+    """The module whose `read` makes a question of what is `Written`."""
+    author: tuple[str, ...] = ()
+    """The key at which a question in YAML names an author's file, for which that file alone is short."""
+    digest: bool = False
+    """Whether a result keeps the digest of its question's file instead of its text."""
+
+
+KINDS = {
+    "codesign": Kind("joint designs", "crossopt.instances.codesign.question"),
+    "chain": Kind("chains of layers", "crossopt.instances.stages.chain"),
+    "piper": Kind("stages with replicas and splits", "crossopt.instances.stages.piper.question", ("file",)),
+    "pipedream": Kind("stages of a profile", "crossopt.instances.stages.pipedream.question", ("file",)),
+    "placement": Kind("operators of a graph on devices", "crossopt.instances.placement.question", ("graph", "file")),
+    "sharding": Kind("strategies of operators", "crossopt.instances.sharding.question", ("file",), digest=True),
+    "study": Kind("studies", ""),
 }
-"""Kinds of questions, and what is asked."""
+"""Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
+AUTHORS = (".txt", ".json", ".gz")
+"""How the names of authors' files end."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
@@ -28,12 +47,18 @@ _LARGEST = 64 << 20
 
 
 def family_of(path: Path) -> str | None:
-    """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read.
+    """The kind of the question in a file, None for the joint design."""
+    kind = kind_asked(path)
+    return None if kind == "codesign" else kind
+
+
+def kind_asked(path: Path) -> str:
+    """The kind of the question in a file; the joint design also speaks of files that cannot be read, and of unknown kinds.
 
     A result, which only its beginning is looked at for, is no question: an InstanceError says what it is good for.
     """
     if path.suffix.lower() == ".txt":
-        return "pipeline"
+        return "pipedream"
     start = _start(path)
     if _RESULT.match(start):
         message = "this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)"
@@ -43,14 +68,19 @@ def family_of(path: Path) -> str | None:
     if path.suffix.lower() == ".json":
         return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
     if not path.is_file():
-        return None
+        return "codesign"
     try:
         with path.open("rb") as file:
             text = file.read(_LOOKED_AT).decode("utf-8", "replace")
     except OSError:
-        return None
+        return "codesign"
     found = _KIND.search(text)
-    return found[1] if found and found[1] in FAMILIES else None
+    return found[1] if found and found[1] in KINDS else "codesign"
+
+
+def is_authors(path: Path) -> bool:
+    """Whether a file is an author's and no question in YAML."""
+    return path.suffix.lower() in AUTHORS or _start(path).startswith(_GZIP)
 
 
 def _start(path: Path) -> bytes:

@@ -112,8 +112,8 @@ def _leave_output() -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
     from crossopt.instances.codesign.instance import Instance  # noqa: PLC0415
+    from crossopt.instances.question import read  # noqa: PLC0415
     from crossopt.reports.commands.files import deliver  # noqa: PLC0415
     from crossopt.reports.commands.limits import limits_of  # noqa: PLC0415
     from crossopt.reports.commands.progress import logged, progress_on  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _solve(options: argparse.Namespace) -> int:
         usage(str(error))
     check_target(options.out)
     spare_question(options.out, options.file)
-    instance = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    instance = read(question_path(options.file), tuple(options.settings), options.workload)
     if not isinstance(instance, Instance):
         from crossopt.reports.commands.devices import solve_open  # noqa: PLC0415
 
@@ -170,16 +170,16 @@ def _code(status: str, unproved: bool) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
+    from crossopt.instances.question import read  # noqa: PLC0415
     from crossopt.reports.commands.devices import size_in_words  # noqa: PLC0415
 
-    asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    asked = read(question_path(options.file), tuple(options.settings), options.workload)
     sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
     return ANSWERED
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.reading import read_instance  # noqa: PLC0415
+    from crossopt.instances.codesign.question import read_instance  # noqa: PLC0415
     from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
     from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
 
@@ -196,12 +196,12 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
     from crossopt.reports.commands.families import check_of  # noqa: PLC0415
     from crossopt.reports.commands.files import read_any  # noqa: PLC0415
 
     kind = kind_of(options.file)
-    if kind in FAMILIES:
+    if kind in KINDS:
         report = check_of(kind)(options.file)
     elif kind == "front":
         from crossopt.reports.commands.fronts import check_front  # noqa: PLC0415
@@ -305,7 +305,7 @@ def _export(options: argparse.Namespace) -> int:
 def _refuse_export(options: argparse.Namespace) -> None:
     """Say so where a result is of a family whose answers are not written in this form."""
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import FAMILIES  # noqa: PLC0415
+    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
 
     if options.file.suffix.lower() != ".json":
         return
@@ -313,9 +313,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if kind in FAMILIES and (kind != "placement" or options.stack not in PLACEMENTS):
+    if kind in KINDS and (kind != "placement" or options.stack not in PLACEMENTS):
         other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
-        usage(f"--as {options.stack}: an answer about {FAMILIES[kind]} is not written so ({other})")
+        usage(f"--as {options.stack}: an answer about {KINDS[kind].about} is not written so ({other})")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -1,6 +1,5 @@
 """The form of a question about a chain of layers (`kind: chain`), and what is asked of it, from a file and back from a saved result."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, fsum
 from pathlib import Path
@@ -9,13 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at, read_file, read_text
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
 from crossopt.instances.files.schema import Bounds, Choice, Doc, read_as
 from crossopt.instances.files.units import quoted
-from crossopt.instances.stages.pipedream.profile import profile_of
-from crossopt.instances.stages.pipedream.profile import read_text as read_profile_text
+from crossopt.instances.files.written import Written
+from crossopt.instances.stages.pipedream.profile import Profile, profile_of
 
 Schedule = Literal["flush", "two-versions"]
 Recompute = Literal["none", "full"]
@@ -101,46 +100,27 @@ class ChainQuestion:
     document: dict[str, Any]
 
 
-def read_chain(path: Path) -> ChainQuestion:
-    """The question in a file; an InstanceError with every fault."""
-    root, source = read_file(path), str(path)
-    file = _file(root, source)
-    profile = None
-    if file.profile is not None:
-        try:
-            profile = read_profile_text(path.parent / file.profile)
-        except OSError as error:
-            words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
-            raise InstanceError(source, [fault_at(root, "profile", words)]) from error
-    return _question(file, root, source, path.read_text(encoding="utf-8"), profile)
-
-
-def chain_again(document: Mapping[str, Any]) -> ChainQuestion:
-    """The question inside a saved result."""
-    text, source, profile = document.get("text"), document.get("source"), document.get("profile")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    root = read_text(text, source)
-    return _question(_file(root, source), root, source, text, profile)
-
-
-def _file(root: Node, source: str) -> ChainFile:
-    faults = list[Fault]()
-    file = read_as(ChainFile, root, faults)
+def read(written: Written) -> ChainQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(ChainFile, written.root, faults)
     if file is None:
-        raise InstanceError(source, faults)
-    return file
+        raise written.refused(faults)
+    found = _faults(file)
+    if not found:
+        names, entering, widths = _layers(file) if file.profile is None else _layers_of(_profile(written, file.profile))
+        found = _faults_together(file, names, entering, widths)
+    if found:
+        raise written.refused(written.fault(path, message) for path, message in found)
+    return ChainQuestion(file.name or Path(written.source).stem, names, entering, widths, file, written.document)
 
 
-def _question(file: ChainFile, root: Node, source: str, text: str, profile: str | None) -> ChainQuestion:
-    faults = _faults(file, profile)
-    if not faults:
-        names, entering, widths = _layers_of(profile, file) if profile is not None else _layers(file)
-        faults = _faults_together(file, names, entering, widths)
-    if faults:
-        raise InstanceError(source, [fault_at(root, path, message) for path, message in faults])
-    document = {"source": source, "text": text} | ({} if profile is None else {"profile": profile})
-    return ChainQuestion(file.name or Path(source).stem, names, entering, widths, file, document)
+def _profile(written: Written, name: str) -> Profile:
+    try:
+        return profile_of(written.files.text(name, text_of), name)
+    except OSError as error:
+        words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
+        raise written.refused([written.fault("profile", words)]) from error
 
 
 def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
@@ -151,9 +131,8 @@ def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]
     return tuple(section.name for section in sections), entering, widths
 
 
-def _layers_of(text: str, file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+def _layers_of(profile: Profile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
     """The same of a profile; what enters a layer is all that it and those behind it take from those before it."""
-    profile = profile_of(text, str(file.profile))
     last = np.arange(len(profile))
     for start, end in profile.edges:
         last[start] = max(last[start], end)
@@ -172,10 +151,10 @@ def _width(sections: list[LayerSection], word: str) -> Width:
     )
 
 
-def _faults(file: ChainFile, profile: str | None) -> list[tuple[str, str]]:
+def _faults(file: ChainFile) -> list[tuple[str, str]]:
     """What no single value shows."""
     count = sum(section.count for section in file.layers)
-    if (file.profile is None) == (not file.layers) or (file.profile is None) != (profile is None):
+    if (file.profile is None) == (not file.layers):
         return [("layers", "layers or a profile are needed, and not both")]
     if file.profile is None and not 1 <= count <= MOST_LAYERS:
         return [("layers", f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]

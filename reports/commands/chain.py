@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.kinds import question_path
-from crossopt.instances.stages.chain import read_chain
-from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.instances.stages.chain import ChainQuestion
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.files import hand_out
 from crossopt.reports.commands.progress import logged, progress_on
@@ -22,7 +21,6 @@ def solve(options: argparse.Namespace) -> Ending:
     """Answer, print and write."""
     from crossopt.solvers.stages.chain.engine import answered  # noqa: PLC0415 - a check loads no search
 
-    _refuse_settings(options)
     refuse_options(options, (), "a chain, whose file says all")
     if options.engine not in {"auto", "cuts"}:
         usage(f"the engine {options.engine!r} answers no chain (auto or cuts)")
@@ -30,7 +28,7 @@ def solve(options: argparse.Namespace) -> Ending:
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = read_chain(question_path(options.file))
+    question: ChainQuestion = question_of(options, {})
     with progress_on(sys.stderr, "s") as shown, logged(shown, options.log) as watch:
         result = answered(question, limits, watch)
     hand_out(options, lambda: text_of(result), lambda: chain_text(question, result))
@@ -39,8 +37,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
 def validate(options: argparse.Namespace) -> Ending:
     """Say how large the question is."""
-    _refuse_settings(options)
-    question = read_chain(question_path(options.file))
+    question: ChainQuestion = question_of(options, {})
     words = f"{len(question.layers):,} layers of {len(question.widths)} width{'s' * (len(question.widths) != 1)}"
     sys.stdout.write(f"{options.file}: a sound question: {words} on {question.file.devices:,} devices\n")
     return Ending("FEASIBLE", proved=True)
@@ -49,8 +46,3 @@ def validate(options: argparse.Namespace) -> Ending:
 def check(path: Path) -> Report:
     """What can be said of a saved plan from the question alone."""
     return report_of(read_as(path, from_json))
-
-
-def _refuse_settings(options: argparse.Namespace) -> None:
-    if options.settings:
-        usage(f"--set {options.settings[0]}: settings are for joint designs (write the value into the file of the chain)")

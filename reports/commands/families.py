@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.kinds import FAMILIES
+from crossopt.instances.kinds import KINDS
 
 if TYPE_CHECKING:
     from crossopt.solvers.answer import Status
     from crossopt.solvers.checking import Report
-
-
-_FILES = {"pipeline": "pipedream"}
-"""Where a family is called otherwise than its questions."""
 
 
 class Ending(NamedTuple):
@@ -31,16 +27,14 @@ class Ending(NamedTuple):
 
 def command_of(family: str, name: str) -> Callable[[Namespace], Ending]:
     """What a family does for a command; a RefusedError in words where it does nothing."""
-    found: Callable[[Namespace], Ending] | None = getattr(
-        import_module(f"crossopt.reports.commands.{_FILES.get(family, family)}"), name, None
-    )
+    found: Callable[[Namespace], Ending] | None = getattr(import_module(f"crossopt.reports.commands.{family}"), name, None)
     if found is None:
         other = "compare" if family == "study" else "solve"
-        raise RefusedError(f"`{name}` does not answer questions about {FAMILIES[family]} (`{other}` does)")
+        raise RefusedError(f"`{name}` does not answer questions about {KINDS[family].about} (`{other}` does)")
     return found
 
 
 def check_of(family: str) -> "Callable[[Path], Report]":
     """How a family checks a saved result."""
-    found: Callable[[Path], Report] = import_module(f"crossopt.reports.commands.{_FILES.get(family, family)}").check
+    found: Callable[[Path], Report] = import_module(f"crossopt.reports.commands.{family}").check
     return found

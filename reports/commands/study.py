@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
-from crossopt.instances.kinds import FAMILIES, family_of, question_path
+from crossopt.instances.kinds import KINDS, family_of, question_path
 from crossopt.instances.study import read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending, command_of
@@ -76,7 +76,7 @@ def _of_family(options: Namespace, family: str) -> Ending:
     """The comparison of another family, which has one question and a table."""
     for given, flag in ((options.out, "--out"), (options.chart, "--chart"), (options.engines, "--engines")):
         if given is not None:
-            usage(f"{flag}: this is for joint designs, and says nothing of {FAMILIES[family]} (leave it out)")
+            usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
     options.file, options.seeds = options.files[0], options.seeds or 1
     return command_of(family, "compare")(options)
 
@@ -86,7 +86,7 @@ def _refuse_mixtures(options: Namespace, families: list[str | None]) -> None:
         if family == "study" and len(families) > 1:
             usage(f"{path}: a study names all of its questions itself (compare it alone)")
         if family not in {None, "study"}:
-            usage(f"{path} asks about {FAMILIES[str(family)]}; several questions in one comparison are joint designs (compare it alone)")
+            usage(f"{path} asks about {KINDS[str(family)].about}; several questions in one comparison are joint designs (compare it alone)")
 
 
 def _run(options: Namespace, by_study: bool) -> Study:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.section import KEYS
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.settings import with_setting
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.kinds import FAMILIES, family_of, question_path
+from crossopt.instances.kinds import KINDS, family_of, question_path
 from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
 from crossopt.solvers.codesign.engines import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
@@ -115,7 +115,7 @@ def question_of(name: str, folder: Path) -> Path | str:
         return f"there is no question {quoted(name)} ({remedy})"
     family = family_of(found)
     if family is not None:
-        return f"{name} asks about {FAMILIES[family]}, and a study about joint designs (compare it alone)"
+        return f"{name} asks about {KINDS[family].about}, and a study about joint designs (compare it alone)"
     return found
 
 

@@ -6,7 +6,8 @@ Where the chain is small enough every plan is looked at; else the bound is told.
 from dataclasses import asdict
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.stages.chain import ChainQuestion, chain_again
+from crossopt.instances.question import read_again
+from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import denied_below, differences, rival_faults
 from crossopt.solvers.checking import Report, certificate_faults, enumerated
 from crossopt.solvers.stages.chain.answer import KIND, LEAST_GAP, ChainResult, described
@@ -18,7 +19,7 @@ from crossopt.solvers.stages.chain.plan import ChainPlan
 def check(result: ChainResult) -> Report:
     """Everything the result says, said again from the question alone."""
     try:
-        question = chain_again(result.instance)
+        question = read_again(result.instance, "chain")
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result)]

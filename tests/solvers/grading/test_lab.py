@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.stages.chain import read_chain
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.handouts import HANDOUTS
 from tests.paths import INSTANCES
@@ -76,7 +76,7 @@ def test_the_walk_sees_what_is_missing() -> None:
 def test_the_chain_of_gpt3_is_the_one_that_comes_along(tmp_path: Path) -> None:
     program = loaded(LAB / "chain.py")
     (tmp_path / "gpt3.yaml").write_text(program.question(96, 12288, 2048, 1, [1, 2, 4, 8]), encoding="utf-8")
-    ours, theirs = read_chain(tmp_path / "gpt3.yaml"), read_chain(INSTANCES / "stages" / "gpt3-96-layers.yaml")
+    ours, theirs = read(tmp_path / "gpt3.yaml"), read(INSTANCES / "stages" / "gpt3-96-layers.yaml")
     assert (ours.file.layers, ours.file.microbatches, ours.file.memory) == (
         theirs.file.layers,
         theirs.file.microbatches,

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.instances.stages.chain import ChainQuestion, chain_again
+from crossopt.instances.question import read_again
+from crossopt.instances.stages.chain import ChainQuestion
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def text_of(shape: Shape, more: str = "", devices: int = 1024) -> str:
 
 
 def asked_of(text: str) -> ChainQuestion:
-    return chain_again({"source": "test.yaml", "text": text})
+    question: ChainQuestion = read_again({"source": "test.yaml", "text": text, "settings": []}, "chain")
+    return question
 
 
 def random_chain(seed: int, layers: int, widths: tuple[int, ...], more: str = "") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError, VerificationError
-from crossopt.instances.stages.chain import chain_again, read_chain
+from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.stages.chain.answer import ChainResult, Found, certified, from_json
@@ -84,7 +84,7 @@ def test_a_worse_plan_that_is_called_optimal_is_refused() -> None:
 def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", path.stem]) == 0
     assert "certificate: no plan is below" in capsys.readouterr().out
-    found = answered(read_chain(path), Limits(), silent)
+    found = answered(read(path), Limits(), silent)
     assert found.status == "OPTIMAL"
     assert check(found).accepted
 
@@ -124,7 +124,8 @@ def test_a_wrong_chain_names_the_place_and_the_remedy(old: str, new: str, said: 
         (["solve", "--json"], 0, '"kind": "chain"'),
         (["solve", "--devices", "2"], 2, "--devices: this says nothing of a chain, whose file says all"),
         (["solve", "--engine", "boxes"], 2, "answers no chain"),
-        (["solve", "--set", "devices=8"], 2, "settings are for joint designs"),
+        (["solve", "--set", "devices=8"], 0, "certificate: no plan is below"),
+        (["solve", "--set", "devices=0"], 3, "devices: '0' is too small (at least 1) [from --set devices=0]"),
         (["validate"], 0, "a sound question: 2 layers of 1 width on 4 devices"),
         (["compare"], 2, "`compare` does not answer questions about chains of layers"),
     ],
@@ -160,7 +161,7 @@ def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Pat
     path, graph = tmp_path / "asked.yaml", tmp_path / "graph.txt"
     path.write_text(PROFILED, encoding="utf-8")
     graph.write_text(CHAIN + "\tnode2 -- node4\n", encoding="utf-8")
-    question = read_chain(path)
+    question = read(path)
     assert question.layers == ("node2", "node3", "node4")
     assert question.entering.tolist() == [0.0, 1.5e6, 2.5e6, 0.0]
     assert question.widths[0].forward.tolist() == [1e-3, 0.5e-3, 2e-3]
@@ -168,11 +169,11 @@ def test_a_profile_gives_the_layers_and_a_result_stands_without_it(tmp_path: Pat
     graph.unlink()
     assert check(from_json(json.loads(saved))).accepted
     with pytest.raises(InstanceError, match="profile: the profile cannot be read: no such file"):
-        read_chain(path)
+        read(path)
     path.write_text(PROFILED + "layers: []\n", encoding="utf-8")
     graph.write_text("nonsense\n", encoding="utf-8")
     with pytest.raises(InstanceError, match=r"graph\.txt:1:1: 'nonsense' is neither a node nor an edge"):
-        read_chain(path)
+        read(path)
 
 
 @pytest.mark.parametrize("name", ["vgg16", "resnet50", "gnmt"])
@@ -181,7 +182,8 @@ def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
         PROFILED.replace("32 MB", "24 GiB").replace("1 GB/s", "10 GB/s").replace("devices: 4", "devices: 8").replace("ches: 8", "ches: 16")
     )
     profile = reference(f"placement/pipedream/{name}/graph.txt").read_text(encoding="utf-8")
-    found = answered(chain_again({"source": "q.yaml", "text": text, "profile": profile}), Limits(), silent)
+    document = {"source": "q.yaml", "text": text, "settings": [], "files": {"graph.txt": profile}}
+    found = answered(read_again(document, "chain"), Limits(), silent)
     assert found.status == "OPTIMAL"
     assert check(found).accepted
     rivals = {rival.name: rival.value for rival in found.rivals}
