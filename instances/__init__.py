@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
-    from crossopt.instances.codesign.reading import asked_in, read_asked, read_instance, read_question
+    from crossopt.instances.codesign.question import asked_in, read_asked, read_instance, read_question
     from crossopt.instances.errors import Fault, InstanceError
 
 _WHERE = {
@@ -14,10 +14,10 @@ _WHERE = {
     "Instance": "codesign.instance",
     "InstanceError": "errors",
     "Portfolio": "codesign.instance",
-    "asked_in": "codesign.reading",
-    "read_asked": "codesign.reading",
-    "read_instance": "codesign.reading",
-    "read_question": "codesign.reading",
+    "asked_in": "codesign.question",
+    "read_asked": "codesign.question",
+    "read_instance": "codesign.question",
+    "read_question": "codesign.question",
 }
 __all__ = [
     "Fault",

@@ -9,12 +9,16 @@ from crossopt.instances.errors import Fault, InstanceError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Where a kind of question lies in each room; a new one is a row of KINDS."""
+    """A kind of question, and where it lies in each room; a new one is a row of KINDS."""
 
     about: str
-    """What is asked."""
-    question: str = ""
-    """The module that reads it: `read(path, settings)`, `read_again(document, folder)` and `size_of(question)`."""
+    """What is asked, in words."""
+    question: str
+    """The module whose `read` makes a question of what is `Written`, and whose `size_of` says how large it is."""
+    author: tuple[str, ...] = ()
+    """The key at which a question in YAML names an author's file, for which that file alone is short."""
+    digest: bool = False
+    """Whether a result keeps the digest of its question's file instead of its text."""
     family: str = ""
     """The module that holds its FAMILY; empty where commands of its own answer."""
     shown: str = ""
@@ -23,17 +27,25 @@ class Kind:
     """The module with commands of its own, before those that all kinds share."""
 
 
+_STAGES, _COMMANDS = "crossopt.instances.stages", "crossopt.reports.commands"
 KINDS = {
+    "codesign": Kind("joint designs", "crossopt.instances.codesign.question"),
     "chain": Kind(
-        "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.chain"
+        "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown="crossopt.reports.texts.chain"
     ),
-    "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
-    "pipeline": Kind("stages of a profile", commands="crossopt.reports.commands.pipedream"),
-    "placement": Kind("operators of a graph on devices", commands="crossopt.reports.commands.placement"),
-    "sharding": Kind("strategies of operators", commands="crossopt.reports.commands.sharding"),
-    "study": Kind("studies", commands="crossopt.reports.commands.study"),
+    "piper": Kind("stages with replicas and splits", f"{_STAGES}.piper.question", ("file",), commands=f"{_COMMANDS}.piper"),
+    "pipedream": Kind("stages of a profile", f"{_STAGES}.pipedream.question", ("file",), commands=f"{_COMMANDS}.pipedream"),
+    "placement": Kind(
+        "operators of a graph on devices", "crossopt.instances.placement.question", ("graph", "file"), commands=f"{_COMMANDS}.placement"
+    ),
+    "sharding": Kind(
+        "strategies of operators", "crossopt.instances.sharding.question", ("file",), digest=True, commands=f"{_COMMANDS}.sharding"
+    ),
+    "study": Kind("studies", "", commands=f"{_COMMANDS}.study"),
 }
-"""By the name in questions and results; joint designs are asked by `codesign`, or by a file that names no kind."""
+"""Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
+AUTHORS = (".txt", ".json", ".gz")
+"""How the names of authors' files end."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
@@ -48,12 +60,18 @@ _LARGEST = 64 << 20
 
 
 def family_of(path: Path) -> str | None:
-    """The family that a question belongs to; None for the joint design, which also speaks of files that cannot be read.
+    """The kind of the question in a file, None for the joint design."""
+    kind = kind_asked(path)
+    return None if kind == "codesign" else kind
+
+
+def kind_asked(path: Path) -> str:
+    """The kind of the question in a file; the joint design also speaks of files that cannot be read, and of unknown kinds.
 
     A result, which only its beginning is looked at for, is no question: an InstanceError says what it is good for.
     """
     if path.suffix.lower() == ".txt":
-        return "pipeline"
+        return "pipedream"
     start = _start(path)
     if _RESULT.match(start):
         message = "this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)"
@@ -63,19 +81,24 @@ def family_of(path: Path) -> str | None:
     if path.suffix.lower() == ".json":
         return "piper" if _CONFIGURATIONS.search(_bytes(path)) else "placement"
     if not path.is_file():
-        return None
+        return "codesign"
     try:
         with path.open("rb") as file:
             text = file.read(_LOOKED_AT).decode("utf-8", "replace")
     except OSError:
-        return None
+        return "codesign"
     return kind_in(text)
 
 
-def kind_in(text: str) -> str | None:
-    """The kind that the text of a question names; None for the joint design."""
+def kind_in(text: str) -> str:
+    """The kind that the text of a question names; the joint design where it names none."""
     found = _KIND.search(text)
-    return found[1] if found and found[1] in KINDS else None
+    return found[1] if found and found[1] in KINDS else "codesign"
+
+
+def is_authors(path: Path) -> bool:
+    """Whether a file is an author's and no question in YAML."""
+    return path.suffix.lower() in AUTHORS or _start(path).startswith(_GZIP)
 
 
 def _start(path: Path) -> bytes:

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crossopt.instances.codesign.counts import Counted, open_in, read_open
-from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
-from crossopt.instances.kinds import KINDS, family_of, kind_in, question_path
+from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
+from crossopt.instances.question import read as read_file
+from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.checking import Report
 
@@ -105,7 +105,7 @@ def solve(
     """The best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
-    return _solved_design(asked, engine, limits) if kind is None else _solved_kind(kind, asked, engine, limits)
+    return _solved_design(asked, engine, limits) if kind == "codesign" else _solved_kind(kind, asked, engine, limits)
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
@@ -186,39 +186,22 @@ def _seconds(limit: float | str | None) -> float:
     return float("inf") if limit is None else parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
 
 
-def _read(question: Asked, settings: Settings | None, workload: str | None) -> tuple[str | None, Any]:
-    """The kind of a question, None for a joint design, and the question."""
-    laid = tuple(f"{key}={_written(value)}" for key, value in (settings or {}).items())
+def _read(question: Asked, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
+    """The kind of a question, and the question."""
+    laid = tuple(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (settings or {}).items())
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
-    if text is not None:
-        kind, document = kind_in(_first_lines(question, text)), {"source": "question.yaml", "text": text, "settings": list(laid)}
-        if kind is None:
-            return None, open_in(document if workload is None else {**document, "workload": workload})
-        return kind, _module(kind).read_again(document, Path())
-    path = question_path(Path(str(question)))
-    kind = family_of(path)
-    return kind, read_open(path, laid, workload) if kind is None else _module(kind).read(path, laid)
-
-
-def _first_lines(question: Asked, text: str) -> str:
-    """Where a question names its kind."""
-    return f"kind: {question.get('kind', '')}" if isinstance(question, Mapping) else text
-
-
-def _written(value: Any) -> str:  # noqa: ANN401 - whatever YAML can say
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _module(kind: str) -> Any:  # noqa: ANN401
-    if not KINDS[kind].question:
-        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
-    return import_module(KINDS[kind].question)
+    if text is None:
+        path = question_path(Path(str(question)))
+        return kind_asked(path), read_file(path, laid, workload)
+    kind = str(question.get("kind", "codesign")) if isinstance(question, Mapping) else kind_in(text)
+    document = {"source": "question.yaml", "text": text, "settings": list(laid), "workload": workload}
+    return kind, read_again(document, kind if kind in KINDS else "codesign")
 
 
 def _one(question: Asked, settings: Settings | None, workload: str | None) -> Instance:
     """A joint design of one workload on one number of devices; an InstanceError or a RefusedError where it is none."""
     kind, asked = _read(question, settings, workload)
-    if kind is not None:
+    if kind != "codesign":
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
     if isinstance(asked, Instance):
         return asked
@@ -230,6 +213,9 @@ def _one(question: Asked, settings: Settings | None, workload: str | None) -> In
 
 def _solved_kind(kind: str, asked: Any, engine: str, limits: Limits) -> Answer:  # noqa: ANN401
     from crossopt.reports.shown import shown_of  # noqa: PLC0415
+
+    if not KINDS[kind].family:
+        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
     from crossopt.solvers.family import family_of as answering  # noqa: PLC0415
     from crossopt.solvers.family import solve as solved  # noqa: PLC0415
 

@@ -97,19 +97,19 @@ def _add_placement(group: "argparse._ArgumentGroup") -> None:
     contiguity = "stages that all data follow (default), convex: devices that no data leave and come back to, or no: anything anywhere"
     group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
     transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"
-    group.add_argument("--transfers", dest="communication", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
+    group.add_argument("--transfers", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
     devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
     group.add_argument("--devices", type=_levels, metavar="N", help=devices)
     group.add_argument("--cpus", type=_whole, metavar="N", help="CPUs (default: as the file says)")
     group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
-    group.add_argument("--edge-unit", dest="transfer_unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
+    group.add_argument("--edge-unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
 
 
 def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
     bandwidth = "of a device to others, such as 25GiB/s; of a profile of each level, innermost first, such as 6e9,1e9"
     group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
     group.add_argument("--straight", action="store_true", help="replicate no stage")
-    group.add_argument("--compression", type=float, metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
+    group.add_argument("--compression", metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
     group.add_argument("--compatible", action="store_true", help="cut and charge as the public optimizer of PipeDream does")
 
 

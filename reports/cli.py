@@ -112,8 +112,8 @@ def _leave_output() -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
     from crossopt.instances.codesign.instance import Instance  # noqa: PLC0415
+    from crossopt.instances.question import read  # noqa: PLC0415
     from crossopt.reports.commands.files import deliver  # noqa: PLC0415
     from crossopt.reports.commands.limits import limits_of  # noqa: PLC0415
     from crossopt.reports.commands.progress import logged, progress_on  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _solve(options: argparse.Namespace) -> int:
         usage(str(error))
     check_target(options.out)
     spare_question(options.out, options.file)
-    instance = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    instance = read(question_path(options.file), tuple(options.settings), options.workload)
     if not isinstance(instance, Instance):
         from crossopt.reports.commands.devices import solve_open  # noqa: PLC0415
 
@@ -170,16 +170,16 @@ def _code(status: str, unproved: bool) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
+    from crossopt.instances.question import read  # noqa: PLC0415
     from crossopt.reports.commands.devices import size_in_words  # noqa: PLC0415
 
-    asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
+    asked = read(question_path(options.file), tuple(options.settings), options.workload)
     sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
     return ANSWERED
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.reading import read_instance  # noqa: PLC0415
+    from crossopt.instances.codesign.question import read_instance  # noqa: PLC0415
     from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
     from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Answer, Number, Result, Rival, Trace, answer_status, denied_below, gap_between, is_proved, rival_faults
 from crossopt.solvers.family import A, D, Family, Proved, Q, described
 
@@ -32,7 +33,7 @@ class Report:
 def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path) -> Report:
     """Everything a result says, said again from its question alone."""
     try:
-        question = family.again(saved.question, folder)
+        question = read_again(saved.question, family.kind, folder)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     checked, refused = ["the question was read anew"], faults_but_proof(family, saved, question)

@@ -6,7 +6,6 @@ A family brings only what is its own; what all families do is written here and i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -77,8 +76,6 @@ class Family(Generic[Q, A, D]):
     """Read back from JSON by its annotations; likewise the details."""
     details: type[D]
     """What the judge says of an answer beside its value."""
-    again: Callable[[Mapping[str, Any], Path], Q]
-    """The question inside a saved result that lies in a folder."""
     engines: Mapping[str, Engine[Q, A]]
     """The first one is asked where none is named."""
     judge: Callable[[Q, A], Verdict[D]]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from tests.solvers.codesign.questions import ask, random_question
 from tests.solvers.codesign.several_questions import random_several, several
 

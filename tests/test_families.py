@@ -1,6 +1,6 @@
 """What every kind of question promises, held for all of them at once: each kind brings only samples (`tests.samples`).
 
-A toy kind stands among them: one row of the table of kinds, two files, and every command works.
+A toy kind stands among them: one row of the table of kinds, one file, and every command works.
 """
 
 import json
@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.kinds import KINDS, Kind
+from crossopt.instances.question import read as read_question
+from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
 from crossopt.solvers.answer import Limits, Progress, Result, Word, result_in, to_text
@@ -25,7 +26,7 @@ from crossopt.solvers.family import engine_of, family_of, solve
 from tests.paths import ROOT
 from tests.samples import SAMPLES
 
-KINDS["knapsack"] = Kind("things in a sack", "tests.toy.question", "tests.toy.family")
+KINDS["knapsack"] = Kind("things in a sack", "tests.toy", family="tests.toy")
 EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.family])
 FREE = {"seconds", "versions", "seed", "notes"}
 """What a result says of the machine and the moment, which nobody can say again."""
@@ -52,7 +53,7 @@ def questions(kind: str) -> list[Path]:
 
 
 def read(kind: str, path: Path, settings: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - a question of any kind
-    return import_module(KINDS[kind].question).read(path, settings)
+    return read_question(path, settings)
 
 
 @cache
@@ -185,7 +186,7 @@ def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
 @EACH
 def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
     for result in results(kind):
-        question = family_of(kind).again(result.question, folder())
+        question = read_again(result.question, kind, folder())
         text = shown_of(kind).text_of(question, result)
         assert str(result.question["name"]) in text
         assert result.proved_by in " ".join(text.split())

@@ -83,11 +83,6 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
 }
 
 
-def read_config(path: Path) -> TransformerShape:
-    """The shapes in a `config.json`; a ValueError of one sentence if the file cannot be read or is not such a file."""
-    return transformer_from_config(_json_object(path))
-
-
 def transformer_from_config(config: Config) -> TransformerShape:
     """The shapes that a parsed `config.json` gives; a ValueError for a model or a figure that cannot be used."""
     kind = config.get("model_type")
@@ -159,26 +154,28 @@ def _shown(value: object) -> str:
     return {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or quoted(str(value))
 
 
-def _json_object(path: Path) -> Config:
-    """The JSON object that a file holds; refuses whatever is not a regular file of at most `LARGEST` bytes of plain JSON."""
+def config_in(text: str, source: str) -> Config:
+    """The JSON object in the text of a file; a ValueError of one sentence if it is none."""
     try:
-        config = json.loads(_text(path), parse_int=_integer, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise ValueError(f"{quoted(str(path))} cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
+        config = json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
     except RecursionError as error:
-        raise ValueError(f"{quoted(str(path))} is nested too deeply for a config.json") from error
+        raise ValueError(f"{quoted(source)} is nested too deeply for a config.json") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"{quoted(str(path))} is not JSON at line {error.lineno}, column {error.colno}") from error
+        raise ValueError(f"{quoted(source)} is not JSON at line {error.lineno}, column {error.colno}") from error
     if not isinstance(config, dict):
-        raise ValueError(f"{quoted(str(path))} holds no JSON object (name a model's config.json)")
+        raise ValueError(f"{quoted(source)} holds no JSON object (name a model's config.json)")
     return config
 
 
-def _text(path: Path) -> str:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError(f"{quoted(str(path))} is not a regular file (name a model's config.json)")
-    with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
+def text_of(path: Path) -> str:
+    """The text of a `config.json`; a ValueError of one sentence for all but a regular file of at most `LARGEST` bytes."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(f"{quoted(str(path))} is not a regular file (name a model's config.json)")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ValueError(f"{quoted(str(path))} cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
     if len(data) > LARGEST:
         raise ValueError(f"{quoted(str(path))} is too large for a config.json (at most {LARGEST:,} bytes)")
     try:

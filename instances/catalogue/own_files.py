@@ -1,30 +1,40 @@
 """Devices and technologies in files of the user's, named in a question by their path: `hardware: ./my-chip.yaml`.
 
-Such a file is read as the registry reads its own. Its text goes into the question as a setting, so that a saved result stands without
-the file; after that the question is one that describes its hardware in place.
+Such a file is read as the registry reads its own, and put into the tree of the question where its name stood; after that the question is
+one that describes its hardware in place.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Entry, Node, Scalar, read_file
+from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.settings import graft
+from crossopt.instances.files.written import Files
 
 _ENDINGS: Final = (".yaml", ".yml")
+_PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
+    (("hardware",), DeviceEntry),
+    (("technology",), TechnologyEntry),
+    (("technology", "base"), TechnologyEntry),
+)
 
 
-def inlined_files(root: Node, folder: Path) -> tuple[str, ...]:
-    """Settings that put the user's files into the question, paths relative to `folder`; an InstanceError with every fault of a file."""
-    technology = _below(root, "technology")
-    base = technology if technology is None or isinstance(technology.value, Scalar) else _below(technology, "base")
-    settings: tuple[str, ...] = ()
-    for key, node, kind in (("hardware", _below(root, "hardware"), DeviceEntry), ("technology.base", base, TechnologyEntry)):
-        if node is not None and isinstance(node.value, Scalar) and is_path(node.value.text):
-            settings += _inlined(key, folder / node.value.text, kind)
-    return settings
+def with_own_files(root: Node, files: Files) -> Node:
+    """The question with the user's files in it; an InstanceError with every fault of a file."""
+    for path, kind in _PLACES:
+        name = _name_at(root, path)
+        if name is not None and is_path(name):
+            place = path if path != ("technology",) else ("technology", "base")
+            entry, source = read_text(files.text(name, text_of), str(files.path(name))), str(files.path(name))
+            faults: list[Fault] = []
+            known = read_as(kind, entry, faults)
+            if known is None:
+                raise InstanceError(source, faults)
+            root = graft(graft(root, place, entry), (*place, "name"), node_of(known.name or Path(name).stem))
+    return root
 
 
 def is_path(name: str) -> bool:
@@ -32,19 +42,11 @@ def is_path(name: str) -> bool:
     return "/" in name or name.endswith(_ENDINGS)
 
 
-def _inlined(key: str, path: Path, kind: type[Any]) -> tuple[str, ...]:
-    faults: list[Fault] = []
-    entry = read_as(kind, read_file(path), faults)
-    if entry is None:
-        raise InstanceError(str(path), faults)
-    text = path.read_text(encoding="utf-8")
-    return f"{key}={text}", f"{key}.name={json.dumps(entry.name or path.stem)}"
-
-
-def _below(node: Node, key: str) -> Node | None:
-    match node.value:
-        case {**entries} if key in entries:
-            entry = entries[key]
-            return entry.node if isinstance(entry, Entry) else None
-        case _:
+def _name_at(node: Node, path: tuple[str, ...]) -> str | None:
+    """The text at a path; nothing where there is none."""
+    for key in path:
+        entry = node.value.get(key) if isinstance(node.value, dict) else None
+        if entry is None:
             return None
+        node = entry.node
+    return node.value.text if isinstance(node.value, Scalar) else None

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, Precision, TransformerShape
-from crossopt.instances.catalogue.huggingface import read_config
+from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.files.quantities import (
     Positive,
 )
 from crossopt.instances.files.schema import Bounds, Doc
+from crossopt.instances.files.written import Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +46,29 @@ _NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
-def build_workload(section: WorkloadSection, folder: Path, report: Report) -> Workload | None:
-    """The workload that the section describes, with paths relative to `folder`; None after every fault was reported."""
+def build_workload(section: WorkloadSection, files: Files, report: Report) -> Workload | None:
+    """The workload that the section describes; None after every fault was reported."""
     given = [way for way in _WAYS if getattr(section, way) is not None]
     if len(given) != 1:
         problem = f"{' and '.join(given)} are given at once" if given else "no network is given"
         report(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})")
         return None
     try:
-        name, shape = _named_shape(section, folder)
+        name, shape = _named_shape(section, files)
         return _built(name, shape, section, report)
     except ValueError as error:
         report(given[0], str(error))
         return None
 
 
-def _named_shape(section: WorkloadSection, folder: Path) -> tuple[str, Shape]:
+def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
     """The only shape of the section, and what to call it."""
     if section.model is not None:
         return section.model, _shape_of(section.model, model(section.model))
     if section.config is not None:
-        path = folder / section.config
-        return path.stem if path.stem != "config" else path.resolve().parent.name, read_config(path)
+        path = files.path(section.config)
+        shape = transformer_from_config(config_in(files.text(section.config, text_of), str(path)))
+        return path.stem if path.stem != "config" else path.resolve().parent.name, shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
 
 

@@ -75,3 +75,18 @@ class Portfolio:
     @property
     def objective(self) -> str:
         return self.parts[0].objective
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A question that leaves the number of devices open."""
+
+    name: str
+    objective: str
+    """That of every part; or `devices`, for the fewest, where the parts ask for the least step time."""
+    counts: tuple[int, ...]
+    """Ascending."""
+    parts: tuple[Instance, ...]
+    """One question for each of them."""
+    document: dict[str, Any]
+    """The question as it was written."""

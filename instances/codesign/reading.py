@@ -1,10 +1,9 @@
-"""From a YAML question to an `Instance`: names looked up, units in SI, and every fault of the file at once, with its place."""
+"""From the sections of a question to an `Instance`: names looked up, and every fault that no single value shows."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.evaluate import Budget
@@ -12,15 +11,12 @@ from crossopt.crossflow.generator import Edges
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.huggingface import read_config
-from crossopt.instances.catalogue.own_files import inlined_files
 from crossopt.instances.catalogue.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
-from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
-from crossopt.instances.codesign.open_devices import FEWEST, refuse_open_devices
+from crossopt.instances.catalogue.workload import build_workload
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
 from crossopt.instances.codesign.section import (
-    KEYS,
     BudgetSection,
     ChoicesSection,
     ClusterSection,
@@ -30,13 +26,9 @@ from crossopt.instances.codesign.section import (
     PricesSection,
     TechnologySection,
 )
-from crossopt.instances.codesign.several import Hearing, questions_of, sections
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at, read_file, read_text
-from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.settings import laid_over, with_setting
 from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Written
 
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
@@ -45,112 +37,14 @@ _LARGEST_COUNT = 1 << 31
 _MOST_POINTS, _MOST_PLANS = 10**18, 10**10
 
 
-def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
-    """The question of one workload in a file, with `key=value` settings laid over it; an InstanceError with every fault.
-
-    Of a question with several workloads it is that of the one named.
-    """
-    return _only(read_asked(path, settings, workload))
-
-
-def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
-    """The question in a file, of one workload or of several."""
-    root = read_file(path)
-    return _named(_asked(root, Path(path).read_text(encoding="utf-8"), str(path), settings), workload)
-
-
-def read_question(question: Mapping[str, Any]) -> Instance:
-    """The question of one workload inside a saved result."""
-    return _only(asked_in(question))
-
-
-def asked_in(question: Mapping[str, Any]) -> Instance | Portfolio:
-    """The question inside a saved result, of one workload or of several."""
-    text, source, settings = question.get("text"), question.get("source"), question.get("settings")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(settings, list | tuple):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    return _named(_asked(read_text(text, source), text, source, tuple(str(setting) for setting in settings)), question.get("workload"))
-
-
-def _named(asked: Instance | Portfolio, workload: object) -> Instance | Portfolio:
-    """The question of one of several workloads, where one is named."""
-    if workload is None:
-        return asked
-    parts = asked.parts if isinstance(asked, Portfolio) else ()
-    known = ", ".join(part.name for part in parts)
-    message = f"{quoted(str(workload))} is none of the workloads (one of {known})" if parts else "there is one workload only (name none)"
-    return next((part for part in parts if part.document["workload"] == workload), None) or _refused(asked, message)
-
-
-def _only(asked: Instance | Portfolio) -> Instance:
-    if isinstance(asked, Instance):
-        return asked
-    names = ", ".join(part.name for part in asked.parts)
-    return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
-
-
-def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
-    raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
-
-
-def _asked(root: Node, text: str, source: str, settings: tuple[str, ...]) -> Instance | Portfolio:
-    for setting in settings:
-        root = laid_over(root, setting, source, KEYS)
-    own = inlined_files(root, Path(source).parent)
-    for setting in own:
-        root = laid_over(root, setting, source, KEYS)
-    faults: list[Fault] = []
-    file, folder = read_as(CodesignFile, root, faults), Path(source).parent
-    asked: Instance | Portfolio | None = None
-    if file is not None:
-        refuse_open_devices(file, root, source, settings)
-
-        def report(path: str, message: str) -> None:
-            faults.append(fault_at(root, path, message))
-
-        shapes = [setting for key, section in sections(file) for setting in _inlined(key, section, folder)]
-        document = {"source": source, "text": text, "settings": [*settings, *own, *shapes]}
-        one = file.workloads is None
-        asked = _resolved(file, Path(source), document, report) if one else _portfolio(file, root, Path(source), document, report)
-    if faults or asked is None:
-        raise InstanceError(source, [with_setting(fault, settings, KEYS) for fault in faults])
-    return asked
-
-
-def _inlined(key: str, section: WorkloadSection, folder: Path) -> tuple[str, ...]:
-    """Settings that put the shapes of a `config.json` into the question, so that a saved result stands without that file."""
-    try:
-        shape = read_config(folder / section.config) if section.config is not None else None
-    except ValueError:
-        return ()  # the fault is reported where the workload is built
-    if shape is None:
-        return ()
-    shapes = ", ".join(f"{key}: {str(value).lower()}" for key, value in asdict(shape).items())
-    return f"{key}.config=null", f"{key}.transformer={{{shapes}}}"
-
-
-def _portfolio(file: CodesignFile, root: Node, source: Path, document: dict[str, Any], report: Report) -> Portfolio | None:
-    """Several workloads: each is the question that is left when the others are taken away."""
-    questions = questions_of(file, root, report)
-    heard = Hearing(len(questions))
-    parts = [
-        _resolved(one.file, source, {**document, "workload": one.name}, heard.reporter(place, one)) for place, one in enumerate(questions)
-    ]
-    heard.tell(report)
-    found = tuple(part for part in parts if part is not None)
-    if not found or len(found) < len(parts):
-        return None
-    name = file.name or source.stem
-    return Portfolio(name, found, tuple(one.weight for one in questions), file.combine or "weighted_sum", document)
-
-
-def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report: Report) -> Instance | None:
+def resolve(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | None:
+    """The question of one workload on one number of devices; None after every fault was reported."""
     if file.workload is None:
         report("workload", "this key is missing, a mapping is needed (or `workloads`, a list of them)")
         return None
     if file.combine is not None:
         report("combine", "there is one workload only, so that nothing is combined (remove this key)")
-    workload = build_workload(file.workload, source.parent, lambda path, message: report(_under("workload", path), message))
+    workload = build_workload(file.workload, written.files, lambda path, message: report(_under("workload", path), message))
     if not _sound(file, workload, report) or workload is None:
         return None
     names, cluster = _levels(file, report)
@@ -163,7 +57,7 @@ def _resolved(file: CodesignFile, source: Path, document: dict[str, Any], report
     if hardware is None:
         return None
     instance = Instance(
-        name=file.name or source.stem,
+        name=file.name or Path(written.source).stem,
         workload=workload,
         cluster=cluster,
         hardware=hardware,

@@ -7,11 +7,11 @@ The tree is built from the parser's events as they come, so a hostile text is re
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import yaml
 
@@ -67,20 +67,24 @@ class Node:
 
 def read_file(path: str | Path) -> Node:
     """The tree of a YAML file; an InstanceError with every fault if it cannot be read."""
+    return read_text(text_of(Path(path)), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a YAML file; an InstanceError in one sentence if it cannot be read."""
     source = str(path)
     try:
-        data = _bytes(Path(path))
+        data = _bytes(path)
     except OSError as error:
         raise InstanceError(source, [Fault(1, 1, "", _cannot_read(error))]) from error
     except ValueError as error:
         raise InstanceError(source, [Fault(1, 1, "", str(error))]) from error
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line, column = _place(data[: error.start].decode("utf-8"))
         message = f"byte 0x{data[error.start]:02x} is not UTF-8 text (save the file as UTF-8)"
         raise InstanceError(source, [Fault(line, column, "", message)]) from error
-    return read_text(text, source)
 
 
 def read_text(text: str, source: str) -> Node:
@@ -103,6 +107,13 @@ def _read(text: str, source: str) -> Node:
 
 
 _read_once = lru_cache(maxsize=64)(_read)
+
+
+def node_of(value: str | Mapping[str, Any], path: str = "") -> Node:
+    """The tree that a text, or a mapping of such, would be read from, as if all of it began a file."""
+    if isinstance(value, str):
+        return Node(Scalar(value, quoted=True), 1, 1, path)
+    return Node({key: Entry(1, 1, node_of(inner, below(path, key))) for key, inner in value.items()}, 1, 1, path)
 
 
 def below(path: str, key: str) -> str:

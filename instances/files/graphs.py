@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
@@ -63,19 +64,26 @@ class FaultList:
             raise InstanceError(self.source, self.found)
 
 
-def read_json(path: Path) -> tuple[str, Any]:
-    """The text and what it says; an InstanceError in one sentence where it is none."""
+def text_of(path: Path) -> str:
+    """The text of a graph; an InstanceError in one sentence where it is none."""
+    if not S_ISREG(path.stat().st_mode):
+        raise InstanceError(str(path), [Fault(1, 1, "", "this is not a regular file (name a graph)")])
     if path.stat().st_size > _LARGEST:
         raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")])
     try:
-        text = path.read_text(encoding="utf-8")
-        return text, json.loads(text, parse_constant=_no_number)
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InstanceError(str(path), [Fault(1, 1, "", f"this is no text in UTF-8: {error.reason}")]) from error
+
+
+def read_json(text: str, source: str) -> Any:  # noqa: ANN401 - whatever a file may hold
+    """What a text says; an InstanceError in one sentence where it is no JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise InstanceError(str(path), [Fault(error.lineno, error.colno, "", f"this is no JSON: {error.msg.lower()}")]) from error
+        raise InstanceError(source, [Fault(error.lineno, error.colno, "", f"this is no JSON: {error.msg.lower()}")]) from error
     except (ValueError, RecursionError) as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this cannot be read: {str(error)[:80]}")]) from error
+        raise InstanceError(source, [Fault(1, 1, "", f"this cannot be read: {str(error)[:80]}")]) from error
 
 
 def _no_number(word: str) -> float:

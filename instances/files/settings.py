@@ -37,6 +37,11 @@ def laid_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> N
     return _replaced(root, _path_of(setting, keys), read_text(value, f"--set {setting}"), setting)
 
 
+def graft(root: Node, path: Sequence[str], value: Node) -> Node:
+    """The tree with a value in the place of what stands at this path."""
+    return _replaced(root, list(path), value, ".".join(path))
+
+
 def with_setting(fault: Fault, settings: Sequence[str], keys: Keys = TOP_ONLY) -> Fault:
     """The fault, with the setting that brought the value in, which no line of the file shows."""
     for setting in reversed(settings):

@@ -48,7 +48,8 @@ class PlacementFile:
     devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
     cpus: Annotated[int | None, Bounds(0), Doc("beside the accelerators; the file's, or none")] = None
     memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None
-    problem: Annotated[Problem | None, Doc("the busiest device (default), or how soon one sample is through")] = None
-    contiguous: Annotated[Contiguity | None, Doc("stages that all data follow (default), convex devices, or anything anywhere")] = None
-    transfers: Annotated[Communication | None, Doc("calls take a device's time (default), or overlapped")] = None
+    problem: Annotated[Problem, Doc("the busiest device, or the time of one sample on CPU cores without number and pieces")] = "throughput"
+    contiguous: Annotated[Contiguity | None, Doc("stages that all data follow, parts that none leave and come back to, or anything")] = None
+    transfers: Annotated[Communication | None, Doc("calls: they take a device's time; overlapped: they run behind the work")] = None
     pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs after each other, for latency")] = None
+    edge_unit: Annotated[Literal["ms", "s"] | None, Doc("of the costs of edges in a file in JSON; ms where nothing is said")] = None

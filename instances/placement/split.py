@@ -14,7 +14,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.graphs import read_json
+from crossopt.instances.files.graphs import read_json, text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.placement.graph import PlacementQuestion
 
@@ -23,7 +23,7 @@ _UNPLACED = -1
 
 def read_split(path: Path, question: PlacementQuestion) -> Whole:
     """The device of every node; an InstanceError with every fault."""
-    _, document = read_json(path)
+    document = read_json(text_of(path), str(path))
     faults: list[Fault] = []
     rows = {str(name): row for row, name in enumerate(question.graph.ids)}
     device_of = np.full(len(rows), _UNPLACED, np.int64)

@@ -3,15 +3,14 @@
 import hashlib
 from dataclasses import fields, replace
 from math import prod
-from pathlib import Path
 
 import numpy as np
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
 from crossopt.instances.catalogue.workload import Report, build_workload
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.written import Files, Written
 from crossopt.instances.sharding.network import Network, network_problem
 from crossopt.instances.sharding.problem import Problem
 from crossopt.instances.sharding.section import ShardingFile
@@ -19,21 +18,21 @@ from crossopt.instances.sharding.section import ShardingFile
 _MOST_AXES, _MOST_DEVICES = 3, 1 << 16
 
 
-def generated(file: ShardingFile, root: Node, source: Path) -> Network:
+def generated(file: ShardingFile, written: Written) -> Network:
     """The problem and what its numbers mean; an InstanceError with every fault."""
     faults: list[Fault] = []
 
     def report(path: str, message: str) -> None:
-        faults.append(fault_at(root, path, message))
+        faults.append(written.fault(path, message))
 
-    model = _model(file, source.parent, report)
+    model = _model(file, written.files, report)
     mesh = file.mesh or ()
     if not 1 <= len(mesh) <= _MOST_AXES or not 1 <= prod(mesh) <= _MOST_DEVICES:
         report("mesh", f"a mesh of 1 to {_MOST_AXES} axes and at most {_MOST_DEVICES:,} devices is needed (such as mesh: [4, 8])")
     if file.hardware is None:
         report("hardware", "a device is needed (such as hardware: a100-80g; `crossopt list hardware` names them)")
     if faults or model is None or file.hardware is None:
-        raise InstanceError(str(source), faults)
+        raise written.refused(faults)
     try:
         entry = device(file.hardware)
         hardware = build_device(entry, file.hardware, model.precision, 2)
@@ -45,7 +44,7 @@ def generated(file: ShardingFile, root: Node, source: Path) -> Network:
         found = network_problem(model, hardware, mesh, (node, devices), int(room))
         return replace(found, given=_given(model, file.hardware, mesh, node))
     except (UnknownNameError, ValueError) as error:
-        raise InstanceError(str(source), [fault_at(root, "hardware", str(error))]) from error
+        raise written.refused([written.fault("hardware", str(error))]) from error
 
 
 def _given(model: Transformer, hardware: str, mesh: tuple[int, ...], node: int) -> tuple[tuple[str, str], ...]:
@@ -56,10 +55,10 @@ def _given(model: Transformer, hardware: str, mesh: tuple[int, ...], node: int) 
     return ("model", f"{model.name}: {shape}"), ("batch", batch), ("hardware", hardware), ("mesh", devices)
 
 
-def _model(file: ShardingFile, folder: Path, report: Report) -> Transformer | None:
+def _model(file: ShardingFile, files: Files, report: Report) -> Transformer | None:
     if file.workload is None:
         return None
-    model = build_workload(file.workload, folder, lambda path, message: report(f"workload.{path}".strip("."), message))
+    model = build_workload(file.workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
     if model is None:
         return None
     if not isinstance(model, Transformer) or model.experts > 1:

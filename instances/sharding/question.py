@@ -1,9 +1,8 @@
-"""From a file to a problem of strategies, as JSON of the contest or as YAML, and the same again from what a saved result says of it."""
+"""From what is written, JSON of the contest with settings or a question in YAML, to a problem of strategies."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
@@ -11,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at, fault_at_key, read_file
-from crossopt.instances.files.graphs import FaultList
+from crossopt.instances.files.document import Node, fault_at, fault_at_key
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.settings import laid_over
+from crossopt.instances.files.written import Written
 from crossopt.instances.sharding.generated import digest_of, generated
 from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem
 from crossopt.instances.sharding.reading import problem_in, read_problem
 from crossopt.instances.sharding.section import ShardingFile
 
-_YAML = (".yaml", ".yml")
 _WAYS: dict[str, tuple[str, ...]] = {"file": (), "nodes": ("edges",), "workload": ("hardware", "mesh", "devices_per_node")}
 """Ways to say a problem, and what else is said with each."""
 _KEYS = {"intervals": "alive", "nodes": "between"}
@@ -37,68 +34,53 @@ class ShardingQuestion:
     source: str
     """The file, as it was named."""
     digest: str
-    limit: int | None
-    """Asked for instead of the file's own."""
     settings: tuple[str, ...] = ()
-    """Laid over a question in YAML."""
+    """Laid over the file."""
     network: Network | None = None
     """What the numbers mean, where the cost model made them."""
 
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"source": self.source, "digest": self.digest, "settings": list(self.settings)}
 
-def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, ...] = ()) -> ShardingQuestion:
-    """The question in a file, with a limit of memory instead of its own; an InstanceError with every fault."""
-    found = _written(path, settings) if path.suffix.lower() in _YAML else _plain(path)
-    if limit is not None:
-        found = replace(found, limit=_whole(limit, str(path), FaultList(str(path)).placed))
-    return found if found.limit is None else replace(found, problem=replace(found.problem, limit=found.limit))
-
-
-def sharding_again(document: Mapping[str, Any], folder: Path) -> ShardingQuestion:
-    """The question that a result in this folder names; an InstanceError where its file is gone, or is another one now."""
-    source, digest, limit, settings = (document.get(key) for key in ("source", "digest", "limit_asked", "settings"))
-    sound = isinstance(settings, list | tuple) and all(isinstance(setting, str) for setting in settings)
-    if not isinstance(source, str) or not isinstance(digest, str) or not (limit is None or type(limit) is int) or not sound:
-        raise InstanceError("result", [Fault(1, 1, "instance", "the file of the question and its digest are missing")])
-    places = (Path(source), folder / source, folder / Path(source).name)
-    path = next((place for place in places if place.is_file()), None)
-    if path is None:
-        words = f"there is no {source} (put the file of the question there, or beside the result)"
-        raise InstanceError("result", [Fault(1, 1, "instance.source", words)])
-    found = read_sharding(path, limit, tuple(settings or ()))
-    if found.digest != digest:
-        words = f"{path} is another file now: its digest is {found.digest[:12]}..., the result says {digest[:12]}... (solve it again)"
-        raise InstanceError("result", [Fault(1, 1, "instance.digest", words)])
-    return replace(found, source=source)
+    @property
+    def name(self) -> str:
+        return self.problem.name
 
 
-def _plain(path: Path) -> ShardingQuestion:
-    found = read_problem(path)
-    return ShardingQuestion(found.problem, str(path), found.digest, None)
-
-
-def _written(path: Path, settings: tuple[str, ...]) -> ShardingQuestion:
-    root = read_file(path)
-    for setting in settings:
-        root = laid_over(root, setting, str(path))
+def read(written: Written) -> ShardingQuestion:
+    """The question; an InstanceError with every fault."""
     faults: list[Fault] = []
-    file = read_as(ShardingFile, root, faults)
+    file = read_as(ShardingFile, written.root, faults)
     if file is not None:
         given = [way for way in _WAYS if getattr(file, way) is not None]
         if len(given) != 1:
             problem = f"{' and '.join(given)} are given at once" if given else "no problem is given"
-            faults.append(fault_at(root, given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
+            faults.append(written.fault(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
         else:
-            faults += _strangers(file, root, given[0])
+            faults += _strangers(file, written.root, given[0])
+        if file.limit is not None and not 0 <= file.limit < GREATEST_SUM:
+            faults.append(written.fault("limit", f"{file.limit:.3g} bytes are no limit (give 0 to 2^60)"))
     if faults or file is None:
-        raise InstanceError(str(path), faults)
-    limit = None if file.limit is None else _whole(file.limit, str(path), partial(fault_at, root))
+        raise written.refused(faults)
+    found = _question(file, written)
+    return found if file.limit is None else replace(found, problem=replace(found.problem, limit=floor(file.limit)))
+
+
+def _question(file: ShardingFile, written: Written) -> ShardingQuestion:
+    """The question with the limit that its problem has; usages are whole, so that one between two of them is the lower one."""
     if file.file is not None:
-        return replace(_plain(path.parent / file.file), limit=limit)
+        path = written.files.path(file.file)
+        found = read_problem(path)
+        if not written.text:
+            return ShardingQuestion(found.problem, written.source, found.digest, written.settings)
+        limit = () if file.limit is None else (f"limit={floor(file.limit)} B",)  # YAML is kept as the author's file with its limit
+        return ShardingQuestion(found.problem, str(path), found.digest, limit)
     if file.workload is not None:
-        network = generated(file, root, path)
-        return ShardingQuestion(network.problem, str(path), digest_of(network.problem), limit, settings, network)
-    found = problem_in(_as_json(file, root, str(path)), path, partial(_placed, file, root))
-    return ShardingQuestion(found, str(path), hashlib.sha256(path.read_bytes()).hexdigest(), limit, settings)
+        network = generated(file, written)
+        return ShardingQuestion(network.problem, written.source, digest_of(network.problem), written.settings, network)
+    problem = problem_in(_as_json(file, written.root, written.source), Path(written.source), partial(_placed, file, written.root))
+    return ShardingQuestion(problem, written.source, hashlib.sha256(written.text.encode()).hexdigest(), written.settings)
 
 
 def _strangers(file: ShardingFile, root: Node, way: str) -> list[Fault]:
@@ -157,10 +139,3 @@ def _as_json(file: ShardingFile, root: Node, source: str) -> str:
 def _shape(costs: tuple[tuple[int, ...], ...]) -> str:
     widths = sorted({len(row) for row in costs})
     return f"{len(costs)} x {' or '.join(map(str, widths))}"
-
-
-def _whole(limit: float, source: str, placed: Callable[[str, str], Fault]) -> int:
-    """Usages are whole: a limit between two of them is the lower one."""
-    if not 0 <= limit < GREATEST_SUM:
-        raise InstanceError(source, [placed("limit", f"{limit:.3g} bytes are no limit (give 0 to 2^60)")])
-    return floor(limit)

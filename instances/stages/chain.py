@@ -1,6 +1,5 @@
 """The form of a question about a chain of layers (`kind: chain`), and what is asked of it, from a file and back from a saved result."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, fsum
 from pathlib import Path
@@ -9,14 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at, read_file, read_text
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
 from crossopt.instances.files.schema import Bounds, Choice, Doc, read_as
-from crossopt.instances.files.settings import laid_over, with_setting
 from crossopt.instances.files.units import quoted
-from crossopt.instances.stages.pipedream.profile import profile_of
-from crossopt.instances.stages.pipedream.profile import read_text as read_profile_text
+from crossopt.instances.files.written import Written
+from crossopt.instances.stages.pipedream.profile import Profile, profile_of
 
 Schedule = Literal["flush", "two-versions"]
 Recompute = Literal["none", "full"]
@@ -29,9 +27,9 @@ _MOST_BYTES = float(1 << 52)
 class WidthSection:
     """A layer spread over so many devices: what one of them does for one microbatch, and keeps."""
 
-    forward: Annotated[Duration, Doc("of one microbatch")]
-    backward: Annotated[Duration, Doc("of one microbatch, without computing anything again")]
-    parameters: Annotated[Bytes, Doc("of one device")]
+    forward: Duration
+    backward: Duration
+    parameters: Bytes
     activations: Annotated[Bytes, Doc("kept of one microbatch until its backward pass")]
 
 
@@ -41,41 +39,41 @@ class LayerSection:
 
     output: Annotated[Bytes, Doc("what it hands on for one microbatch")]
     widths: Annotated[dict[str, WidthSection], Doc("by number of devices")]
-    name: Annotated[str, Doc("of the layer")] = "layer"
-    count: Annotated[Positive, Doc("so many alike in a row")] = 1
+    name: str = "layer"
+    count: Positive = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSection:
     """A plan to compare with: as many layers to a stage as makes them even."""
 
-    stages: Annotated[Positive, Doc("of the plan")]
-    data: Annotated[Positive, Doc("replicas of each stage")] = 1
-    width: Annotated[Positive, Doc("devices of each replica")] = 1
+    stages: Positive
+    data: Positive = 1
+    width: Positive = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFile:
     """A question about a chain of layers."""
 
-    kind: Annotated[Literal["chain"], Doc("the kind of question")]
-    devices: Annotated[int, Bounds(1, MOST_DEVICES), Doc("all alike")]
+    kind: Literal["chain"]
+    devices: Annotated[int, Bounds(1, MOST_DEVICES)]
     memory: Annotated[Bytes, Doc("of one device")]
     bandwidth: Annotated[Bandwidth, Doc("from any device to any other")]
     microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("of a batch")]
-    layers: Annotated[tuple[LayerSection, ...], Doc("in their order")] = ()
+    layers: tuple[LayerSection, ...] = ()
     profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    name: str | None = None
+    description: str | None = None
     schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
         "flush"
     )
-    recompute: Annotated[tuple[Recompute, ...], Choice(), Doc("what a stage may compute again")] = ("none", "full")
+    recompute: Annotated[tuple[Recompute, ...], Choice()] = ("none", "full")
     microbatch: Annotated[tuple[int, ...], Bounds(1), Choice(), Doc("so many of the microbatches as one, for two-versions")] = (1,)
     overhead: Annotated[Duration, Doc("of each layer's times: what does not grow with the microbatch")] = 0.0
     copies: Annotated[int, Bounds(1, 100), Doc("of the parameters on a device: 2 for versions or gradients, 3 with Adam")] = 2
     divisible: Annotated[bool, Doc("replicas divide devices and microbatches")] = False
-    fixed: Annotated[FixedSection | None, Doc("a plan to compare with")] = None
+    fixed: FixedSection | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,31 +100,19 @@ class ChainQuestion:
     document: dict[str, Any]
 
 
-def read(path: Path, settings: tuple[str, ...] = ()) -> ChainQuestion:
-    """The question in a file with settings laid over it; an InstanceError with every fault."""
-    root, source = read_file(path), str(path)
-    file = _file(root, source, settings)
-    profile = None
-    if file.profile is not None:
-        try:
-            profile = read_profile_text(path.parent / file.profile)
-        except OSError as error:
-            words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
-            raise InstanceError(source, [fault_at(root, "profile", words)]) from error
-    document = {"source": source, "text": path.read_text(encoding="utf-8"), "settings": list(settings)}
-    return _question(file, root, document, profile)
-
-
-def read_again(document: Mapping[str, Any], folder: Path) -> ChainQuestion:
-    """The question inside a saved result, which holds its text and its profile."""
-    del folder
-    text, source, profile, settings = (document.get(key) for key in ("text", "source", "profile", "settings"))
-    sound = isinstance(settings, list) and all(isinstance(setting, str) for setting in settings)
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(profile, str | None) or not sound:
-        raise InstanceError("result", [Fault(1, 1, "question", "the text of the question is missing")])
-    root = read_text(text, source)
-    file = _file(root, source, tuple(settings or ()))
-    return _question(file, root, {"source": source, "text": text, "settings": settings}, profile)
+def read(written: Written) -> ChainQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(ChainFile, written.root, faults)
+    if file is None:
+        raise written.refused(faults)
+    found = _faults(file)
+    if not found:
+        names, entering, widths = _layers(file) if file.profile is None else _layers_of(_profile(written, file.profile))
+        found = _faults_together(file, names, entering, widths)
+    if found:
+        raise written.refused(written.fault(path, message) for path, message in found)
+    return ChainQuestion(file.name or Path(written.source).stem, names, entering, widths, file, written.document)
 
 
 def size_of(question: ChainQuestion) -> str:
@@ -135,25 +121,12 @@ def size_of(question: ChainQuestion) -> str:
     return f"{layers:,} layers of {widths} width{'s' * (widths != 1)} on {question.file.devices:,} devices"
 
 
-def _file(root: Node, source: str, settings: tuple[str, ...]) -> ChainFile:
-    for setting in settings:
-        root = laid_over(root, setting, source)
-    faults = list[Fault]()
-    file = read_as(ChainFile, root, faults)
-    if file is None:
-        raise InstanceError(source, [with_setting(fault, settings) for fault in faults])
-    return file
-
-
-def _question(file: ChainFile, root: Node, document: dict[str, Any], profile: str | None) -> ChainQuestion:
-    source, faults = document["source"], _faults(file, profile)
-    if not faults:
-        names, entering, widths = _layers_of(profile, file) if profile is not None else _layers(file)
-        faults = _faults_together(file, names, entering, widths)
-    if faults:
-        raise InstanceError(source, [fault_at(root, path, message) for path, message in faults])
-    document |= {} if profile is None else {"profile": profile}
-    return ChainQuestion(file.name or Path(source).stem, names, entering, widths, file, document)
+def _profile(written: Written, name: str) -> Profile:
+    try:
+        return profile_of(written.files.text(name, text_of), name)
+    except OSError as error:
+        words = f"the profile cannot be read: {(error.strerror or type(error).__name__).lower()} (its path begins at the question)"
+        raise written.refused([written.fault("profile", words)]) from error
 
 
 def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
@@ -164,9 +137,8 @@ def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]
     return tuple(section.name for section in sections), entering, widths
 
 
-def _layers_of(text: str, file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
+def _layers_of(profile: Profile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
     """The same of a profile; what enters a layer is all that it and those behind it take from those before it."""
-    profile = profile_of(text, str(file.profile))
     last = np.arange(len(profile))
     for start, end in profile.edges:
         last[start] = max(last[start], end)
@@ -185,10 +157,10 @@ def _width(sections: list[LayerSection], word: str) -> Width:
     )
 
 
-def _faults(file: ChainFile, profile: str | None) -> list[tuple[str, str]]:
+def _faults(file: ChainFile) -> list[tuple[str, str]]:
     """What no single value shows."""
     count = sum(section.count for section in file.layers)
-    if (file.profile is None) == (not file.layers) or (file.profile is None) != (profile is None):
+    if (file.profile is None) == (not file.layers):
         return [("layers", "layers or a profile are needed, and not both")]
     if file.profile is None and not 1 <= count <= MOST_LAYERS:
         return [("layers", f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]

@@ -6,11 +6,11 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.kinds import KINDS, question_path
-from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.instances.kinds import KINDS
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.files import hand_out
 from crossopt.reports.commands.limits import limits_of
@@ -21,9 +21,6 @@ from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of
 from crossopt.solvers.family import solve as solved
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 _SECONDS = 60.0
 """Of each engine that is compared, if no limit is given."""
@@ -38,7 +35,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     check_target(options.out)
     spare_question(options.out, options.file)
     limits, began = limits_of(options, seconds_of(options.time_limit)), monotonic()
-    question = _read(options, kind)
+    question = question_of(options, {})
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, family.unit) as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
@@ -48,7 +45,7 @@ def solve(options: Namespace, kind: str) -> Ending:
 
 def validate(options: Namespace, kind: str) -> Ending:
     """Say how large the question is."""
-    size = _module(kind).size_of(_read(options, kind))
+    size = import_module(KINDS[kind].question).size_of(question_of(options, {}))
     sys.stdout.write(f"{options.file}: a sound question: {size}\n")
     return Ending("FEASIBLE", proved=True)
 
@@ -62,7 +59,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     names = options.engines.split(",") if options.engines else [next(iter(family.engines))]
     for name in names:
         engine_of(family, name)
-    question, limits = _read(options, kind), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
+    question, limits = question_of(options, {}), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
     with progress_on(sys.stderr, family.unit) as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
     sys.stdout.write(compared_text(names, results))
@@ -79,12 +76,3 @@ def saved_in(path: Path, kind: str) -> tuple[Family[Any, Any, Any], Result[Any, 
     """The result in a file, with its family."""
     family = family_of(kind)
     return family, read_as(path, lambda data: result_in(data, family.answer, family.details))
-
-
-def _read(options: Namespace, kind: str) -> Any:  # noqa: ANN401 - the question of any kind
-    settings = tuple(options.settings)
-    return _module(kind).read(question_path(Path(options.files[0] if "files" in options else options.file)), settings)
-
-
-def _module(kind: str) -> "ModuleType":
-    return import_module(KINDS[kind].question)

@@ -2,14 +2,20 @@
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 
 USAGE = 2
+_PLAIN = re.compile(r"(?!null$)[\w.+-][\w.+/^ -]*")
+"""Texts that YAML reads as they are."""
+_NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 
 def spare_question(path: Path | None, question: Path, what: str = "question") -> None:
@@ -27,16 +33,12 @@ def spare_data(path: Path | None, data: Path, option: str) -> None:
         usage(f"{option} {path}: these are the measured runs themselves (name another file)")
 
 
-_PLAIN = (
-    *("bandwidth", "compatible", "compression", "cpus", "devices", "form", "memory", "microbatches", "pareto", "pieces", "problem"),
-    *("straight", "time_unit", "without", "workers", "workload"),
+SAID = (
+    *("bandwidth", "compatible", "compression", "contiguous", "cpus", "devices", "edge_unit", "memory", "microbatches", "pieces"),
+    *("problem", "straight", "time_unit", "transfers", "without"),
 )
-FLAGS = {
-    **{name: f"--{name.replace('_', '-')}" for name in _PLAIN},
-    "communication": "--transfers",
-    "contiguous": "--contiguous",
-    "transfer_unit": "--edge-unit",
-}
+"""Options that are short for settings of a question: `--edge-unit s` for `--set edge_unit=s`."""
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*SAID, "form", "pareto", "workers", "workload")}
 """Options of `solve` that mean something for some questions only, by their names in the code."""
 
 
@@ -61,35 +63,42 @@ def seconds_of(text: str | None) -> float:
         usage(f"--time-limit: {text!r} is no time (write for example 60s, 5min or 2h)")
 
 
-def count_of(devices: tuple[int, ...] | None) -> int | None:
-    """The number of devices, where they are no groups of groups."""
-    if devices is not None and len(devices) > 1:
-        usage("--devices: here devices are one number, such as 16")
-    return devices[0] if devices else None
+def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  # noqa: ANN401 - of any kind
+    """The question in the file that is named, with its options, by their names in the code, as settings of these keys."""
+    from crossopt.instances.question import read  # noqa: PLC0415
 
-
-def bytes_of(text: str | None, option: str) -> float | None:
-    """A size in bytes, where one is given."""
-    if text is None:
-        return None
-    from crossopt.instances.files.units import parse_quantity  # noqa: PLC0415
-
+    said = {name: getattr(options, name, None) for name in keys}
+    given = {f"{keys[name]}={_as_value(name, value)}": name for name, value in said.items() if value is not None and value is not False}
     try:
-        return parse_quantity(text, "bytes")
-    except ValueError:
-        usage(f"{option}: {text!r} is no size (write it with its unit, for example 16GiB or 500B)")
+        return read(question_path(options.file), (*options.settings, *given))
+    except InstanceError as error:
+        told = [(fault, _of_option(fault, given)) for fault in error.faults]
+        if all(words for _, words in told):
+            usage("; ".join(dict.fromkeys(words for _, words in told)))
+        faults = [replace(fault, message=words, path="") if words else fault for fault, words in told]
+        raise InstanceError(error.source, faults, error.undone) from error
 
 
-def bandwidth_of(text: str | None, option: str) -> float | None:
-    """Bytes a second, where they are given."""
-    if text is None:
-        return None
-    from crossopt.instances.files.units import parse_quantity  # noqa: PLC0415
+def _of_option(fault: Fault, given: Mapping[str, str]) -> str:
+    """The words of a fault that an option brought in, with its name; nothing of other faults."""
+    for setting, name in given.items():
+        words = fault.message.removesuffix(f" [from --set {setting}]").removesuffix(f" [from --set {setting.partition('=')[0]}]")
+        if words != fault.message:
+            return f"{FLAGS[name]}: {words}"
+    return ""
 
-    try:
-        return parse_quantity(text, "bandwidth")
-    except ValueError:
-        usage(f"{option}: {text!r} is no bandwidth (write for example 25GiB/s)")
+
+def _as_value(name: str, value: object) -> str:
+    """What was given as the value of a setting: lists where there are several, and numbers of bytes with their unit."""
+    if isinstance(value, tuple):
+        return str(value[0]) if len(value) == 1 else f"[{', '.join(map(str, value))}]"
+    if not isinstance(value, str):
+        return str(value).lower()
+    parts = [part.strip() for part in value.split(",")]
+    if name == "bandwidth":
+        parts = [f"{part} B/s" if _NUMBER.fullmatch(part) else part for part in parts]
+    quoted = [part if _PLAIN.fullmatch(part) else "'" + part.replace("'", "''") + "'" for part in parts]
+    return quoted[0] if len(parts) == 1 else f"[{', '.join(quoted)}]"
 
 
 def check_target(path: Path | None, option: str = "--out") -> None:

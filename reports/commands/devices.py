@@ -3,8 +3,7 @@
 import argparse
 import sys
 
-from crossopt.instances.codesign.counts import Counted
-from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.reports.commands.files import deliver
 from crossopt.reports.commands.progress import logged, progress_on

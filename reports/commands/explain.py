@@ -8,7 +8,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage

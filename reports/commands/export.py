@@ -7,7 +7,7 @@ from pathlib import Path
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance, read_question
+from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.reports.commands.files import read_result
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.commands.workloads import design_in

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.progress import progress_on

@@ -5,17 +5,8 @@ import sys
 from pathlib import Path
 
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.stages.piper.question import Asked, faults_of, parts_of, read_piper
-from crossopt.reports.commands.console import (
-    bandwidth_of,
-    bytes_of,
-    check_target,
-    count_of,
-    refuse_options,
-    seconds_of,
-    spare_question,
-    usage,
-)
+from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.files import hand_out
 from crossopt.reports.commands.progress import logged, notes_on, progress_on
@@ -24,6 +15,9 @@ from crossopt.solvers.answer import Limits, text_of
 from crossopt.solvers.checking import Report
 from crossopt.solvers.stages.piper.answer import ENGINE, from_json
 from crossopt.solvers.stages.piper.check import check as report_of
+
+_KEYS = {name: name for name in ("bandwidth", "devices", "memory", "microbatches", "time_unit", "without")}
+"""Settings that options are short for."""
 
 
 def solve(options: argparse.Namespace) -> Ending:
@@ -35,7 +29,7 @@ def solve(options: argparse.Namespace) -> Ending:
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = read_piper(options.file, _asked(options))
+    question: PiperQuestion = question_of(options, _KEYS)
     with progress_on(sys.stderr, "s") as shown, logged(shown, options.log) as watch:
         result = answered(question, limits, watch)
     hand_out(options, lambda: text_of(result), lambda: piper_text(result))
@@ -44,7 +38,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
 def validate(options: argparse.Namespace) -> Ending:
     """Read the question and say what it holds."""
-    question = read_piper(options.file, Asked())
+    question: PiperQuestion = question_of(options, {})
     words = f"{len(question.graph):,} layers for {question.devices:,} devices and {question.microbatches:,} microbatches"
     sys.stdout.write(f"{options.file}: a sound question: {words}\n")
     sys.stdout.writelines(f"  note: {note}\n" for note in question.notes)
@@ -59,26 +53,6 @@ def check(path: Path) -> Report:
 
 def _refuse_foreign(options: argparse.Namespace) -> None:
     """Options that mean nothing for stages."""
-    if options.settings:
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (this graph takes --devices, --memory, --bandwidth, ...)")
     if options.engine not in {"auto", ENGINE}:
         usage(f"the engine {options.engine!r} finds no stages with replicas (one of auto, {ENGINE})")
-    refuse_options(options, ("bandwidth", "devices", "memory", "microbatches", "time_unit", "without"), "a graph with configurations")
-
-
-def _asked(options: argparse.Namespace) -> Asked:
-    try:
-        without = parts_of(options.without) if options.without else ()
-    except ValueError as error:
-        usage(f"--without {options.without}: {error} (name some of them, with commas between)")
-    asked = Asked(
-        devices=count_of(options.devices),
-        memory=bytes_of(options.memory, "--memory"),
-        bandwidth=bandwidth_of(options.bandwidth, "--bandwidth"),
-        microbatches=options.microbatches,
-        without=without,
-        time_unit=options.time_unit or "s",
-    )
-    if faults := faults_of(asked):
-        usage("; ".join(faults))
-    return asked
+    refuse_options(options, _KEYS, "a graph with configurations")

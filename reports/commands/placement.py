@@ -5,11 +5,9 @@ import sys
 from pathlib import Path
 
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.kinds import question_path
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, faults_of, read_placement
 from crossopt.instances.placement.split import read_split
-from crossopt.reports.commands.console import bytes_of, check_target, count_of, refuse_options, seconds_of, spare_question, usage
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.files import hand_out
 from crossopt.reports.commands.progress import logged, progress_on
@@ -19,7 +17,8 @@ from crossopt.solvers.checking import Report
 from crossopt.solvers.placement.answer import from_json
 from crossopt.solvers.placement.check import check as report_of
 
-_KNOWN = ("communication", "contiguous", "cpus", "devices", "memory", "pieces", "problem", "transfer_unit")
+_KEYS = {name: name for name in ("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers")}
+"""Settings that options are short for."""
 
 
 def solve(options: argparse.Namespace) -> Ending:
@@ -28,12 +27,12 @@ def solve(options: argparse.Namespace) -> Ending:
 
     if options.engine not in {"auto", *ENGINES}:
         usage(f"the engine {options.engine!r} places no operators (one of auto, {', '.join(ENGINES)})")
-    refuse_options(options, _KNOWN, "a graph")
+    refuse_options(options, _KEYS, "a graph")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits = Limits(seconds_of(options.time_limit), options.seed, options.gap)
-    question = _question(options)
+    question: PlacementQuestion = question_of(options, _KEYS)
     with progress_on(sys.stderr, "ms") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
     hand_out(options, lambda: text_of(result), lambda: placement_text(result))
@@ -42,7 +41,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
 def validate(options: argparse.Namespace) -> Ending:
     """Read the question and say how large it is."""
-    question = read_placement(question_path(options.file), Asked(settings=tuple(options.settings)))
+    question: PlacementQuestion = question_of(options, {})
     sys.stdout.write(f"{options.file}: a sound question: {size_text(question)}\n")
     return Ending("FEASIBLE", proved=False)
 
@@ -58,8 +57,8 @@ def compare(options: argparse.Namespace) -> Ending:
     from crossopt.solvers.placement.latency.comparison import compared as of_latency  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
-    refuse_options(options, _KNOWN, "a graph")
-    question = _question(options)
+    refuse_options(options, _KEYS, "a graph")
+    question: PlacementQuestion = question_of(options, _KEYS)
     splits = {path.stem: read_split(path, question) for path in options.split}
     with progress_on(sys.stderr, "ms") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
@@ -72,42 +71,3 @@ def compare(options: argparse.Namespace) -> Ending:
 def check(path: Path) -> Report:
     """What can be said of a saved placement from the graph alone."""
     return report_of(read_as(path, from_json))
-
-
-def _question(options: argparse.Namespace) -> PlacementQuestion:
-    question = read_placement(question_path(options.file), _asked(options))
-    _refuse_strangers(options, question.problem)
-    return question
-
-
-def _asked(options: argparse.Namespace) -> Asked:
-    if options.settings and options.file.suffix.lower() == ".json":
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a graph takes --devices, --cpus, --memory, --contiguous)")
-    asked = Asked(
-        problem=options.problem,
-        contiguity=options.contiguous,
-        communication=options.communication,
-        accelerators=count_of(options.devices),
-        cpus=options.cpus,
-        memory=bytes_of(options.memory, "--memory"),
-        pieces=options.pieces,
-        transfer_unit=options.transfer_unit,
-        settings=tuple(options.settings),
-    )
-    if faults := faults_of(asked):
-        usage("; ".join(faults))
-    return asked
-
-
-def _refuse_strangers(options: argparse.Namespace, problem: str) -> None:
-    """Options that say nothing about the problem that is asked, all at once."""
-    latency = problem == "latency"
-    given = (
-        ("--pieces", not latency and options.pieces is not None, "a pipeline runs all of a device at a time"),
-        ("--contiguous", latency and options.contiguous is not None, "no piece waits for itself, which is all that is asked of its shape"),
-        ("--transfers", latency and options.communication is not None, "a piece takes in, computes and hands out, one after another"),
-        ("--cpus", latency and options.cpus is not None, "cores are not counted for one sample"),
-    )
-    strange = [(option, why) for option, meant, why in given if meant]
-    if strange:
-        usage("; ".join(f"{option} says nothing about {problem}: {why} (leave it out)" for option, why in strange))

@@ -6,15 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.codesign.counts import Counted, open_in
-from crossopt.instances.codesign.instance import Portfolio
-from crossopt.instances.codesign.reading import asked_in, read_question
+from crossopt.instances.codesign.instance import Counted, Portfolio
+from crossopt.instances.codesign.question import asked_in, read_question
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.placement.question import placement_again
-from crossopt.instances.stages.pipedream.question import pipeline_again
-from crossopt.instances.stages.piper.question import piper_again
+from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.console import check_target, spare_question, usage
 from crossopt.reports.commands.files import read_any
@@ -152,7 +149,7 @@ def _several(path: Path, result: JointResult, data: object) -> Drawn:
 
 
 def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
-    counted = open_in(result.instance)
+    counted = read_again(result.instance, "codesign")
     if not isinstance(counted, Counted):
         raise VerificationError(f"{path}: the question has one number of devices and the answer several")
     hold(path, counts_faults(result, counted))
@@ -196,7 +193,7 @@ def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
 def _placement(path: Path) -> Drawn:
     result, data = read_as(path, from_json), read_as(path, _plain)
     hold(path, list(check_placement(result).refused))
-    return Drawn(placement_page(result, placed(placement_again(result.instance), result), data), of_placement(result))
+    return Drawn(placement_page(result, placed(read_again(result.instance, "placement"), result), data), of_placement(result))
 
 
 def _front(path: Path) -> Drawn:
@@ -217,14 +214,14 @@ def _front(path: Path) -> Drawn:
 def _pipeline(path: Path) -> Drawn:
     result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
     hold(path, list(check_pipeline(result).refused))
-    facts = staged_pipeline(pipeline_again(result.instance), result)
+    facts = staged_pipeline(read_again(result.instance, "pipedream"), result)
     return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
 def _of_family(path: Path, kind: str) -> Drawn:
     """A result of a kind that has a family."""
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
-    question = family.again(result.question, path.parent)
+    question = read_again(result.question, kind, path.parent)
     hold(path, faults_of_family(family, result, question))
     shown = shown_of(kind)
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
@@ -232,7 +229,7 @@ def _of_family(path: Path, kind: str) -> Drawn:
 
 def _piper(path: Path) -> Drawn:
     result, data = read_as(path, piper_from_json), read_as(path, _plain)
-    question = piper_again(result.instance)
+    question = read_again(result.instance, "piper")
     hold(path, piper_faults(result, question))
     facts = staged_piper(question, result)
     return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
@@ -272,7 +269,7 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
-    "pipeline": _pipeline,
+    "pipedream": _pipeline,
     "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,

@@ -7,9 +7,8 @@ from pathlib import Path
 from time import monotonic
 
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.kinds import question_path
-from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
-from crossopt.reports.commands.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.files import hand_out
 from crossopt.reports.commands.limits import limits_of
@@ -21,7 +20,8 @@ from crossopt.solvers.sharding.answer import ENGINES, from_json
 from crossopt.solvers.sharding.check import check as report_of
 from crossopt.solvers.sharding.comparison import compared, known_best
 
-_KNOWN = ("memory", "workers")
+_KEYS = {"memory": "limit"}
+"""Settings that options are short for."""
 
 
 def solve(options: argparse.Namespace) -> Ending:
@@ -30,7 +30,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
     if options.engine not in ENGINES:
         usage(f"the engine {options.engine!r} chooses no strategies (one of {', '.join(ENGINES)})")
-    refuse_options(options, _KNOWN, "a problem of strategies")
+    refuse_options(options, (*_KEYS, "workers"), "a problem of strategies")
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
@@ -39,7 +39,7 @@ def solve(options: argparse.Namespace) -> Ending:
     except ValueError as error:
         usage(str(error))
     began = monotonic()
-    question = _question(options)
+    question: ShardingQuestion = question_of(options, _KEYS)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, "cost") as shown, logged(shown, options.log) as watch:
         result = answered(question, options.engine, limits, watch)
@@ -49,7 +49,7 @@ def solve(options: argparse.Namespace) -> Ending:
 
 def validate(options: argparse.Namespace) -> Ending:
     """Read the question and say how large it is."""
-    question = read_sharding(question_path(options.file), None, _settings(options))
+    question: ShardingQuestion = question_of(options, {})
     sys.stdout.write(f"{options.file}: a sound question: {size_text(question)}\n")
     return Ending("FEASIBLE", proved=False)
 
@@ -63,10 +63,10 @@ def compare(options: argparse.Namespace) -> Ending:
     from crossopt.solvers.sharding.engines import answered  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
-    refuse_options(options, _KNOWN, "a problem of strategies")
+    refuse_options(options, (*_KEYS, "workers"), "a problem of strategies")
     if options.split:
         usage("--split: this says nothing of a problem of strategies (leave it out)")
-    question = _question(options)
+    question: ShardingQuestion = question_of(options, _KEYS)
     known = known_best(options.known, question.problem.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
         result = answered(question, "auto", Limits(seconds), watch)
@@ -78,13 +78,3 @@ def compare(options: argparse.Namespace) -> Ending:
 def check(path: Path) -> Report:
     """What can be said of saved strategies from the file of the problem alone."""
     return report_of(read_as(path, from_json), path.parent)
-
-
-def _question(options: argparse.Namespace) -> ShardingQuestion:
-    return read_sharding(question_path(options.file), bytes_of(options.memory, "--memory"), _settings(options))
-
-
-def _settings(options: argparse.Namespace) -> tuple[str, ...]:
-    if options.settings and options.file.suffix.lower() not in {".yaml", ".yml", ""}:
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a problem in JSON takes --memory)")
-    return tuple(options.settings)

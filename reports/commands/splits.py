@@ -10,7 +10,7 @@ from typing import Any
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
-from crossopt.instances.placement.question import placement_again
+from crossopt.instances.question import read_again
 from crossopt.solvers.placement.answer import PlacementResult, devices_in, from_json
 from crossopt.solvers.placement.check import check
 
@@ -28,7 +28,7 @@ def export_placement(path: Path, form: str) -> str:
 
 
 def _split(result: PlacementResult) -> dict[str, Any]:
-    question = placement_again(result.instance)
+    question = read_again(result.instance, "placement")
     places = devices_in(question, result.placement).tolist()
     devices = [
         {"load": load.total, "nodes": [name for name, place in zip(question.graph.ids, places, strict=True) if place == device]}

@@ -86,7 +86,7 @@ def _refuse_mixtures(options: Namespace, families: list[str | None]) -> None:
         if family == "study" and len(families) > 1:
             usage(f"{path}: a study names all of its questions itself (compare it alone)")
         if family not in {None, "study"}:
-            usage(f"{path} asks about {KINDS[str(family)]}; several questions in one comparison are joint designs (compare it alone)")
+            usage(f"{path} asks about {KINDS[str(family)].about}; several questions in one comparison are joint designs (compare it alone)")
 
 
 def _run(options: Namespace, by_study: bool) -> Study:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import asked_in, read_question
+from crossopt.instances.codesign.question import asked_in, read_question
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.reports.commands.files import deliver

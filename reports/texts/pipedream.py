@@ -66,7 +66,7 @@ def _rival(name: str, value: float | None, note: str, best: float) -> str:
 def _certificate(result: PipelineResult) -> list[str]:
     if result.bound is None:
         return ["  no proof: a plan without a bound."]
-    compatible = result.instance["asked"]["compatible"]
+    compatible = result.instance["compatible"]
     cuts, charges = (" with cuts of the public optimizer", " by its charges") if compatible else ("", "")
     return [
         f"  certificate: no plan{cuts} is below {result.bound * 1e3:.7g} ms{charges}, by {result.proved_by};",

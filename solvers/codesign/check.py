@@ -4,7 +4,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.solvers.answer import Watch, gap_between, status_of
 from crossopt.solvers.checking import ANEW, STOPPED, Report, differences, short, trace_holds

@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import AnyPlans, hardware_choice, plan_blocks
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign.designs import candidate

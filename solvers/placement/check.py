@@ -9,7 +9,8 @@ from math import inf
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import placement_again, too_large
+from crossopt.instances.placement.question import too_large
+from crossopt.instances.question import read_again
 from crossopt.solvers.answer import differences
 from crossopt.solvers.checking import Report, certificate_faults
 from crossopt.solvers.placement.answer import BY_COUNTING, KIND, LEAST_GAP, PlacementResult, described, devices_in, pieces_in, verdict_on
@@ -21,7 +22,7 @@ _ENGINES = {"throughput": ("portfolio", "stages"), "latency": ("latency",)}
 def check(result: PlacementResult) -> Report:
     """Everything the result says, said again from the graph alone."""
     try:
-        question = placement_again(result.instance)
+        question = read_again(result.instance, "placement")
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result, question)]

@@ -110,10 +110,7 @@ def described(question: ShardingQuestion) -> dict[str, Any]:
         "edges": len(problem.firsts),
         "strategies": len(problem.costs),
         "limit": problem.limit,
-        "source": question.source,
-        "digest": question.digest,
-        "limit_asked": question.limit,
-        "settings": list(question.settings),
+        **question.document,
     }
 
 

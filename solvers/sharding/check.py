@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.instances.sharding.question import ShardingQuestion, sharding_again
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import differences
 from crossopt.solvers.checking import Report, certificate_faults
 from crossopt.solvers.sharding.answer import (
@@ -65,7 +66,7 @@ def check(result: ShardingResult, folder: Path) -> Report:
 def faults_but_proof(result: ShardingResult, folder: Path) -> tuple[ShardingQuestion | None, list[str]]:
     """The question, and what the result says wrongly as far as that is seen without its proof."""
     try:
-        question = sharding_again(result.instance, folder)
+        question = read_again(result.instance, "sharding", folder)
     except InstanceError as error:
         return None, [f"the question of the result cannot be read: {error}"]
     refused = [*differences("instance", described(question), result.instance), *_word_faults(result)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.section import KEYS
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar

@@ -13,7 +13,7 @@ from math import fsum, inf, isfinite
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, ModelError, VerificationError
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.checking import Report, trace_holds

@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from crossopt.solvers.answer import Status, record
@@ -38,6 +38,8 @@ class Source:
 
     source: str
     text: str
+    files: dict[str, str] = field(default_factory=dict)
+    """Texts of the files that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Study:
         """A question as a saved result has it."""
         asked = self.questions[question]
         source = self.sources[asked.source]
-        return {"source": source.source, "text": source.text, "settings": list(asked.settings), "workload": asked.workload}
+        return {**asdict(source), "settings": list(asked.settings), "workload": asked.workload}
 
 
 def _question_of(run: Run) -> int:

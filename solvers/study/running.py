@@ -96,11 +96,12 @@ def _unanswered(place: int, engine: str, seed: int, seconds: float, note: str) -
 
 def _written(questions: Sequence[Asked]) -> tuple[tuple[Source, ...], tuple[Question, ...]]:
     """The questions as plain data, each text once; of a file only its name is kept, as the text says all."""
-    sources = dict[Source, int]()
+    sources = list[Source]()
     found = []
     for asked in questions:
         document, objective = asked.instance.document, asked.instance.objective
-        source = Source(Path(document["source"]).name, document["text"])
-        number, settings = sources.setdefault(source, len(sources)), tuple(document["settings"])
+        source = Source(Path(document["source"]).name, document["text"], document.get("files", {}))
+        sources += [] if source in sources else [source]
+        number, settings = sources.index(source), tuple(document["settings"])
         found.append(Question(asked.name, asked.subject, asked.at, objective, UNITS[objective], number, settings, document.get("workload")))
     return tuple(sources), tuple(found)

@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.transformer import price, price_directly
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices, plan_blocks
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign import exhaustive
@@ -67,7 +67,7 @@ def memory_of_a_long_enumeration() -> Figure:
     """Peak memory of a process that enumerates more than 1e8 designs."""
     program = (
         "import resource; "
-        "from crossopt.instances.codesign.reading import read_instance; "
+        "from crossopt.instances.codesign.question import read_instance; "
         "from crossopt.solvers.codesign.exhaustive import search;"
         f"found = search(read_instance('instances/gpt3-175b-pathfinding-7nm.yaml', {_LONG!r}), lambda progress: None);"
         "print(found.space.designs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
@@ -128,7 +128,7 @@ def _large() -> tuple[float, float, float]:
     """Seconds, MiB and designs of the large question in a process of its own."""
     program = (
         "import resource; "
-        "from crossopt.instances.codesign.reading import read_instance; "
+        "from crossopt.instances.codesign.question import read_instance; "
         "from crossopt.instances.codesign.space import hardware_points;"
         "from crossopt.solvers.codesign.boxes.search import search; "
         "from crossopt.solvers.codesign.boxes.branch import Spend;"

@@ -15,7 +15,7 @@ from time import monotonic, process_time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend
 from crossopt.solvers.codesign.boxes.search import survivors

@@ -39,7 +39,7 @@ FINE = (
 
 PROGRAM = """
 import json, resource, sys, time
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_points
 from crossopt.solvers.codesign.boxes import search as boxes
 from crossopt.solvers.codesign import exhaustive

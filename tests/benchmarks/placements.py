@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.question import Asked, read_placement
 from crossopt.instances.placement.split import read_split
+from crossopt.instances.question import read
 from crossopt.solvers.placement.comparison import compared
 
 HEURISTICS = ("one device", "equal stages", "list by work", "list by rank", "minimum cut", "local search")
@@ -28,13 +28,13 @@ PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
 from crossopt.instances.files.document import InstanceError
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.codesign.certify import Limits
 from crossopt.solvers.placement.engines import answered
 path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
-asked = Asked(contiguity=contiguity, accelerators=devices, settings=tuple(settings))
+asked = (*settings, f"contiguous={contiguity}", *([] if devices is None else [f"devices={devices}"]))
 began = time.monotonic()
-question = read_placement(Path(path), asked)
+question = read(path, asked)
 found = answered(question, "auto", Limits(seconds or float("inf")), lambda progress: None)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([found.value, found.bound, found.gap, found.status, time.monotonic() - began, peak, len(question.graph)]))
@@ -108,7 +108,7 @@ def proof(row: Row) -> str:
 
 def heuristics(path: Path, contiguity: str, experts: Path | None) -> dict[str, str]:
     """Values of the rules and searches, in brackets where they break a rule of the question."""
-    question = read_placement(path, Asked(contiguity=contiguity))  # type: ignore[arg-type]
+    question = read(path, (f"contiguous={contiguity}",))
     splits = {}
     with suppress(InstanceError):  # a split of another graph of the same name
         split = expert_split(path, experts)

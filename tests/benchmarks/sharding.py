@@ -18,12 +18,12 @@ from typing import Any
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.solvers.codesign.certify import Limits
 from crossopt.solvers.sharding.answer import WHOLE
 from crossopt.solvers.sharding.engines import answered
 path, engine, seconds, began = json.loads(sys.argv[1])
-question = read_sharding(Path(path))
+question = read(Path(path))
 read = time.time() - began
 found = answered(question, engine, Limits(seconds - read), lambda progress: None)
 left = found.reductions

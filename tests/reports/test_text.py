@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words

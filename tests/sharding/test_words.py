@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
+from crossopt.instances.question import read
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.texts.sharding import sharding_text
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
@@ -34,7 +35,7 @@ def _question(folder: Path, seed: int, factor: int = 1) -> ShardingQuestion:
     edges = {"nodes": pairs, "costs": entries.tolist()}
     path = folder / f"{seed}.json"
     path.write_text(json.dumps({"problem": {"name": f"covers {seed}", "nodes": parts, "edges": edges, "usage_limit": limit}}))
-    return read_sharding(path)
+    return read(path)
 
 
 def _answers(folder: Path, seeds: range, factor: int, limits: Limits) -> list[tuple[ShardingResult, int | None]]:

@@ -11,8 +11,6 @@ so are `__getitem__` nodes whose output nobody takes.
 import re
 from dataclasses import dataclass
 from math import ceil, isfinite
-from pathlib import Path
-from stat import S_ISREG
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.files.units import quoted
 
-_LARGEST = 64 << 20
 _MOST_NODES = 100_000
 _LONGEST = 1e15
 """Milliseconds; beyond it no figure is a time."""
@@ -62,18 +59,6 @@ class _Node:
     backward: float
     activation: float
     parameters: float
-
-
-def read_text(path: Path) -> str:
-    """The text of a profile; an InstanceError in one sentence where it is none."""
-    if not S_ISREG(path.stat().st_mode):
-        raise InstanceError(str(path), [Fault(1, 1, "", "this is not a regular file (name a profile)")])
-    if path.stat().st_size > _LARGEST:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller profile)")])
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this is no text in UTF-8: {error.reason}")]) from error
 
 
 def profile_of(text: str, source: str) -> Profile:

@@ -1,37 +1,36 @@
-"""The question which layers of a profile form a stage and how often each stage is replicated, from a file and options and back."""
+"""The form of a question about a profile (`kind: pipedream`): which layers form a stage, and how often is each stage replicated?"""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from math import isfinite, prod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.units import quoted
-from crossopt.instances.stages.pipedream.profile import Profile, profile_of, read_text
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.document import Node, Scalar
+from crossopt.instances.files.graphs import text_of
+from crossopt.instances.files.quantities import Bandwidth, Bytes
+from crossopt.instances.files.schema import Bounds, Doc, read_as
+from crossopt.instances.files.written import Written
+from crossopt.instances.stages.pipedream.profile import Profile, profile_of
 
-DEVICES, BANDWIDTH = (4,), 1e9
-"""What is asked where nothing is said; the bandwidth is that of the public optimizer."""
 MOST_DEVICES, MOST_LEVELS = 1024, 3
-_GREATEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a profile."""
+class PipedreamFile:
+    """Which layers of a profile form a stage, and how often is each stage replicated?"""
 
-    devices: tuple[int, ...] = DEVICES
-    """Devices of a group, groups of the next level, and so on, innermost first."""
-    bandwidth: tuple[float, ...] = (BANDWIDTH,)
-    """Bytes a second of one member of each level."""
-    straight: bool = False
-    """No stage is replicated."""
-    compression: float | None = None
-    """Activations travel in this share of their bytes: 2 halves them."""
-    memory: float | None = None
-    """Bytes of one device."""
-    compatible: bool = False
-    """Cut and charge as the public optimizer does."""
+    file: Annotated[str, Doc("a profile as PipeDream writes them, relative to this file")]
+    kind: Literal["pipedream"] = "pipedream"
+    name: str | None = None
+    description: str | None = None
+    devices: Annotated[tuple[int, ...], Bounds(1), Doc("4, or [4, 8] or 4x8: eight groups of four")] = (4,)
+    bandwidth: Annotated[tuple[Bandwidth, ...], Doc("of one member of each level, innermost first, or one for all")] = (1e9,)
+    straight: Annotated[bool, Doc("replicate no stage")] = False
+    compression: Annotated[float | None, Doc("activations travel in this share of their bytes: 2 halves them")] = None
+    memory: Annotated[Bytes | None, Doc("of one device; no limit where nothing is said")] = None
+    compatible: Annotated[bool, Doc("cut and charge as the public optimizer does")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,55 +61,36 @@ class PipelineQuestion:
         return prod(level.members for level in self.levels)
 
 
-def read_pipeline(path: Path, asked: Asked) -> PipelineQuestion:
-    """The question about the profile in a file; an InstanceError with every fault."""
-    return _question(read_text(path), str(path), asked)
-
-
-def pipeline_again(document: Mapping[str, Any]) -> PipelineQuestion:
-    """The question inside a saved result."""
-    text, source, asked = document.get("text"), document.get("source"), document.get("asked")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(asked, dict):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    try:
-        return _question(text, source, _asked(asked))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
-
-
-def _asked(words: Mapping[str, Any]) -> Asked:
-    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in words.items()}
-    asked = Asked(**plain)
-    if any(type(flag) is not bool for flag in (asked.straight, asked.compatible)):
-        raise ValueError("straight and compatible are true or false")
-    if not isinstance(asked.devices, tuple) or any(type(count) is not int for count in asked.devices):
-        raise ValueError("devices are whole numbers")
-    if not isinstance(asked.bandwidth, tuple):
-        raise TypeError("bandwidths are a list")
-    figures = (*asked.bandwidth, *(figure for figure in (asked.compression, asked.memory) if figure is not None))
-    if any(type(figure) not in (int, float) for figure in figures):
-        raise ValueError("bandwidth, compression and memory are numbers")
-    if any(abs(figure) > _GREATEST for figure in figures):
-        raise ValueError("bandwidth, compression or memory is beyond any use")
-    return asked
-
-
-def _question(text: str, source: str, asked: Asked) -> PipelineQuestion:
-    faults = [Fault(1, 1, "", sentence) for sentence in faults_of(asked)]
-    if faults:
-        raise InstanceError(source, faults)
-    bandwidth = asked.bandwidth * len(asked.devices) if len(asked.bandwidth) == 1 else asked.bandwidth
-    compression = asked.compression if asked.compression is not None or asked.compatible else 1.0
+def read(written: Written) -> PipelineQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(PipedreamFile, _levelled(written.root), faults)
+    if file is not None:
+        faults += [written.fault(path, message) for path, message in _faults(file)]
+    if file is None or faults:
+        raise written.refused(faults)
+    profile = profile_of(written.files.text(file.file, text_of), str(written.files.path(file.file)))
+    bandwidth = file.bandwidth * len(file.devices) if len(file.bandwidth) == 1 else file.bandwidth
     return PipelineQuestion(
-        name=_name(source),
-        profile=profile_of(text, source),
-        levels=tuple(Level(*pair) for pair in zip(asked.devices, bandwidth, strict=True)),
-        straight=asked.straight,
-        compression=compression,
-        memory=float("inf") if asked.memory is None else asked.memory,
-        compatible=asked.compatible,
-        document={"source": source, "asked": {**asdict(asked)}, "text": text},
+        name=file.name or _name(written.source),
+        profile=profile,
+        levels=tuple(Level(*pair) for pair in zip(file.devices, bandwidth, strict=True)),
+        straight=file.straight,
+        compression=file.compression if file.compression is not None or file.compatible else 1.0,
+        memory=float("inf") if file.memory is None else file.memory,
+        compatible=file.compatible,
+        document=written.document,
     )
+
+
+def _levelled(root: Node) -> Node:
+    """The tree with `devices: 4x8` as the list that this is short for."""
+    entries = root.value
+    entry = entries.get("devices") if isinstance(entries, dict) else None
+    if not isinstance(entries, dict) or entry is None or not isinstance(entry.node.value, Scalar) or "x" not in entry.node.value.text:
+        return root
+    parts = tuple(replace(entry.node, value=Scalar(part.strip(), quoted=False)) for part in entry.node.value.text.split("x"))
+    return replace(root, value={**entries, "devices": replace(entry, node=replace(entry.node, value=parts))})
 
 
 def _name(source: str) -> str:
@@ -119,32 +99,18 @@ def _name(source: str) -> str:
     return path.parent.name or path.stem if path.stem == "graph" else path.stem
 
 
-def faults_of(asked: Asked) -> list[str]:
-    """What no profile can be asked, each with the option that says so."""
-    shape, levels = "x".join(map(str, asked.devices)), len(asked.devices)
-    rules = (
-        (
-            0 < levels <= MOST_LEVELS,
-            f"--devices: {levels} levels of devices are given, 1 to {MOST_LEVELS} are needed (4 or 4x8)",
-        ),
-        (min(asked.devices, default=1) > 0, f"--devices: {shape} devices leave a level empty (give 1 or more of each)"),
-        (
-            prod(asked.devices) <= MOST_DEVICES,
-            f"--devices: {shape} devices are more than {MOST_DEVICES:,}, for which profiles are answered",
-        ),
-        (
-            len(asked.bandwidth) in {1, levels},
-            f"--bandwidth: {len(asked.bandwidth)} bandwidths are given for {levels} levels (one for all, or one for each: 6GB/s,1GB/s)",
-        ),
-        (all(0.0 < speed < 1e18 for speed in asked.bandwidth), "--bandwidth: a bandwidth must be above zero and below 1e18 bytes a second"),
-        (
-            asked.compression is None or (isfinite(asked.compression) and 1e-9 < asked.compression < 1e9),
-            f"--compression: a compression of {quoted(str(asked.compression))} is none (1 leaves activations as they are, 2 halves them)",
-        ),
-        (asked.memory is None or asked.memory >= 0.0, "--memory: a memory is 0 bytes or more"),
-        (
-            asked.memory is None or asked.compatible or levels == 1,
-            "--memory: the memory of groups of devices is not modelled (give --devices as one number, or --compatible)",
-        ),
-    )
-    return [sentence for holds, sentence in rules if not holds]
+def _faults(file: PipedreamFile) -> Iterator[tuple[str, str]]:
+    """What no single value shows, by its path."""
+    shape, levels, given = "x".join(map(str, file.devices)), len(file.devices), len(file.bandwidth)
+    if not 0 < levels <= MOST_LEVELS:
+        yield "devices", f"{levels} levels of devices are given, 1 to {MOST_LEVELS} are needed (4 or 4x8)"
+    if prod(file.devices) > MOST_DEVICES:
+        yield "devices", f"{shape} devices are more than {MOST_DEVICES:,}, for which profiles are answered"
+    if given not in {1, levels}:
+        yield "bandwidth", f"{given} bandwidths are given for {levels} levels (one for all, or one for each: 6GB/s,1GB/s)"
+    if not all(0.0 < speed < 1e18 for speed in file.bandwidth):
+        yield "bandwidth", "a bandwidth must be above zero and below 1e18 bytes a second"
+    if file.compression is not None and not 1e-9 < file.compression < 1e9:
+        yield "compression", f"a compression of '{file.compression}' is none (1 leaves activations as they are, 2 halves them)"
+    if file.memory is not None and not file.compatible and levels > 1:
+        yield "memory", "the memory of groups of devices is not modelled (give devices as one number, or `compatible`)"

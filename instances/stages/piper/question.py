@@ -1,120 +1,90 @@
-"""From a file and settings to a `PiperQuestion`, and the same again from a saved result."""
+"""The form of a question about a graph with configurations of its layers (`kind: piper`), of which the graph's own file says the rest."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import floor
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.graphs import read_json
+from crossopt.instances.files.graphs import read_json, text_of
+from crossopt.instances.files.quantities import Bandwidth, Bytes
+from crossopt.instances.files.schema import Bounds, Doc, read_as
+from crossopt.instances.files.written import Written
 from crossopt.instances.stages.piper.graph import PARTS, Part, PiperGraph, PiperQuestion, narrowed
-from crossopt.instances.stages.piper.reader import piper_graph_of
+from crossopt.instances.stages.piper.reader import Machine, piper_graph_of
 
-TimeUnit = Literal["s", "ms"]
 MOST_DEVICES, MOST_MICROBATCHES = 1 << 14, 1 << 20
 _MOST_MEMORY = 1 << 52
-_SECONDS: dict[TimeUnit, float] = {"s": 1.0, "ms": 1e-3}
+_SECONDS = {"s": 1.0, "ms": 1e-3}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a graph; None leaves it to the file."""
+class PiperFile:
+    """Which stages, replicas, splits and configurations make the busiest stage least busy?"""
 
-    devices: int | None = None
-    memory: float | None = None
-    bandwidth: float | None = None
-    microbatches: int | None = None
-    without: tuple[Part, ...] = ()
-    time_unit: TimeUnit = "s"
-
-
-def read_piper(path: Path, asked: Asked) -> PiperQuestion:
-    """The question about the graph in a file; an InstanceError with every fault."""
-    text, document = read_json(path)
-    return _question(document, str(path), asked, text)
+    file: Annotated[str, Doc("a graph in the format of Piper's inputs, relative to this file, which says what is not said here")]
+    kind: Literal["piper"] = "piper"
+    name: str | None = None
+    description: str | None = None
+    devices: Annotated[int | None, Bounds(1, MOST_DEVICES)] = None
+    memory: Annotated[Bytes | None, Doc("of one device")] = None
+    bandwidth: Annotated[Bandwidth | None, Bounds(1.0, 1e15), Doc("from a device to others")] = None
+    microbatches: Annotated[int | None, Bounds(1, MOST_MICROBATCHES), Doc("in a batch")] = None
+    without: Annotated[tuple[Part, ...], Doc("parts that are not used")] = ()
+    time_unit: Annotated[Literal["s", "ms"], Doc("of the times in the graph's file")] = "s"
 
 
-def piper_again(document: Mapping[str, Any]) -> PiperQuestion:
-    """The question inside a saved result."""
-    text, source, asked = document.get("text"), document.get("source"), document.get("asked")
-    if not isinstance(text, str) or not isinstance(source, str) or not isinstance(asked, dict):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
-    try:
-        return _question(json.loads(text), source, _asked(asked), text)
-    except (TypeError, ValueError) as error:
-        raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
-
-
-def parts_of(words: str) -> tuple[Part, ...]:
-    """The parts that are named, in the order of `PARTS`; a ValueError in words where one is unknown."""
-    named = [word.strip() for word in words.split(",")]
-    unknown = [word for word in named if word not in PARTS]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
-    return tuple(part for part in PARTS if part in named)
-
-
-def _asked(words: Mapping[str, Any]) -> Asked:
-    without = words.get("without")
-    asked = Asked(**{**words, "without": parts_of(",".join(without)) if without else ()})
-    if asked.time_unit not in get_args(TimeUnit):
-        raise ValueError(f"{asked.time_unit!r} is none of {', '.join(get_args(TimeUnit))}")
-    if any(type(count) is not int or count < 0 for count in (asked.devices, asked.microbatches) if count is not None):
-        raise ValueError("devices and microbatches are whole numbers, 0 or more")
-    if any(type(size) not in (int, float) or not size >= 0 for size in (asked.memory, asked.bandwidth) if size is not None):
-        raise ValueError("memory and bandwidth are numbers, 0 or more")
-    return asked
-
-
-def faults_of(asked: Asked) -> list[str]:
-    """What no graph can be asked, each with the option that says so."""
-    devices, microbatches = (1 if count is None else count for count in (asked.devices, asked.microbatches))
-    rules = _rules(devices, 1.0 if asked.bandwidth is None else asked.bandwidth, microbatches)
-    return [f"{option}: {words}" for option, _, words, holds in rules if not holds]
-
-
-def _rules(devices: int, bandwidth: float, microbatches: int) -> tuple[tuple[str, str, str, bool], ...]:
-    """The option, the key of the file, what is wrong and whether it is not."""
-    most_devices, most = MOST_DEVICES, MOST_MICROBATCHES
-    return (
-        ("--devices", "maxDevices", f"{devices} devices are given, 1 to {most_devices:,} are needed", 1 <= devices <= most_devices),
-        ("--bandwidth", "bandwidth", f"{bandwidth} bytes/s are given, 1 to 1e15 are needed", 1.0 <= bandwidth <= 1e15),
-        ("--microbatches", "mbsInBatch", f"{microbatches} microbatches are given, 1 to {most:,} are needed", 1 <= microbatches <= most),
+def read(written: Written) -> PiperQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(PiperFile, written.root, faults)
+    if file is None:
+        raise written.refused(faults)
+    source = str(written.files.path(file.file))
+    graph, given, notes = piper_graph_of(read_json(written.files.text(file.file, text_of), source), source, _SECONDS[file.time_unit])
+    machine = Machine(
+        given.devices if file.devices is None else file.devices,
+        given.memory if file.memory is None else file.memory,
+        given.bandwidth if file.bandwidth is None else file.bandwidth,
+        given.microbatches if file.microbatches is None else file.microbatches,
     )
-
-
-def _question(document: Any, source: str, asked: Asked, text: str) -> PiperQuestion:  # noqa: ANN401
-    graph, machine, notes = piper_graph_of(document, source, _SECONDS[asked.time_unit])
-    devices = machine.devices if asked.devices is None else asked.devices
-    memory = machine.memory if asked.memory is None else asked.memory
-    bandwidth = machine.bandwidth if asked.bandwidth is None else asked.bandwidth
-    microbatches = machine.microbatches if asked.microbatches is None else asked.microbatches
-    rules = _rules(devices, bandwidth, microbatches)
-    faults = [Fault(1, 1, path, f"{words} ({option})") for option, path, words, holds in rules if not holds]
-    if faults:
+    if faults := _faults(machine):
         raise InstanceError(source, faults)
     question = PiperQuestion(
-        name=Path(source).stem,
+        name=file.name or Path(written.source).stem,
         graph=graph,
-        devices=devices,
-        memory=floor(min(memory, _MOST_MEMORY)),
-        bandwidth=bandwidth,
-        microbatches=microbatches,
+        devices=machine.devices,
+        memory=floor(min(machine.memory, _MOST_MEMORY)),
+        bandwidth=machine.bandwidth,
+        microbatches=machine.microbatches,
         without=(),
         notes=notes,
-        document={"source": source, "asked": {**asdict(asked), "without": list(asked.without)}, "text": text},
+        document=written.document,
     )
-    question = narrowed(question, asked.without)
-    _refuse_nothing(question.graph, source, asked.without)
+    question = narrowed(question, tuple(part for part in PARTS if part in file.without))
+    _refuse_nothing(question.graph, source, question.without)
     return question
+
+
+def _faults(machine: Machine) -> list[Fault]:
+    """Figures of a graph's own file that no question can have, each with the option that replaces it."""
+    devices, bandwidth, microbatches = machine.devices, machine.bandwidth, machine.microbatches
+    rules = (
+        ("maxDevices", f"{devices} devices are given, 1 to {MOST_DEVICES:,} are needed (--devices)", 1 <= devices <= MOST_DEVICES),
+        ("bandwidth", f"{bandwidth} bytes/s are given, 1 to 1e15 are needed (--bandwidth)", 1.0 <= bandwidth <= 1e15),
+        (
+            "mbsInBatch",
+            f"{microbatches} microbatches are given, 1 to {MOST_MICROBATCHES:,} are needed (--microbatches)",
+            1 <= microbatches <= MOST_MICROBATCHES,
+        ),
+    )
+    return [Fault(1, 1, path, words) for path, words, holds in rules if not holds]
 
 
 def _refuse_nothing(graph: PiperGraph, source: str, without: tuple[Part, ...]) -> None:
     """Layers that no configuration is left for."""
     faults = [
-        Fault(1, 1, f"nodes[{row}].TMPCs", f"no configuration is left without {' and '.join(without)} (leave a part of --without away)")
+        Fault(1, 1, f"nodes[{row}].TMPCs", f"no configuration is left without {' and '.join(without)} (leave a part of `without` away)")
         for row, offer in enumerate(graph.offers)
         if not offer
     ]

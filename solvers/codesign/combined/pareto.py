@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.codesign.result import Result
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.document import Node, read_text
 from crossopt.instances.files.saved import read_as

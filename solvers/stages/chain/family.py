@@ -1,6 +1,6 @@
 """Chains of layers as a family of questions: what is asked again, who answers, who judges, what proves."""
 
-from crossopt.instances.stages.chain import ChainQuestion, read_again
+from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number, Result
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Family, Proved, later
@@ -27,7 +27,6 @@ FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
     unit="s",
     answer=ChainPlan,
     details=ChainLoads,
-    again=read_again,
     engines={"auto": _CUTS, "cuts": _CUTS},
     judge=judge,
     judged="times, memory, devices, replicas",

@@ -11,7 +11,7 @@ from crossopt.solvers.answer import Status, answer_status, gap_between, is_prove
 from crossopt.solvers.stages.pipedream.judge import StageLoad, judge
 from crossopt.solvers.stages.pipedream.plan import Stage
 
-KIND = "pipeline"
+KIND = "pipedream"
 LEAST_GAP = 1e-9
 """Sums of floating-point numbers lose less than this: a smaller gap is none."""
 _ROUNDINGS = 64 * 2.0**-52
@@ -110,9 +110,7 @@ def rounding(question: PipelineQuestion) -> float:
 
 def described(question: PipelineQuestion) -> dict[str, Any]:
     """What a result says of its question: enough to ask it again."""
-    document = question.document
-    asked = {key: list(value) if isinstance(value, tuple) else value for key, value in document["asked"].items()}
-    return {"name": question.name, "objective": "slowest stage", "unit": "s", **document, "asked": asked}
+    return {"name": question.name, "objective": "slowest stage", "unit": "s", "compatible": question.compatible, **question.document}
 
 
 def from_json(data: object) -> PipelineResult:

@@ -6,7 +6,8 @@ Where the profile is small enough every plan is looked at; else the bound is tol
 from dataclasses import asdict
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.stages.pipedream.question import PipelineQuestion, pipeline_again
+from crossopt.instances.question import read_again
+from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import denied_below, differences, rival_faults
 from crossopt.solvers.checking import Report, certificate_faults, enumerated
 from crossopt.solvers.stages.pipedream.answer import KIND, LEAST_GAP, PipelineResult, described
@@ -18,7 +19,7 @@ from crossopt.solvers.stages.pipedream.rivals import rivals_of
 def check(result: PipelineResult) -> Report:
     """Everything the result says, said again from the profile alone."""
     try:
-        question = pipeline_again(result.instance)
+        question = read_again(result.instance, "pipedream")
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     refused = [*differences("instance", described(question), result.instance), *_certificate_faults(result, question)]

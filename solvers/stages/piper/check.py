@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.instances.stages.piper.question import piper_again
 from crossopt.solvers.answer import denied_below, differences, rival_faults
 from crossopt.solvers.checking import Report, certificate_faults
 from crossopt.solvers.stages.piper.answer import ENGINE, KIND, LEAST_GAP, PiperResult, described, named, stages_in
@@ -31,7 +31,7 @@ def _unwatched() -> None:
 def check(result: PiperResult, clock: Callable[[], None] = _unwatched) -> Report:
     """Everything the result says, said again from the graph alone; `clock` is called now and then."""
     try:
-        question = piper_again(result.instance)
+        question = read_again(result.instance, "piper")
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     refused, checked = faults_but_proof(result, question), ["the graph was read anew"]

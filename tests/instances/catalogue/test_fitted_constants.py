@@ -10,7 +10,7 @@ from crossopt.crossflow.hardware import Efficiency, Hardware
 from crossopt.instances.catalogue import registry
 from crossopt.instances.catalogue.registry import build_device, constants_of, device, efficiency_with, technology
 from crossopt.instances.codesign.instance import FreeHardware
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices
 from crossopt.instances.errors import InstanceError
 from tests.paths import INSTANCES

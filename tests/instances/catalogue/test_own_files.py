@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import UnknownNameError, entry_text, ladder, names
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.reading import read_instance, read_question
+from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.reports.commands.files import text_of
@@ -75,9 +75,9 @@ def test_a_saved_result_stands_without_the_files(name: str, folder: Path) -> Non
 
 def test_a_result_with_another_chip_put_in_is_refused(folder: Path) -> None:
     data = json.loads(text_of(exhaustive(read_instance(folder / "fixed.yaml"), Limits(), silent)))
-    settings = data["instance"]["settings"]
-    assert settings[0].count("bandwidth: 2039 GB/s") == 1
-    settings[0] = settings[0].replace("bandwidth: 2039 GB/s", "bandwidth: 2040 GB/s")
+    files = data["instance"]["files"]
+    assert files["chips/mine.yaml"].count("bandwidth: 2039 GB/s") == 1
+    files["chips/mine.yaml"] = files["chips/mine.yaml"].replace("bandwidth: 2039 GB/s", "bandwidth: 2040 GB/s")
     assert not check(from_json(data), silent).accepted
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, TransformerShape
-from crossopt.instances.catalogue.huggingface import LARGEST, read_config, transformer_from_config
+from crossopt.instances.catalogue.huggingface import LARGEST, config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
+from crossopt.instances.files.written import Files
 
 SHAPE = TransformerShape(layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
 LLAMA: dict[str, Any] = {
@@ -25,7 +26,7 @@ LLAMA: dict[str, Any] = {
 
 def built(section: WorkloadSection, folder: Path = Path()) -> Workload:
     faults: list[tuple[str, str]] = []
-    workload = build_workload(section, folder, lambda path, message: faults.append((path, message)))
+    workload = build_workload(section, Files(folder), lambda path, message: faults.append((path, message)))
     assert not faults
     assert workload is not None
     return workload
@@ -33,7 +34,7 @@ def built(section: WorkloadSection, folder: Path = Path()) -> Workload:
 
 def faults_of(section: WorkloadSection, folder: Path = Path()) -> list[tuple[str, str]]:
     faults: list[tuple[str, str]] = []
-    workload = build_workload(section, folder, lambda path, message: faults.append((path, message)))
+    workload = build_workload(section, Files(folder), lambda path, message: faults.append((path, message)))
     assert (workload is None) == bool(faults)
     return faults
 
@@ -316,4 +317,4 @@ def test_any_file_gives_shapes_or_a_value_error(tmp_path_factory: pytest.TempPat
     path = tmp_path_factory.getbasetemp() / "fuzz.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"^[^\n]+$"):
-        read_config(path)
+        transformer_from_config(config_in(text_of(path), str(path)))

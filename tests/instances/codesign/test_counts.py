@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.catalogue.registry import entry_text, ladder
-from crossopt.instances.codesign.counts import Counted, open_in, read_open
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read, read_again
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 TINY = ladder()["tiny"]
@@ -17,7 +17,9 @@ OPEN = "cluster.devices=[16, 8, 32]"
 
 
 def counted(*settings: str, text: str | None = None) -> Counted:
-    found = open_in({"text": text or TINY.read_text(encoding="utf-8"), "source": "question.yaml", "settings": list(settings)})
+    found = read_again(
+        {"text": text or TINY.read_text(encoding="utf-8"), "source": "question.yaml", "settings": list(settings)}, "codesign"
+    )
     assert isinstance(found, Counted)
     return found
 
@@ -42,7 +44,7 @@ def test_a_range_of_numbers() -> None:
 
 @pytest.mark.parametrize("devices", ["8", "[8]"])
 def test_one_number_is_an_ordinary_question(devices: str) -> None:
-    assert isinstance(read_open(TINY, (f"cluster.devices={devices}",)), Instance)
+    assert isinstance(read(TINY, (f"cluster.devices={devices}",)), Instance)
 
 
 def test_the_fewest_devices_are_questions_about_the_least_step_time() -> None:
@@ -59,10 +61,10 @@ def refused_by_reading(*settings: str) -> list[str]:
 
 
 def test_the_faults_of_all_numbers_are_told_at_once_and_those_of_all_alike_once() -> None:
-    faults = refused("cluster.devices=[8, 12, 13]", "choices.microbatch=[7]")
+    faults, setting = refused("cluster.devices=[8, 12, 13]", "choices.microbatch=[7]"), "[from --set cluster.devices=[8, 12, 13]]"
     assert faults[:2] == [
-        "cluster.devices: 12 devices are no whole number of groups of 8 (make it a multiple of 8)",
-        "cluster.devices: 13 devices are no whole number of groups of 8 (make it a multiple of 8)",
+        f"cluster.devices: 12 devices are no whole number of groups of 8 (make it a multiple of 8) {setting}",
+        f"cluster.devices: 13 devices are no whole number of groups of 8 (make it a multiple of 8) {setting}",
     ]
     assert len(faults) == 3
     assert faults[2].startswith("choices.microbatch: none of 7 divides the 64 samples of the global batch")
@@ -88,10 +90,10 @@ def test_files_of_the_users_are_inside_the_question_that_is_saved(tmp_path: Path
     process, path = tmp_path / "process.yaml", tmp_path / "question.yaml"
     process.write_text(entry_text("technologies", "accelerator-7nm"), encoding="utf-8")
     path.write_text(TINY_FREE.replace("accelerator-7nm", "./process.yaml"), encoding="utf-8")
-    asked = read_open(path, (OPEN,))
+    asked = read(path, (OPEN,))
     process.unlink()
     assert isinstance(asked, Counted)
-    again = open_in(asked.document)
+    again = read_again(asked.document, "codesign")
     assert again == asked
     for count, part in zip(asked.counts, asked.parts, strict=True):
         assert part.hardware.options == ask(TINY_FREE, f"cluster.devices={count}").hardware.options  # type: ignore[union-attr]
@@ -100,12 +102,12 @@ def test_files_of_the_users_are_inside_the_question_that_is_saved(tmp_path: Path
 
 def test_of_several_workloads_one_is_named() -> None:
     path = ladder()["two-models-one-chip"]
-    devices = read_open(path).parts[0].cluster.devices  # type: ignore[union-attr]
+    devices = read(path).parts[0].cluster.devices  # type: ignore[union-attr]
     settings = (f"cluster.devices=[{devices}, {2 * devices}]",)
     with pytest.raises(InstanceError, match="one workload at a time"):
-        read_open(path, settings)
-    first = read_open(path).parts[0].name  # type: ignore[union-attr]
-    asked = read_open(path, settings, first)
+        read(path, settings)
+    first = read(path).parts[0].name  # type: ignore[union-attr]
+    asked = read(path, settings, first)
     assert isinstance(asked, Counted)
     assert [part.cluster.devices for part in asked.parts] == [devices, 2 * devices]
-    assert open_in(asked.document) == asked
+    assert read_again(asked.document, "codesign") == asked

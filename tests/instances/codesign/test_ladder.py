@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import descriptions, ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import read_asked
+from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.codesign.combined.workloads.check import check_any

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_choices import divisors
-from crossopt.instances.codesign.reading import read_instance, read_question
+from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from tests.paths import INSTANCES
 

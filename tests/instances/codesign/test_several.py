@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import asked_in, read_asked, read_instance, read_question
+from crossopt.instances.codesign.question import asked_in, read_asked, read_instance, read_question
 from crossopt.instances.errors import InstanceError
 
 TWO = """\

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.question import Asked, placement_again, read_placement
+from crossopt.instances.question import read, read_again
 from crossopt.solvers.placement.answer import described
 from tests.paths import reference
 
@@ -59,7 +59,7 @@ REFUSED = [
 @pytest.mark.parametrize(("what", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
 def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InstanceError) as raised:
-        read_placement(written(tmp_path, what), Asked())
+        read(written(tmp_path, what))
     assert message in str(raised.value)
     assert "Traceback" not in str(raised.value)
 
@@ -67,7 +67,7 @@ def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str
 def test_all_faults_come_at_once(tmp_path: Path) -> None:
     wrong = document(nodes=[node(1, size=-1), node(2, cpuLatency=None), node(3)], edges=[{"sourceId": 8, "destId": 9, "cost": 1.0}])
     with pytest.raises(InstanceError) as raised:
-        read_placement(written(tmp_path, wrong), Asked())
+        read(written(tmp_path, wrong))
     assert len(raised.value.faults) == 4
 
 
@@ -76,18 +76,18 @@ def test_ids_may_be_words_and_colours_may_be_missing(tmp_path: Path) -> None:
         nodes=[node(1, id="a", colorClass=5), node(2, id="b"), node(3, id="c", colorClass=5)],
         edges=[{"sourceId": "a", "destId": "b", "cost": 1.0}],
     )
-    graph = read_placement(written(tmp_path, words), Asked()).graph
+    graph = read(written(tmp_path, words)).graph
     assert graph.ids == ("a", "b", "c")
     assert graph.colour.tolist() == [0, 1, 0]
     assert graph.transfer.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_settings_replace_what_the_file_says_and_the_question_can_be_asked_again(tmp_path: Path) -> None:
-    asked = Asked(accelerators=5, cpus=0, memory=99.0, contiguity="no", transfer_unit="s")
-    question = read_placement(written(tmp_path, document()), asked)
+    asked = ("devices=5", "cpus=0", "memory=99 B", "contiguous=no", "edge_unit=s")
+    question = read(written(tmp_path, document()), asked)
     assert (question.accelerators, question.cpus, question.memory) == (5, 0, 99.0)
     assert question.graph.transfer.tolist() == [500.0, 0.0, 0.0]
-    again = placement_again(described(question))
+    again = read_again(described(question), "placement")
     assert described(again) == described(question)
     assert np.array_equal(again.graph.transfer, question.graph.transfer)
 
@@ -96,7 +96,7 @@ def test_settings_replace_what_the_file_says_and_the_question_can_be_asked_again
 def test_links_of_impossible_speed_are_told(size: float, said: bool, tmp_path: Path) -> None:
     """Half a millisecond for half a megabyte is a gigabyte a second."""
     edges = [{"sourceId": 1, "destId": 2, "cost": 0.5, "size": size}]
-    notes = read_placement(written(tmp_path, document(edges=edges)), Asked()).notes
+    notes = read(written(tmp_path, document(edges=edges))).notes
     assert bool(notes) == said
     assert ("a thousand times too fast" in "".join(notes)) == (size > 1e6)
 
@@ -104,5 +104,5 @@ def test_links_of_impossible_speed_are_told(size: float, said: bool, tmp_path: P
 def test_the_published_layer_graphs_have_costs_in_seconds() -> None:
     for kind, wrong in (("layer/bert24_inference", True), ("operator/bert_l-3_inference", False)):
         path = reference(f"placement/throughput/{kind}.json")
-        assert bool(read_placement(path, Asked()).notes) == wrong
-        assert read_placement(path, Asked(transfer_unit="s")).notes == ()
+        assert bool(read(path).notes) == wrong
+        assert read(path, ("edge_unit=s",)).notes == ()

@@ -7,8 +7,8 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, read_placement
 from crossopt.instances.placement.split import read_split
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.placement.judge import judge
 from tests.instances.placement.test_formats import document, node, written
@@ -18,7 +18,7 @@ from tests.paths import reference
 @pytest.fixture
 def asked(tmp_path: Path) -> PlacementQuestion:
     nodes = [node(1, colorClass=7), node(2), node(3, colorClass=7, isBackwardNode=1)]
-    return read_placement(written(tmp_path, document(nodes=nodes)), Asked())
+    return read(written(tmp_path, document(nodes=nodes)))
 
 
 def split(folder: Path, what: object) -> Path:
@@ -67,7 +67,7 @@ def test_what_is_exported_is_read_again_as_the_same(form: str, tmp_path: Path, c
     assert main(["export", str(saved), "--as", form]) == 0
     text = capsys.readouterr().out
     (tmp_path / "split.json").write_text(text, encoding="utf-8")
-    asked = read_placement(graph, Asked())
+    asked = read(graph)
     verdict = judge(asked, read_split(tmp_path / "split.json", asked))
     assert (verdict.value, verdict.violations) == (value, ())
     if form == "split":
@@ -100,6 +100,6 @@ EXPERTS = {
 
 @pytest.mark.parametrize(("graph", "expert"), EXPERTS)
 def test_experts_splits_take_as_long_as_their_authors_say(graph: str, expert: str) -> None:
-    asked = read_placement(reference(f"placement/throughput/layer/{graph}.json"), Asked())
+    asked = read(reference(f"placement/throughput/layer/{graph}.json"))
     verdict = judge(asked, read_split(reference(f"placement/human-experts/{expert}_expert.json"), asked))
     assert verdict.value == pytest.approx(EXPERTS[graph, expert], rel=5e-6)

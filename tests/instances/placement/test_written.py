@@ -8,7 +8,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.question import Asked, placement_again, read_placement
+from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.answer import described
@@ -31,7 +31,7 @@ memory: 1 GiB
 
 def test_operators_are_written_out(tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(INLINE, encoding="utf-8")
-    question = read_placement(tmp_path / "question.yaml", Asked())
+    question = read(tmp_path / "question.yaml")
     graph = question.graph
     assert (question.name, question.accelerators, question.cpus, question.memory) == ("three in a row", 2, 1, 2.0**30)
     assert graph.ids == ("first", "second", "third")
@@ -49,22 +49,20 @@ def test_a_graph_may_lie_in_a_file_and_results_stand_without_it(tmp_path: Path) 
     (tmp_path / "question.yaml").write_text(
         "kind: placement\ngraph: {file: graph.json}\ncontiguous: convex\ndevices: 3\n", encoding="utf-8"
     )
-    question = read_placement(tmp_path / "question.yaml", Asked())
+    question = read(tmp_path / "question.yaml")
     assert (question.accelerators, question.cpus, question.memory, question.contiguity) == (3, 1, 24.0, "convex")
     graph.unlink()
-    again = placement_again(json.loads(json.dumps(described(question))))
+    again = read_again(json.loads(json.dumps(described(question))), "placement")
     assert described(again) == described(question)
     assert np.array_equal(again.graph.accelerator_time, question.graph.accelerator_time)
 
 
 def test_the_command_line_and_settings_go_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(INLINE, encoding="utf-8")
-    question = read_placement(
-        tmp_path / "question.yaml", Asked(contiguity="no", cpus=0, settings=("devices=5", "graph.nodes.third.time=1 ms"))
-    )
+    question = read(tmp_path / "question.yaml", ("contiguous=no", "cpus=0", "devices=5", "graph.nodes.third.time=1 ms"))
     assert (question.accelerators, question.cpus, question.contiguity) == (5, 0, "no")
     assert question.graph.accelerator_time.tolist() == [2.0, 3.0, 1.0]
-    assert described(placement_again(described(question))) == described(question)
+    assert described(read_again(described(question), "placement")) == described(question)
 
 
 GENERATED = "kind: placement\ndevices: 2\ngraph: {hardware: a100-80g, workload: {model: gpt3-13b, global_batch: 8}}\n"
@@ -91,14 +89,14 @@ REFUSED = [
 def test_a_wrong_question_names_the_place_and_the_remedy(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(InstanceError) as error:
-        read_placement(tmp_path / "question.yaml", Asked())
+        read(tmp_path / "question.yaml")
     assert message in str(error.value)
 
 
 def test_units_that_are_known_are_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(INLINE, encoding="utf-8")
     with pytest.raises(InstanceError, match="its figures have units"):
-        read_placement(tmp_path / "question.yaml", Asked(transfer_unit="s"))
+        read(tmp_path / "question.yaml", ("edge_unit=s",))
 
 
 def test_a_missing_graph_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,8 +120,8 @@ def test_the_shipped_question_is_proved_on_layers_and_checked(tmp_path: Path, ca
 def test_an_inference_graph_has_no_backward_pass_and_less_to_hold(tmp_path: Path) -> None:
     text = "kind: placement\ndevices: 2\ngraph: {hardware: h100-sxm, training: false, workload: {model: gpt3-1.3b, global_batch: 8}}\n"
     (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
-    forward = read_placement(tmp_path / "question.yaml", Asked())
-    both = read_placement(tmp_path / "question.yaml", Asked(settings=("graph.training=true",)))
+    forward = read(tmp_path / "question.yaml")
+    both = read(tmp_path / "question.yaml", ("graph.training=true",))
     assert len(both.graph) == 2 * len(forward.graph)
     assert not forward.graph.backward.any()
     assert forward.graph.size.sum() < both.graph.size.sum()

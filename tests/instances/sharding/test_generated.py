@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.answer import from_json
 from crossopt.solvers.sharding.check import check
@@ -34,7 +34,7 @@ def _file(folder: Path, text: str = SMALL) -> Path:
 
 
 def test_the_optimum_is_no_worse_than_any_plan_of_megatron(tmp_path: Path) -> None:
-    question = read_sharding(_file(tmp_path))
+    question = read(_file(tmp_path))
     result = answered(question, "auto", Limits(120.0), lambda progress: None)
     assert result.status == "OPTIMAL"
     assert result.value is not None
@@ -48,7 +48,7 @@ def test_the_optimum_is_no_worse_than_any_plan_of_megatron(tmp_path: Path) -> No
 def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Path) -> None:
     """Where weights are large and the batch is one sample, nothing is better than columns, heads, rows: Megatron's layer."""
     text = SMALL.replace("[2, 4]", "[4]").replace("global_batch: 16", "global_batch: 1").replace("hidden: 1024", "hidden: 8192")
-    result = answered(read_sharding(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), lambda progress: None)
+    result = answered(read(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), lambda progress: None)
     ways = {choice.operator: choice.way for choice in result.choices}
     assert ways["queries, keys, values"] == "columns"
     assert ways["attention"] == "feature"
@@ -61,17 +61,17 @@ def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Pa
 @pytest.mark.parametrize(("field", "value"), [("choices", []), ("plans", []), ("value", 1)])
 def test_an_edited_answer_is_refused(tmp_path: Path, field: str, value: object) -> None:
 
-    result = answered(read_sharding(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
+    result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
     edited = {**json.loads(json.dumps(asdict(result))), field: value}
     assert check(from_json(edited), tmp_path).refused
 
 
 def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
-    question = read_sharding(_file(tmp_path))
+    question = read(_file(tmp_path))
     free = answered(question, "auto", Limits(120.0), lambda progress: None)
     assert free.peak is not None
     assert free.value is not None
-    tight = read_sharding(_file(tmp_path), limit=free.peak * 0.8)
+    tight = read(_file(tmp_path), (f"limit={free.peak * 0.8} B",))
     result = answered(tight, "auto", Limits(120.0), lambda progress: None)
     assert result.value is not None
     assert result.value >= free.value
@@ -96,7 +96,7 @@ def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     with pytest.raises(InstanceError) as caught:
-        read_sharding(_file(tmp_path, SMALL.replace(*change)))
+        read(_file(tmp_path, SMALL.replace(*change)))
     assert said in str(caught.value)
 
 

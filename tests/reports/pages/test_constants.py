@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from crossopt.crossflow.hardware import Efficiency, Hardware
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts.constants import MEANINGS, constants_of, origin_of
 from tests.paths import INSTANCES
 

@@ -15,7 +15,7 @@ from crossopt.crossflow.memory import layer_weights
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import ranks, sharding
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.facts.network import busy_seconds, network_of, network_on
 from crossopt.reports.facts.roofline import MEMORIES, roofs_of, roofs_on

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import VerificationError
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import asked_of, facts_of

@@ -13,7 +13,7 @@ from crossopt.crossflow.pipeline import slots
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts import schedule
 from crossopt.reports.facts.schedule import Step, step_of, step_on
 from crossopt.reports.pages.shell import Page, page

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 
 TINY_FREE = """\
 kind: codesign

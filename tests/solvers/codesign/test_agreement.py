@@ -13,7 +13,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import read_asked, read_instance
+from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend

@@ -12,7 +12,7 @@ import pytest
 
 from crossopt.instances.codesign.boxes import grid
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.reports.commands.files import text_of
 from crossopt.solvers.answer import Limits, Progress

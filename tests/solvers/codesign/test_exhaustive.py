@@ -12,7 +12,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.solvers.answer import Limits, Progress

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.hardware import variants_of
 from crossopt.crossflow.plan import Plan, Plans, plan_at, table
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices, hardware_points, plan_blocks
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main

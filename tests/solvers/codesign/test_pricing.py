@@ -5,7 +5,7 @@ import pytest
 
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import device_at, plan_blocks
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.codesign.pricing import joined, memory_of, price, values_of

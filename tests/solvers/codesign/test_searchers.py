@@ -10,7 +10,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.instances.codesign.boxes import point_number, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.designs import Candidate, candidate, from_words
 from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS

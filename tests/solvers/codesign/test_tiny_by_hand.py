@@ -12,7 +12,7 @@ from crossopt.crossflow.evaluate import Evaluation
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan, Recompute
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.codesign.designs import Candidate, candidate
 from crossopt.solvers.codesign.exhaustive import search

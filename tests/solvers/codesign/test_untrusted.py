@@ -10,7 +10,7 @@ import pytest
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import SolverError
 from crossopt.reports.cli import INVALID, main
 from crossopt.solvers.answer import Limits

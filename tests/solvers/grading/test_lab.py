@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.stages.chain import read
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.handouts import HANDOUTS
 from tests.paths import INSTANCES

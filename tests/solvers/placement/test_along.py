@@ -10,7 +10,7 @@ from crossopt.formulation.placement.assignment import Machine, machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.rows import figures_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.placement.bounds.along import bound as sweep
 from crossopt.solvers.placement.bounds.along.bound import along
 from crossopt.solvers.placement.bounds.order import put, swept
@@ -144,7 +144,7 @@ def test_wide_graphs_and_questions_without_accelerators_are_left_alone() -> None
 
 def test_a_published_graph_of_operators_is_proved_without_a_cpu() -> None:
     """The optimum is 28.332 ms, which the integer model takes minutes to prove."""
-    asked = read_placement(reference("placement/throughput/operator/bert_l-6_inference.json"), Asked(contiguity="no", cpus=0))
+    asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no", "cpus=0"))
     found = bounds(blocks_of(asked.graph, staged=False), machine_of(asked), 28.33, 0.0, FOREVER)
     assert found[-1] == 28.33
 
@@ -162,6 +162,6 @@ def test_cores_out_of_all_proportion_do_no_harm(cpu: float) -> None:
 @pytest.mark.slow
 def test_what_a_round_kept_apart_proves_a_published_graph_of_training() -> None:
     """The best placement known is busy for 71.64226 ms; cells of one width alone leave states below 71.5 ms."""
-    asked = read_placement(reference("placement/throughput/operator/bert_l-6_training.json"), Asked(contiguity="no"))
+    asked = read(reference("placement/throughput/operator/bert_l-6_training.json"), ("contiguous=no",))
     limit = 71.64226 * (1.0 - 5e-5)
     assert bounds(blocks_of(asked.graph, staged=False), machine_of(asked), limit, 0.0, FOREVER)[-1] == limit

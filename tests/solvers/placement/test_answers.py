@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossopt.instances.errors import SolverError
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.backends.answer import Answer
@@ -40,7 +40,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(name: str) -> None:
-    result = answered(read_placement(reference(f"placement/throughput/{name}.json"), Asked()), "auto", Limits(), silent)
+    result = answered(read(reference(f"placement/throughput/{name}.json")), "auto", Limits(), silent)
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(PUBLISHED[name], rel=5e-6)
     assert check(result).accepted
@@ -50,7 +50,7 @@ def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(name:
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> PlacementResult:
     path = written(tmp_path_factory.mktemp("graph"), document(maxSizePerFPGA=24.0))
-    return answered(read_placement(path, Asked()), "auto", Limits(), silent)
+    return answered(read(path), "auto", Limits(), silent)
 
 
 FREE = {"seconds", "seed", "versions", "trace", "rivals", "proved_by", "gap_asked", "notes"}
@@ -95,12 +95,16 @@ def test_a_placement_moved_to_another_device_is_refused(result: PlacementResult)
     [
         ([], 0, "certificate: no placement is below"),
         (["--memory", "9B", "--cpus", "0"], 20, "24 bytes in all do not fit 2 accelerators of 9; at least 12 bytes each"),
-        (["--memory", "nonsense"], 2, "'nonsense' is no size"),
+        (["--memory", "nonsense"], 2, "--memory: 'nonsense' does not begin with a number, a size in bytes is needed"),
         (["--engine", "milp2"], 2, "places no operators"),
         (["--without", "data"], 2, "--without: this says nothing of a graph"),
-        (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
-        (["--devices", "5000"], 2, "--devices: 5000 are too many, 1 to 1024 devices in all are needed"),
-        (["--devices", "0", "--cpus", "0"], 2, "--devices, --cpus: there is none of either"),
+        (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are graph, "),
+        (["--devices", "5000"], 2, "--devices: 5000 accelerators and 1 CPU are given, 1 to 1024 devices in all are needed"),
+        (
+            ["--devices", "0", "--cpus", "0"],
+            2,
+            "--devices: 0 accelerators and 0 CPUs are given, 1 to 1024 devices in all are needed",
+        ),
         (["--devices", "1", "--cpus", "0", "--memory", "1KiB"], 0, "accelerator 1"),
     ],
 )
@@ -133,7 +137,7 @@ def test_the_command_writes_what_check_accepts(tmp_path: Path, capsys: pytest.Ca
 
 def test_nodes_too_large_for_any_accelerator_are_named(tmp_path: Path) -> None:
     path = written(tmp_path, document(nodes=[node(1), node(2, size=99.0), node(3)]))
-    found = answered(read_placement(path, Asked(cpus=0)), "auto", Limits(), silent)
+    found = answered(read(path, ("cpus=0",)), "auto", Limits(), silent)
     assert found.status == "INFEASIBLE"
     assert found.reasons == ("node 2 needs 99 bytes on one accelerator of 16",)
     assert check(found).accepted
@@ -158,7 +162,7 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
     idle = [node(name, fpgaLatency=0.0, cpuLatency=0.0) for name in (1, 2, 3)]
     path = written(tmp_path, document(nodes=idle, edges=[]))
     for contiguity in ("stages", "no"):
-        found = answered(read_placement(path, Asked(contiguity=contiguity)), "auto", Limits(), silent)  # type: ignore[arg-type]
+        found = answered(read(path, (f"contiguous={contiguity}",)), "auto", Limits(), silent)  # type: ignore[arg-type]
         assert (found.status, found.value) == ("OPTIMAL", 0.0)
         assert check(found).accepted
 
@@ -169,4 +173,4 @@ def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path:
     monkeypatch.setattr(engines, "best_by_ideals", lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     with pytest.raises(SolverError, match="liar 1 broke its word"):
-        answered(read_placement(path, Asked()), "auto", Limits(), silent)
+        answered(read(path), "auto", Limits(), silent)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
@@ -81,7 +81,7 @@ def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
 
 @pytest.mark.parametrize(("name", "devices"), [("bert_l-3_inference", 16), ("bert_l-6_training", 32), ("resnet50_inference", 16)])
 def test_many_devices_leave_one_stage_to_rule(name: str, devices: int) -> None:
-    asked = read_placement(reference(f"placement/throughput/operator/{name}.json"), Asked(accelerators=devices))
+    asked = read(reference(f"placement/throughput/operator/{name}.json"), (f"devices={devices}",))
     assert answered(asked, "auto", Limits(), silent).status == "OPTIMAL"
 
 
@@ -102,6 +102,6 @@ def test_one_large_block_is_a_proof_without_a_solver() -> None:
 
 @pytest.mark.parametrize("name", ["bert_l-3_inference", "bert_l-3_training"])
 def test_published_graphs_of_operators_are_proved_so(name: str) -> None:
-    asked = read_placement(reference(f"placement/throughput/operator/{name}.json"), Asked(contiguity="no"))
+    asked = read(reference(f"placement/throughput/operator/{name}.json"), ("contiguous=no",))
     found = answered(asked, "auto", Limits(), silent)
     assert (found.status, found.proved_by) == ("OPTIMAL", PROOF)

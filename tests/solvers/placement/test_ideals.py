@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.answer import Found, certified
@@ -121,7 +121,7 @@ PUBLISHED = {"layer/bert24_training": 39, "layer/resnet50_training": 242, "opera
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_graphs_with_few_ideals_are_proved(name: str) -> None:
-    asked = read_placement(reference(f"placement/throughput/{name}.json"), Asked())
+    asked = read(reference(f"placement/throughput/{name}.json"))
     start = staged_start(asked, blocks_of(asked.graph, staged=True))
     best = best_by_ideals(asked, start.value * (1.0 + 1e-9))
     assert best is not None
@@ -152,7 +152,7 @@ def document_of_chain() -> dict[str, Any]:
 
 
 def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refused(tmp_path: Path) -> None:
-    asked = read_placement(written(tmp_path, document_of_chain()), Asked())
+    asked = read(written(tmp_path, document_of_chain()))
     found = answered(asked, "auto", Limits(), silent)
     report = check(found)
     assert (report.accepted, report.told) == (True, False)

@@ -13,7 +13,7 @@ import pytest
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.latency import latency_model
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.placement.answer import PlacementResult, from_json
@@ -129,7 +129,7 @@ HUMAN = {"bert24": (111.937, True), "gnmt": (293.403, False), "resnet50": (1014.
 
 
 def published(name: str) -> PlacementQuestion:
-    return read_placement(reference(f"placement/latency/{name}_inference.json"), Asked(problem="latency"))
+    return read(reference(f"placement/latency/{name}_inference.json"), ("problem=latency",))
 
 
 @pytest.mark.parametrize("name", GREEDY)
@@ -179,7 +179,7 @@ def test_published_graphs_are_answered_far_below_the_greedy_rule(name: str, shar
 @pytest.fixture(scope="module", params=[None, 2])
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PlacementResult:
     path = written(tmp_path_factory.mktemp("graph"), document(maxSizePerFPGA=16.0))
-    return answered(read_placement(path, Asked(problem="latency", pieces=request.param)), "auto", Limits(), silent)
+    return answered(read(path, ("problem=latency", "pieces=2" if request.param else "pieces=null")), "auto", Limits(), silent)
 
 
 def test_every_single_edit_of_an_answer_is_refused(result: PlacementResult) -> None:
@@ -211,10 +211,14 @@ def test_every_single_edit_of_an_answer_is_refused(result: PlacementResult) -> N
         (["--devices", "0"], 0, "on all cores together"),
         (["--memory", "1B"], 0, "3 nodes · compute"),
         (["--pieces", "0"], 2, "0 is too few"),
-        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous says nothing about latency"),
-        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--cpus says nothing about latency: cores are not counted"),
+        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous: this says nothing about latency"),
+        (
+            ["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"],
+            2,
+            "--cpus: this says nothing about latency: cores are not counted",
+        ),
         (["--engine", "stages"], 2, "the engine stages does not answer --problem latency; take latency"),
-        (["--devices", "5000"], 2, "--devices: 5000 are too many, 1 to 1024 devices in all are needed"),
+        (["--devices", "5000"], 2, "--devices: 5000 accelerators and 1 CPU are given, 1 to 1024 devices in all are needed"),
     ],
 )
 def test_the_command_answers_and_refuses_in_words(
@@ -233,12 +237,12 @@ def test_the_command_answers_and_refuses_in_words(
 def test_pieces_are_no_option_of_throughput(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["solve", str(written(tmp_path, document())), "--pieces", "2"])
-    assert "--pieces says nothing about throughput" in capsys.readouterr().err
+    assert "--pieces: this says nothing about throughput" in capsys.readouterr().err
 
 
 def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) -> None:
     path = written(tmp_path, document(nodes=[node(1, supportedOnFpga=0), node(2, size=99.0), node(3)]))
-    found = answered(read_placement(path, Asked(problem="latency")), "auto", Limits(), silent)
+    found = answered(read(path, ("problem=latency",)), "auto", Limits(), silent)
     assert found.placement is not None
     assert [found.placement[name] for name in ("1", "2")] == ["cpu", "cpu"]
     assert check(found).accepted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.engines import answered
 from crossopt.solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
@@ -102,7 +102,7 @@ def test_bounds_are_often_the_best_of_all_placements_and_looking_beside_helps() 
 
 @pytest.mark.parametrize(("name", "value"), [("gnmt", 225.647890625), ("resnet50", 1156.88128125)])
 def test_published_graphs_are_proved(name: str, value: float) -> None:
-    asked = read_placement(reference(f"placement/latency/layer/{name}_inference.json"), Asked(problem="latency"))
+    asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
     found = answered(asked, "auto", Limits(seconds=20.0), silent)
     assert (found.status, found.value) == ("OPTIMAL", value)
 
@@ -110,5 +110,5 @@ def test_published_graphs_are_proved(name: str, value: float) -> None:
 @pytest.mark.parametrize(("name", "least"), [("layer/inceptionv3", 1152.0), ("operator/bert_l-3", 404.0)])
 def test_published_graphs_are_bounded_far_above_their_critical_path(name: str, least: float) -> None:
     """The critical path says 195 and 48 ms."""
-    asked = read_placement(reference(f"placement/latency/{name}_inference.json"), Asked(problem="latency"))
+    asked = read(reference(f"placement/latency/{name}_inference.json"), ("problem=latency",))
     assert max(sharp for _, sharp in bounds(asked, paths=1)) >= least

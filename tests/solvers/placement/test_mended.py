@@ -12,7 +12,7 @@ import pytest
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import Contiguity
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, text_of
 from crossopt.solvers.placement import engines
@@ -98,7 +98,7 @@ def test_too_little_memory_says_how_much_would_do(contiguity: Contiguity) -> Non
 
 
 def saved(folder: Path, **more: object) -> dict[str, object]:
-    found = answered(read_placement(written(folder, document(maxSizePerFPGA=24.0, **more)), Asked()), "auto", Limits(), silent)
+    found = answered(read(written(folder, document(maxSizePerFPGA=24.0, **more))), "auto", Limits(), silent)
     return json.loads(text_of(found))  # type: ignore[no-any-return]
 
 

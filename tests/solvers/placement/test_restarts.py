@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search import restarts
 from crossopt.solvers.placement.search.restarts import improved
@@ -48,7 +48,7 @@ def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: py
     """On a graph of operators one block at a time leads nowhere from the best stages (29.58 ms, the optimum is 28.33 ms)."""
     monkeypatch.setattr(restarts, "_MOVES", 60_000)
     monkeypatch.setattr(restarts, "_ROUNDS", 4)
-    asked = read_placement(reference("placement/throughput/operator/bert_l-6_inference.json"), Asked(contiguity="no"))
+    asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no",))
     from crossopt.solvers.placement.engines import _staged_devices
 
     stages = _staged_devices(asked, float("inf"))

@@ -9,7 +9,7 @@ from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.rows import Figures, figures_of
 from crossopt.instances.errors import SolverError
-from crossopt.instances.placement.question import Asked, read_placement
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.bounds import set_partitioning as columns
 from crossopt.solvers.placement.bounds.order import swept
@@ -123,7 +123,7 @@ def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
 
 def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
-    asked = read_placement(reference("placement/throughput/layer/resnet50_inference.json"), Asked(contiguity="no"))
+    asked = read(reference("placement/throughput/layer/resnet50_inference.json"), ("contiguous=no",))
     assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)) < 33.38
 
 
@@ -147,11 +147,11 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
 )
 def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
     """Within 1e-4 of the best placements known; integer models take up to minutes."""
-    asked = read_placement(reference(f"placement/throughput/{name}.json"), Asked(contiguity="no"))
+    asked = read(reference(f"placement/throughput/{name}.json"), ("contiguous=no",))
     assert max(priced(blocks_of(asked.graph, staged=False), machine_of(asked), limit, 0.0, FOREVER)) == limit
 
 
 def test_the_answer_says_what_proved_it() -> None:
-    asked = read_placement(reference("placement/throughput/layer/bert24_inference.json"), Asked(contiguity="no"))
+    asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))
     found = answered(asked, "auto", Limits(60.0), silent)
     assert (found.proved, found.proved_by) == (True, PROOF)

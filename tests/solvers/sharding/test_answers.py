@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
+from crossopt.instances.question import read
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.answer import from_json
@@ -37,7 +38,7 @@ limit: 8 B
 def test_solvers_agree_with_every_choice(tmp_path: Path, engine: str) -> None:
     none = 0
     for seed in range(25):
-        question = read_sharding(written(tmp_path, seed))
+        question = read(written(tmp_path, seed))
         result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
         assert result.value == best
         assert result.status == ("INFEASIBLE" if best is None else "OPTIMAL")
@@ -56,7 +57,7 @@ def _plain(result: object) -> object:
 def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None:
     found = 0
     for seed in range(40):
-        question = read_sharding(written(tmp_path, seed))
+        question = read(written(tmp_path, seed))
         result, best = answered(question, engine, Limits(), lambda progress: None), least(question.problem)
         assert result.value is None or (best is not None and result.value >= best)
         assert result.bound is None or best is None or result.bound <= best
@@ -167,15 +168,17 @@ def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys:
 def test_a_memory_without_a_unit_says_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["solve", str(feasible(tmp_path)), "--memory", "44"])
-    assert "--memory: '44' is no size (write it with its unit, for example 16GiB or 500B)" in capsys.readouterr().err
+    assert "--memory: '44' has no unit, a size in bytes is needed (for example '80 GiB')" in capsys.readouterr().err
 
 
 def test_options_that_say_nothing_are_refused(tmp_path: Path) -> None:
     path = feasible(tmp_path)
-    for options in (["--devices", "4"], ["--set", "limit=3"], ["--engine", "boxes"], ["--out", str(path)]):
+    for options in (["--devices", "4"], ["--engine", "boxes"], ["--out", str(path)]):
         with pytest.raises(SystemExit) as caught:
             main(["solve", str(path), *options])
         assert caught.value.code == 2
+    assert main(["solve", str(path), "--set", "tensor=8"]) == 3
+    assert main(["solve", str(path), "--set", "limit=9 B", "--set", "mesh=4"]) == 3
     with pytest.raises(SystemExit) as caught:
         main(["compare", str(path), "--split", "expert.json"])
     assert caught.value.code == 2
@@ -187,7 +190,7 @@ def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_solver_that_fails_leaves_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = read_sharding(feasible(tmp_path))
+    question = read(feasible(tmp_path))
 
     def failing(run: object) -> None:
         ENGINES["greedy"](run)  # type: ignore[arg-type]
@@ -205,7 +208,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
     def failing(*_: object) -> None:
         raise MemoryError
 
-    question = read_sharding(feasible(tmp_path))
+    question = read(feasible(tmp_path))
     ruled = answered(question, "greedy", Limits(), lambda progress: None)
     monkeypatch.setattr(searching, "searched", failing)
     result = answered(question, "search", Limits(60.0), lambda progress: None)
@@ -214,7 +217,7 @@ def test_a_choice_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_example_is_solved_to_its_known_optimum() -> None:
-    question: ShardingQuestion = read_sharding(reference("sharding/example.json"))
+    question: ShardingQuestion = read(reference("sharding/example.json"))
     assert [judge(question.problem, choice).cost for choice in ([0, 0, 2, 1, 0], [0, 1, 2, 0, 0], [0, 0, 2, 0, 0])] == [445, 495, 545]
     for engine in ("milp", "cpsat", "weak"):
         assert answered(question, engine, Limits(), lambda progress: None).value == 445
@@ -229,7 +232,7 @@ def test_the_example_is_solved_to_its_known_optimum() -> None:
     ],
 )
 def test_public_problems_are_proved_without_any_word(letter: str, best: int) -> None:
-    question = read_sharding(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
+    question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
     result = answered(question, "auto", Limits(), lambda progress: None)
     assert result.value == result.bound == best
     report = check(from_json(_plain(result)), Path())
@@ -259,4 +262,4 @@ def test_a_limit_by_another_name_is_not_overlooked(tmp_path: Path, name: str) ->
     path = tmp_path / "limit.json"
     path.write_text(json.dumps(plain))
     with pytest.raises(InstanceError, match="this limit is unknown"):
-        read_sharding(path)
+        read(path)

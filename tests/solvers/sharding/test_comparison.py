@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import comparison
@@ -34,7 +34,7 @@ def test_of_seeds_the_middle_one_is_shown_with_the_range(tmp_path: Path, monkeyp
         return Row(RIVALS[engine], values[limits.seed], None, 1.0)
 
     monkeypatch.setattr(comparison, "_row", row)
-    question = read_sharding(feasible(tmp_path))
+    question = read(feasible(tmp_path))
     rows = {row.name: row for row in compared(question, 1.0, 4, lambda progress: None)}
     assert asked == [("greedy", 0), *(("local", seed) for seed in range(4)), ("weak", 0)]
     assert rows["local search"] == Row("local search", 60, None, 1.0, "4 seeds: 50 to none")

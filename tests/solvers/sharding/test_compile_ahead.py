@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines
@@ -41,7 +41,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     assert sum(map(bool, before.values())) > 10
     assert all(before[f"crossopt.solvers.sharding.messages.{name}"] for name in ("passes.passed", "smoothing.smoothed"))
     for seed in range(8):
-        question = read_sharding(written(tmp_path, seed))
+        question = read(written(tmp_path, seed))
         for engine in ("auto", "milp", "local", "search"):
             answered(question, engine, Limits(0.3), lambda progress: None)
     assert _compiled() == before
@@ -53,7 +53,7 @@ def test_no_limit_counts_what_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, engine: str
 ) -> None:
     """Whoever compiles for a minute answers within the second that was asked for, as far as the clock of the answer goes."""
-    question = read_sharding(feasible(tmp_path))
+    question = read(feasible(tmp_path))
     plain = answered(question, engine, Limits(1.0), lambda progress: None)
     sleeping: list[float] = []
 

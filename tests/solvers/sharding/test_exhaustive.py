@@ -11,8 +11,8 @@ import pytest
 from crossopt.formulation.sharding.core import cost_of, unreduced
 from crossopt.formulation.sharding.reductions.loop import ContradictionError, reduced
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.instances.sharding.question import read_sharding
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import answer
 from crossopt.solvers.sharding import exhaustive as every
@@ -58,7 +58,7 @@ def test_what_reductions_leave_has_the_optimum_of_the_problem() -> None:
 def test_few_choices_need_no_solver_and_are_proved_anew(tmp_path: Path) -> None:
     proved = 0
     for seed in range(60):
-        result = answered(read_sharding(written(tmp_path, seed)), "auto", Limits(), lambda progress: None)
+        result = answered(read(written(tmp_path, seed)), "auto", Limits(), lambda progress: None)
         assert result.engine in {"auto", "exhaustive"}
         report = check(result, tmp_path)
         assert report.refused == ()
@@ -73,7 +73,7 @@ def test_that_no_choice_fits_is_proved_anew_too(tmp_path: Path) -> None:
     edges = {"nodes": [[0, 1]], "costs": [[10**18, 0, 0, 0]]}
     path = tmp_path / "problem.json"
     path.write_text(json.dumps({"problem": {"nodes": nodes, "edges": edges, "usage_limit": 8}}))
-    result = answered(read_sharding(path), "auto", Limits(), lambda progress: None)
+    result = answered(read(path), "auto", Limits(), lambda progress: None)
     assert (result.status, result.proved_by) == ("INFEASIBLE", BY_EVERY)
     report = check(result, tmp_path)
     assert report.refused == ()
@@ -89,7 +89,7 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
     refused = 0
     for seed in range(60):
         problem = tiny(seed)
-        result = answered(read_sharding(written(tmp_path, seed)), "exhaustive", Limits(), lambda progress: None)
+        result = answered(read(written(tmp_path, seed)), "exhaustive", Limits(), lambda progress: None)
         verdicts = {choice: judge(problem, choice) for choice in product(*(range(count) for count in problem.counts))}
         worse = [choice for choice, verdict in verdicts.items() if not verdict.violations and verdict.cost > (result.value or 0)]
         if result.proved_by == BY_EVERY and worse:
@@ -101,7 +101,7 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
 
 
 def test_many_choices_are_refused_in_words() -> None:
-    question = read_sharding(reference("sharding/asplos-2025-iopddl-G.json.gz"))
+    question = read(reference("sharding/asplos-2025-iopddl-G.json.gz"))
     with pytest.raises(RefusedError, match="exhaustive is for 10,000 choices at most"):
         answered(question, "exhaustive", Limits(), lambda progress: None)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import engines
@@ -90,7 +90,7 @@ def test_a_proof_that_was_taken_away_or_lent_is_refused(
 
 
 def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> None:
-    question = read_sharding(feasible(tmp_path))
+    question = read(feasible(tmp_path))
     best = answered(question, "milp", Limits(), lambda progress: None)
     assert best.value is not None
     cost, choice, verdict = next(
@@ -131,7 +131,7 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
 
 def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_STORED", -1)
-    result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    result = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert (result.certificate, result.notes) == (None, (UNKEPT,))
     assert not check(result, tmp_path).told
     monkeypatch.setattr(every, "MOST", 0)

@@ -10,7 +10,7 @@ import pytest
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.reductions.loop import reduced
-from crossopt.instances.sharding.question import read_sharding
+from crossopt.instances.question import read
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
 from crossopt.solvers.sharding.messages.passes import State, network_of, passed, state_of
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
@@ -40,7 +40,7 @@ def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
 def test_cooling_goes_on_where_single_steps_stand_still() -> None:
     """After as many passes, the rest of the way to the best known choice is much shorter."""
     best_known = 1_632_051
-    core = reduced(unreduced(read_sharding(reference("sharding/asplos-2025-iopddl-V.json.gz")).problem)).core
+    core = reduced(unreduced(read(reference("sharding/asplos-2025-iopddl-V.json.gz")).problem)).core
     ascent, turns = ascent_of(core), count(1)
     climb(ascent, lambda _: True, 300)
     stepped = replace(ascent, state=State(*(figures.copy() for figures in ascent.state)))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
-from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.answer import ShardingResult
 from crossopt.solvers.sharding.engines import answered
@@ -68,7 +69,7 @@ def _order(problem: Problem) -> Whole:
 
 @lru_cache
 def _original(letter: str) -> tuple[ShardingQuestion, ShardingResult]:
-    question = read_sharding(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
+    question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
     return question, answered(question, "auto", Limits(_SECONDS), lambda progress: None)
 
 

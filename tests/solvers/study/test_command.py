@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main

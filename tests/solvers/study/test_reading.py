@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.study import points_of, read_study
 from crossopt.solvers.study.asking import asked_by_study, strange_names

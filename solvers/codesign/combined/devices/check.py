@@ -2,8 +2,9 @@
 
 from dataclasses import fields
 
-from crossopt.instances.codesign.counts import Counted, open_in
+from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.checking import Report, differences, short
 from crossopt.solvers.codesign.check import check_answer, false_rivals
@@ -19,7 +20,7 @@ def check_open(result: Result | JointResult | CountsResult, watch: Watch, cross_
     if not isinstance(result, CountsResult):
         return check_any(result, watch, cross_check)
     try:
-        asked = open_in(result.instance)
+        asked = read_again(result.instance, "codesign")
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
     if not isinstance(asked, Counted):

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from time import monotonic
 
-from crossopt.instances.codesign.counts import Counted
-from crossopt.instances.codesign.open_devices import FEWEST
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.solvers.answer import Limits, Watch
 from crossopt.solvers.codesign.combined.devices.result import CountsResult, together
 from crossopt.solvers.codesign.engines import ENGINES

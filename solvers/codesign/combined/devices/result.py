@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
-from crossopt.instances.codesign.counts import Counted
-from crossopt.instances.codesign.open_devices import FEWEST
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.saved import FORMAT
 from crossopt.solvers.answer import Status, gap_between, record, status_of
 from crossopt.solvers.codesign.objective import UNITS

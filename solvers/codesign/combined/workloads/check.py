@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import prod
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import asked_in
+from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import hardware_points
 from crossopt.instances.errors import InstanceError, ModelError, VerificationError
 from crossopt.solvers.answer import Watch, gap_between, status_of

@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.instances.codesign.boxes import Kept, grid
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign import exhaustive

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, parted, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign.boxes import branch as engine

@@ -11,7 +11,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.reading import read_asked
+from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits

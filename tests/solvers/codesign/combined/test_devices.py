@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.codesign.counts import Counted, open_in
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.commands.files import text_of
 from crossopt.reports.texts.devices import counts_answer
@@ -37,7 +38,7 @@ def silent(progress: object) -> None:
 
 
 def counted(text: str, *settings: str) -> Counted:
-    asked = open_in({"text": text, "source": "question.yaml", "settings": list(settings)})
+    asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
     assert isinstance(asked, Counted)
     return asked
 

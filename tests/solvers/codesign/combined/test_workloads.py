@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossopt.instances.codesign.instance import Portfolio
-from crossopt.instances.codesign.reading import read_asked
+from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.errors import ModelError
 from crossopt.reports.commands.files import text_of
 from crossopt.solvers.answer import Limits, Progress

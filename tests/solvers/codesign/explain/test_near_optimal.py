@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.texts.near import near_text
 from crossopt.solvers.answer import Limits

@@ -14,7 +14,7 @@ from crossopt.formulation.codesign.screen import Priced
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.boxes import corners
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers import backends

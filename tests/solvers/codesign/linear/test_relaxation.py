@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable, violations
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.milp import Fractional, relaxation

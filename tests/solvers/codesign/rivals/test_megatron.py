@@ -9,7 +9,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, device_at, hardware_choice, hardware_points
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.engines import ENGINES

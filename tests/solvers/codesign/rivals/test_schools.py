@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.codesign.reading import read_instance
+from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.exhaustive import search

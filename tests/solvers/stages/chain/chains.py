@@ -1,11 +1,11 @@
 """Chains for tests: transformers by their shapes, and random ones, as text."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from crossopt.instances.stages.chain import ChainQuestion, read_again
+from crossopt.instances.question import read_again
+from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.chain.family import FAMILY
@@ -57,7 +57,7 @@ def text_of(shape: Shape, more: str = "", devices: int = 1024) -> str:
 
 
 def asked_of(text: str) -> ChainQuestion:
-    return read_again({"source": "test.yaml", "text": text, "settings": []}, Path())
+    return read_again({"source": "test.yaml", "text": text, "settings": []}, "chain")  # type: ignore[no-any-return]
 
 
 def answered(question: ChainQuestion) -> Result[ChainPlan, ChainLoads]:

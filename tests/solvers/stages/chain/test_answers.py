@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError, VerificationError
-from crossopt.instances.stages.chain import read, read_again
+from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Result, Word
 from crossopt.solvers.checking import Report, check
@@ -153,7 +153,7 @@ def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
         PROFILED.replace("32 MB", "24 GiB").replace("1 GB/s", "10 GB/s").replace("devices: 4", "devices: 8").replace("ches: 8", "ches: 16")
     )
     profile = reference(f"placement/pipedream/{name}/graph.txt").read_text(encoding="utf-8")
-    found = answered(read_again({"source": "q.yaml", "text": text, "settings": [], "profile": profile}, Path()))
+    found = answered(read_again({"source": "q.yaml", "text": text, "settings": [], "files": {"graph.txt": profile}}, "chain"))
     assert found.status == "OPTIMAL"
     assert checked(found).accepted
     rivals = {rival.name: rival.value for rival in found.rivals}

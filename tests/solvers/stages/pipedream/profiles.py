@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from crossopt.instances.stages.pipedream.question import Asked, PipelineQuestion, pipeline_again
+from crossopt.instances.question import read_again
+from crossopt.instances.stages.pipedream.question import PipelineQuestion
 
 CHAIN = """\
 node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=100.0, parameter_size=0.0
@@ -15,10 +16,10 @@ node4 -- Linear(8, 8) -- forward_compute_time=2.0, backward_compute_time=3.0, ac
 """
 
 
-def asked_of(text: str, asked: Asked) -> PipelineQuestion:
+def asked_of(text: str, settings: tuple[str, ...] = ()) -> PipelineQuestion:
     """The question about a profile in words."""
-    words = {name: getattr(asked, name) for name in Asked.__dataclass_fields__}
-    return pipeline_again({"text": text, "source": "test/graph.txt", "asked": words})
+    question: PipelineQuestion = read_again({"text": text, "source": "test/graph.txt", "settings": settings}, "pipedream")
+    return question
 
 
 def random_profile(seed: int, count: int, sources: int = 2) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.stages.pipedream.question import Asked
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.stages.pipedream.answer import PipelineResult, from_json
@@ -23,7 +22,7 @@ def silent(progress: Progress) -> None:
 
 @pytest.fixture(scope="module")
 def result() -> PipelineResult:
-    return answered(asked_of(CHAIN, Asked(devices=(2, 2), bandwidth=(2e9, 1e9))), Limits(), silent)
+    return answered(asked_of(CHAIN, ("devices=[2, 2]", "bandwidth=[2e9 B/s, 1e9 B/s]")), Limits(), silent)
 
 
 @pytest.fixture
@@ -57,20 +56,20 @@ def test_every_single_edit_is_refused(result: PipelineResult) -> None:
 
 def test_a_small_profile_is_proved_anew_and_a_large_one_told(result: PipelineResult) -> None:
     assert not check(result).told
-    assert check(answered(asked_of(random_profile(1, 14), Asked()), Limits(), silent)).told
+    assert check(answered(asked_of(random_profile(1, 14)), Limits(), silent)).told
 
 
 def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
     """A worse plan that is called optimal: the check looks at all plans."""
-    worse = answered(asked_of(CHAIN, Asked(straight=True)), Limits(), silent)
+    worse = answered(asked_of(CHAIN, ("straight=true",)), Limits(), silent)
     data: dict[str, Any] = json.loads(text_of(worse))
-    data["instance"]["asked"] |= {"straight": False, "bandwidth": [1e12]}
+    data["instance"]["settings"] = ["bandwidth=1e12 B/s"]
     report = check(from_json(data))
     assert any("loads" in fault or "bound: a plan takes" in fault for fault in report.refused)
 
 
 def test_a_straight_pipeline_on_more_devices_than_stages_is_told_as_such() -> None:
-    result = answered(asked_of(CHAIN, Asked(devices=(4,), straight=True, compatible=True)), Limits(), silent)
+    result = answered(asked_of(CHAIN, ("devices=4", "straight=true", "compatible=true")), Limits(), silent)
     assert result.status == "INFEASIBLE"
     assert "needs as many stages (--compatible uses all), and the profile cannot be cut into so many" in result.reasons[0]
     assert check(result).accepted
@@ -91,15 +90,17 @@ def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFix
         (["--devices", "2", "--straight", "--compression", "2"], 0, "stage 2   x 1"),
         (["--compatible"], 0, "no plan with cuts of the public optimizer is below"),
         (["--devices", "x"], 2, "is no count"),
-        (["--devices", "0"], 2, "--devices: 0 devices leave a level empty"),
+        (["--devices", "0"], 2, "--devices: '0' is too small (at least 1)"),
         (["--bandwidth", "0"], 2, "--bandwidth: a bandwidth must be above zero"),
         (["--bandwidth", "0", "--compression", "0"], 2, "bytes a second; --compression: a compression of '0.0' is none"),
-        (["--bandwidth", "fast"], 2, "--bandwidth: 'fast' is no list of bandwidths"),
+        (["--bandwidth", "fast"], 2, "--bandwidth: 'fast' does not begin with a number, a bandwidth is needed (for example '900 GB/s')"),
         (["--compression", "-1"], 2, "--compression: a compression of '-1.0' is none"),
-        (["--memory", "much"], 2, "'much' is no size"),
+        (["--memory", "much"], 2, "--memory: 'much' does not begin with a number, a size in bytes is needed"),
         (["--cpus", "2"], 2, "--cpus: this says nothing of a profile (leave it out)"),
         (["--engine", "milp"], 2, "pipelines no profile"),
-        (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
+        (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are file, "),
+        (["--set", "devices=2x2", "--set", "bandwidth=[6 GB/s, 1 GB/s]"], 0, "slowest stage"),
+        (["--set", "bandwidth=6"], 3, "'6' has no unit, a bandwidth is needed (for example '900 GB/s') [from --set bandwidth=6]"),
     ],
 )
 def test_the_command_answers_and_refuses_in_words(

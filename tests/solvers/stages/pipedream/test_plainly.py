@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.stages.pipedream.question import Asked, PipelineQuestion
+from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.stages.pipedream.answer import PipelineResult
 from crossopt.solvers.stages.pipedream.brute_force import every_plan, least_of_all
@@ -32,15 +32,12 @@ def drawn(seed: int, compatible: bool) -> PipelineQuestion:
     count = int(random.integers(1, 8 if len(shape) == 1 else 7))
     text = random_profile(int(random.integers(1 << 30)), count, int(random.integers(1, 4)))
     memory = float(10.0 ** random.uniform(6.5, 8.0)) if random.random() < 0.4 and (compatible or len(shape) == 1) else None
-    asked = Asked(
-        devices=shape,
-        bandwidth=tuple(float(10.0 ** random.uniform(8.0, 10.5)) for _ in shape),
-        straight=bool(random.random() < 0.2),
-        compression=float(random.choice([1.0, 4.0])) if random.random() < 0.5 else None,
-        memory=memory,
-        compatible=compatible,
-    )
-    return asked_of(text, asked)
+    speeds = ", ".join(f"{10.0 ** random.uniform(8.0, 10.5)} B/s" for _ in shape)
+    straight = random.random() < 0.2
+    compression = random.choice([1.0, 4.0]) if random.random() < 0.5 else "null"
+    asked = {"devices": list(shape), "bandwidth": f"[{speeds}]", "straight": straight, "compression": compression, "compatible": compatible}
+    settings = (*(f"{key}={str(value).lower()}" if isinstance(value, bool) else f"{key}={value}" for key, value in asked.items()),)
+    return asked_of(text, settings if memory is None else (*settings, f"memory={memory} B"))
 
 
 def held(question: PipelineQuestion, result: PipelineResult) -> str:
@@ -86,7 +83,7 @@ def two_first(count: int) -> str:
 
 def test_a_plan_cut_where_the_public_optimizer_sees_no_cut_is_none_of_its_plans() -> None:
     """By hand: 5 ms beside 15 ms is the best of its plans; 10 and 10 ms need a cut behind two nodes without an edge between them."""
-    asked = Asked(devices=(2,), bandwidth=(100.0,), compatible=True)
+    asked = ("devices=2", "bandwidth=100 B/s", "compatible=true")
     result = answered(asked_of(two_first(3), asked), Limits(), silent)
     assert result.value == pytest.approx(15e-3, rel=1e-12)
     equal = next(rival for rival in result.rivals if rival.name == "equal stages")
@@ -94,13 +91,13 @@ def test_a_plan_cut_where_the_public_optimizer_sees_no_cut_is_none_of_its_plans(
     assert equal.note == "not all nodes of stage 1 before a cut hang together with node node1 (--compatible cuts only where they do)"
     assert check(result).accepted
     assert not check(result).told
-    own = answered(asked_of(two_first(3), Asked(devices=(2,), bandwidth=(100.0,))), Limits(), silent)
+    own = answered(asked_of(two_first(3), ("devices=2", "bandwidth=100 B/s")), Limits(), silent)
     assert own.value == pytest.approx(10e-3, rel=1e-12)
 
 
 def test_the_judge_knows_the_cuts_of_the_public_optimizer() -> None:
     for seed in range(40):
-        question = asked_of(random_profile(seed, 6, 2), Asked(devices=(2,), compatible=True))
+        question = asked_of(random_profile(seed, 6, 2), ("devices=2", "compatible=true"))
         everything = frozenset(range(len(question.profile)))
         cuts, whole = seen(question), everything in seen(question)
         for cut in closed(question) - {frozenset(), everything}:
@@ -110,7 +107,7 @@ def test_the_judge_knows_the_cuts_of_the_public_optimizer() -> None:
 
 
 def test_the_first_plans_of_very_many_are_looked_at_without_the_others() -> None:
-    question = asked_of(random_profile(3, 10, 1), Asked(devices=(32, 32)))
+    question = asked_of(random_profile(3, 10, 1), ("devices=[32, 32]",))
     few = list(islice(every_plan(question), 100))
     assert len(set(few)) == 100
     assert least_of_all(question) is None

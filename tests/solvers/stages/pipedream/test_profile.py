@@ -3,7 +3,8 @@
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.stages.pipedream.profile import profile_of, read_text
+from crossopt.instances.files.graphs import text_of
+from crossopt.instances.stages.pipedream.profile import profile_of
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN
 
@@ -72,7 +73,7 @@ def test_all_faults_come_at_once() -> None:
     [("vgg16", 40, 0.672535, 553_430_176), ("resnet50", 176, 0.443419, 102_228_128), ("gnmt", 37, 0.089416, 775_063_808)],
 )
 def test_the_published_profiles_have_the_sums_they_should(name: str, nodes: int, seconds: float, parameters: int) -> None:
-    profile = profile_of(read_text(reference(f"placement/pipedream/{name}/graph.txt")), name)
+    profile = profile_of(text_of(reference(f"placement/pipedream/{name}/graph.txt")), name)
     assert len(profile) == nodes
     assert profile.seconds.sum() == pytest.approx(seconds, rel=1e-12)
     assert profile.parameters.sum() == parameters

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crossopt.instances.errors import VerificationError
-from crossopt.instances.stages.pipedream.question import Asked, PipelineQuestion, read_pipeline
+from crossopt.instances.question import read
+from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.stages.pipedream.answer import Found, certified
 from crossopt.solvers.stages.pipedream.check import check
@@ -23,7 +24,7 @@ def silent(progress: Progress) -> None:
 
 @pytest.mark.parametrize(("name", "shape"), [("vgg16", (8, 16)), ("gnmt", (8, 16)), ("gnmt", (4, 4, 8))])
 def test_rules_leave_groups_out_that_have_no_stage(name: str, shape: tuple[int, ...]) -> None:
-    question = read_pipeline(reference(f"placement/pipedream/{name}/graph.txt"), Asked(devices=shape))
+    question = read(reference(f"placement/pipedream/{name}/graph.txt"), (f"devices={list(shape)}",))
     equal = rules(question)["equal stages"]
     verdict = judge(question, equal)
     assert verdict.violations == ()
@@ -33,7 +34,7 @@ def test_rules_leave_groups_out_that_have_no_stage(name: str, shape: tuple[int, 
 
 def test_one_node_on_groups_of_devices_is_one_stage() -> None:
     node = "node1 -- Layer -- forward_compute_time=5, backward_compute_time=0, activation_size=0, parameter_size=0\n"
-    result = answered(asked_of(node, Asked(devices=(1, 2))), Limits(), silent)
+    result = answered(asked_of(node, ("devices=[1, 2]",)), Limits(), silent)
     assert result.value == pytest.approx(2.5e-3, rel=1e-12)
     assert [rival.value for rival in result.rivals] == pytest.approx([5e-3, 2.5e-3, 5e-3], rel=1e-12)
 
@@ -41,7 +42,7 @@ def test_one_node_on_groups_of_devices_is_one_stage() -> None:
 @pytest.fixture
 def beaten() -> tuple[PipelineQuestion, tuple[Stage, ...], float]:
     """A plan of a profile too large to look at all plans, with a value that a rule's plan is below."""
-    question = asked_of(random_profile(1, 14), Asked())
+    question = asked_of(random_profile(1, 14))
     stages = rules(question)["one device"]
     return question, stages, judge(question, stages).value
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from crossopt.instances.question import read
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.instances.stages.piper.question import Asked, read_piper
 
 
 def configuration(name: str, time: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -75,7 +75,7 @@ def random_document(seed: int, count: int, devices: int, sync: bool = True) -> d
 
 
 def random_question(path: Path, seed: int, count: int, devices: int) -> PiperQuestion:
-    return read_piper(written(path, random_document(seed, count, devices)), Asked())
+    return read(written(path, random_document(seed, count, devices)))
 
 
 def ideals(question: PiperQuestion) -> set[frozenset[int]]:

@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.instances.errors import VerificationError
 from crossopt.instances.kinds import family_of
-from crossopt.instances.stages.piper.question import Asked, read_piper
+from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, text_of
 from crossopt.solvers.stages.piper.answer import Found, PiperResult, RivalStages, certified, from_json
@@ -24,12 +24,12 @@ PLAIN, AGAIN = "vanilla", "activation recomp"
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> PiperResult:
-    question = read_piper(written(tmp_path_factory.mktemp("graph"), document()), Asked())
+    question = read(written(tmp_path_factory.mktemp("graph"), document()))
     return answered(question, Limits(), lambda progress: None)
 
 
 def test_a_bound_above_the_stages_of_a_rule_is_neither_answered_nor_accepted(result: PiperResult, tmp_path: Path) -> None:
-    question = read_piper(written(tmp_path, document()), Asked())
+    question = read(written(tmp_path, document()))
     better = (RivalStages("a rule", (result.bound or 0.0) * 0.5),)
     with pytest.raises(VerificationError, match="bound: the plan of 'a rule' takes"):
         certified(question, Limits(), Found(None, float("inf"), "a guess"), better)
@@ -38,7 +38,7 @@ def test_a_bound_above_the_stages_of_a_rule_is_neither_answered_nor_accepted(res
 
 def test_the_judge_by_hand(tmp_path: Path) -> None:
     """Two replicas of layers 1 and 2, then one of layer 3; 2 bytes cross, at 100 bytes/s, and 4 microbatches make a batch."""
-    question = read_piper(written(tmp_path, document()), Asked())
+    question = read(written(tmp_path, document()))
     verdict = judge(question, [Stage((0, 1), 2, 1, (PLAIN, AGAIN)), Stage((2,), 1, 1, (PLAIN,))])
     first, second = verdict.loads
     assert verdict.accepted
@@ -58,7 +58,7 @@ def test_the_judge_by_hand(tmp_path: Path) -> None:
     ],
 )
 def test_broken_rules_are_told(stages: list[Stage], said: str, tmp_path: Path) -> None:
-    verdict = judge(read_piper(written(tmp_path, document(maxMemoryPerDevice=35)), Asked()), stages)
+    verdict = judge(read(written(tmp_path, document(maxMemoryPerDevice=35))), stages)
     assert any(said in violation for violation in verdict.violations)
 
 
@@ -75,7 +75,7 @@ def test_broken_rules_are_told(stages: list[Stage], said: str, tmp_path: Path) -
 )
 def test_what_are_no_stages_of_the_graph_is_refused(stages: list[Stage], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"stage|offers"):
-        judge(read_piper(written(tmp_path, document()), Asked()), stages)
+        judge(read(written(tmp_path, document())), stages)
 
 
 FREE = {"seconds", "seed", "versions", "trace", "rivals", "proved_by", "gap_asked", "notes"}
@@ -111,7 +111,7 @@ def test_every_single_edit_is_refused(result: PiperResult) -> None:
 
 
 def test_a_bound_that_is_too_high_is_not_proved_anew(result: PiperResult, tmp_path: Path) -> None:
-    question = read_piper(written(tmp_path, document()), Asked())
+    question = read(written(tmp_path, document()))
     assert result.value is not None
     assert result.bound is not None
     assert proved_again(question, result.bound)
@@ -127,14 +127,18 @@ def test_a_bound_that_is_too_high_is_not_proved_anew(result: PiperResult, tmp_pa
         (["--memory", "11B"], 20, "node '1' needs 12 bytes of a device, which has 11"),
         (["--memory", "12B", "--devices", "2"], 20, "36 bytes in all do not fit 2 devices of 12"),
         (["--memory", "25B", "--devices", "1"], 20, "36 bytes in all do not fit 1 devices"),
-        (["--memory", "nonsense"], 2, "'nonsense' is no size"),
-        (["--bandwidth", "nonsense"], 2, "'nonsense' is no bandwidth"),
-        (["--without", "everything"], 2, "'everything' is none of data, tensor, recompute"),
+        (
+            ["--memory", "nonsense"],
+            2,
+            "--memory: 'nonsense' does not begin with a number, a size in bytes is needed (for example '80 GiB')",
+        ),
+        (["--bandwidth", "nonsense"], 2, "--bandwidth: 'nonsense' does not begin with a number, a bandwidth is needed"),
+        (["--without", "everything"], 2, "--without: 'everything' is unknown (one of data, tensor, recompute)"),
         (["--engine", "milp"], 2, "finds no stages with replicas"),
-        (["--set", "tensor=8"], 2, "settings are for questions in YAML"),
+        (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are file, "),
         (["--cpus", "1"], 2, "--cpus: this says nothing of a graph with configurations"),
-        (["--devices", "50000"], 2, "--devices: 50000 devices are given, 1 to 16,384 are needed"),
-        (["--microbatches", "0", "--devices", "0"], 2, "are needed; --microbatches: 0 microbatches are given"),
+        (["--devices", "50000"], 2, "--devices: '50000' is too large (at most 16384)"),
+        (["--microbatches", "0", "--devices", "0"], 2, "--devices: '0' is too small (at least 1); --microbatches: '0' is too small"),
         (["--time-limit", "0s"], 10, "no stages found (time limit)"),
         (["--gap", "90%", "--strict"], 0, "stage 1"),
     ],
@@ -166,7 +170,7 @@ def test_an_answer_without_stages_is_proved_anew(tmp_path: Path) -> None:
     """Each of two layers fits a device, and with the microbatches under way of two stages they do not."""
     nodes = [node(name, TMPCs={"1": [node(0)["TMPCs"]["1"][0]]}) for name in (1, 2)]
     edges = [{"sourceId": 1, "destId": 2, "communicationCost": 2.0}]
-    question = read_piper(written(tmp_path, document(nodes=nodes, edges=edges, maxMemoryPerDevice=15.0)), Asked())
+    question = read(written(tmp_path, document(nodes=nodes, edges=edges, maxMemoryPerDevice=15.0)))
     found = answered(question, Limits(), lambda progress: None)
     assert (found.status, found.proved_by.startswith("a dynamic program")) == ("INFEASIBLE", True)
     assert check(found).accepted
@@ -181,7 +185,7 @@ def test_configurations_tell_the_family(tmp_path: Path) -> None:
 def test_a_network_without_any_work_is_answered(tmp_path: Path) -> None:
     idle = {"timePerSample": 0.0, "parameterSize": 0.0, "memoryUsageA": 0.0, "memoryUsageB": 0.0}
     nodes = [node(name, TMPCs={"1": [{**node(0)["TMPCs"]["1"][0], **idle}]}) for name in (1, 2, 3)]
-    found = answered(read_piper(written(tmp_path, document(nodes=nodes, edges=[])), Asked()), Limits(), lambda progress: None)
+    found = answered(read(written(tmp_path, document(nodes=nodes, edges=[]))), Limits(), lambda progress: None)
     assert (found.status, found.value) == ("OPTIMAL", 0.0)
     assert check(found).accepted
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.instances.question import read
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.instances.stages.piper.question import Asked, read_piper
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.stages.piper import fronts, ideals
 from crossopt.solvers.stages.piper.answer import PiperResult
@@ -100,8 +100,8 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
     with reference("placement/reference.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["input"] == f"piper/bert32a100 M=8GiB N=1920 k={devices}"]
     told = {row["algorithm"]: float(row["objective"]) for row in rows} or {"piper-DP": 0.00256113}
-    asked = Asked(devices=devices, memory=8.0 * 2**30, bandwidth=25.0 * 2**30, microbatches=1920)
-    result = solved(read_piper(reference("placement/piper/bert32a100.json"), asked))
+    asked = (f"devices={devices}", "memory=8 GiB", "bandwidth=25 GiB/s", "microbatches=1920")
+    result = solved(read(reference("placement/piper/bert32a100.json"), asked))
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(told["piper-DP"], rel=1e-6)
     assert result.value is not None and result.value <= told["piper-DP"] * (1.0 + 1e-6)
@@ -113,7 +113,7 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
 @pytest.mark.parametrize("devices", [2, 8, 64])
 def test_gnmt_is_proved(devices: int) -> None:
     path = reference("placement/piper/gnmt.json")
-    result = solved(read_piper(path, Asked(devices=devices, memory=2.5 * 2**30, bandwidth=25.0 * 2**30, time_unit="ms")))
+    result = solved(read(path, (f"devices={devices}", "memory=2.5 GiB", "bandwidth=25 GiB/s", "time_unit=ms")))
     assert result.status == "OPTIMAL"
     assert check(result).accepted
 
@@ -125,7 +125,7 @@ def test_layers_without_work_multiply_no_cuts(tmp_path: Path) -> None:
         one["TMPCs"]["1"] = [{**one["TMPCs"]["1"][0], "parameterSize": 0.0, "memoryUsageA": 0.0, "memoryUsageB": 0.0}]
     plain, wide = document(), document(nodes=[*document()["nodes"], *idle])
     wide["edges"] = [*wide["edges"], *({"sourceId": name, "destId": 3, "communicationCost": 0.0} for name in range(10, 30))]
-    one, other = (solved(read_piper(written(tmp_path, what), Asked())) for what in (plain, wide))
+    one, other = (solved(read(written(tmp_path, what))) for what in (plain, wide))
     assert one.value == other.value
     assert other.status == "OPTIMAL"
     assert sum(len(stage.nodes) for stage in other.stages) == 23
@@ -137,7 +137,7 @@ def test_a_time_limit_of_nothing_gives_no_stages_and_no_traceback(tmp_path: Path
 
 
 def test_a_gap_that_is_asked_ends_the_search(tmp_path: Path) -> None:
-    question = read_piper(written(tmp_path, random_document(2, 6, 6)), Asked(memory=1e6))
+    question = read(written(tmp_path, random_document(2, 6, 6)), ("memory=1e6 B",))
     near = solved(question, Limits(gap=0.5))
     assert near.proved
     assert near.gap is not None and near.gap <= 0.5
@@ -151,7 +151,7 @@ def test_a_layer_without_work_stays_where_its_edges_carry_what_configurations_ad
     for one in last["TMPCs"]["1"]:
         one["syncTimeFw"] = {"2": 50.0}
     edges = [{"sourceId": name, "destId": name + 1, "communicationCost": 0.0} for name in (1, 2)]
-    question = read_piper(written(tmp_path, document(nodes=[node(1), idle, last], edges=edges, maxDevices=2)), Asked())
+    question = read(written(tmp_path, document(nodes=[node(1), idle, last], edges=edges, maxDevices=2)), ())
     result = solved(question)
     assert result.value == best_by_trying(question) == 1.0
     assert [stage.nodes for stage in result.stages] == [("1",), ("2", "3")]

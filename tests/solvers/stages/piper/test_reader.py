@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read, read_again
 from crossopt.instances.stages.piper.graph import narrowed
-from crossopt.instances.stages.piper.question import Asked, piper_again, read_piper
 from crossopt.solvers.stages.piper.answer import described
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import configuration, document, node, written
@@ -20,7 +20,6 @@ def with_configuration(**more: Any) -> dict[str, Any]:  # noqa: ANN401
 
 AT = "nodes[1].TMPCs.1[0]"
 REFUSED = [
-    ("[1, 2]", "a Piper graph is a mapping with the lists `nodes` and `edges`"),
     ('{"nodes": [', "this is no JSON"),
     (document(nodes=[]), "nodes: 0 nodes are given"),
     (document(maxDevices=-1), "maxDevices: -1 is below 0"),
@@ -57,7 +56,7 @@ REFUSED = [
 @pytest.mark.parametrize(("what", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
 def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InstanceError) as raised:
-        read_piper(written(tmp_path, what), Asked())
+        read(written(tmp_path, what))
     assert message in str(raised.value)
 
 
@@ -65,19 +64,30 @@ def test_all_faults_come_at_once(tmp_path: Path) -> None:
     wrong = with_configuration(timePerSample=-1.0, memoryUsageB=None)
     wrong["edges"] = [{"sourceId": 8, "destId": 9, "communicationCost": 1.0}]
     with pytest.raises(InstanceError) as raised:
-        read_piper(written(tmp_path, wrong), Asked())
+        read(written(tmp_path, wrong))
     assert len(raised.value.faults) == 4
+
+
+def test_a_question_in_yaml_names_a_graph_and_says_what_the_graph_does_not(tmp_path: Path) -> None:
+    graph, path = written(tmp_path, document()), tmp_path / "question.yaml"
+    path.write_text(f"kind: piper\nfile: {graph.name}\ndevices: 7\nwithout: tensor\n", encoding="utf-8")
+    question = read(path)
+    assert (question.name, question.devices, question.without) == ("question", 7, ("tensor",))
+    graph.write_text("[1, 2]", encoding="utf-8")
+    assert read_again(question.document, "piper").graph.offers == question.graph.offers
+    with pytest.raises(InstanceError, match="a Piper graph is a mapping with the lists `nodes` and `edges`"):
+        read(path)
 
 
 def test_layers_that_nothing_is_left_for_are_named(tmp_path: Path) -> None:
     wide = node(2, TMPCs={"2": [configuration("vanilla", 1.0)]})
     with pytest.raises(InstanceError, match=r"nodes\[1\].TMPCs: no configuration is left without tensor"):
-        read_piper(written(tmp_path, document(nodes=[node(1), wide, node(3)])), Asked(without=("tensor",)))
+        read(written(tmp_path, document(nodes=[node(1), wide, node(3)])), ("without=tensor",))
 
 
 def test_it_does_not_matter_in_which_of_the_two_an_edge_stands(tmp_path: Path) -> None:
     one, other = (
-        read_piper(written(tmp_path, with_configuration(syncTimeFw=first, syncTimeBw=second)), Asked()).graph.offers[1][1][0]
+        read(written(tmp_path, with_configuration(syncTimeFw=first, syncTimeBw=second))).graph.offers[1][1][0]
         for first, second in (({"1": 5.0}, {"3": 7.0}), ({"3": 7.0}, {"1": 5.0}))
     )
     assert dict(one.entering) == dict(other.entering) == {0: 5.0}
@@ -85,30 +95,30 @@ def test_it_does_not_matter_in_which_of_the_two_an_edge_stands(tmp_path: Path) -
 
 
 def test_a_part_of_a_byte_takes_a_byte_and_is_told(tmp_path: Path) -> None:
-    question = read_piper(written(tmp_path, with_configuration(memoryUsageA=3.25)), Asked())
+    question = read(written(tmp_path, with_configuration(memoryUsageA=3.25)))
     assert question.graph.offers[1][1][0].stashed == 4
     assert any("rounded up" in note for note in question.notes)
 
 
 def test_settings_replace_what_the_file_says_and_the_question_can_be_asked_again(tmp_path: Path) -> None:
-    asked = Asked(devices=5, memory=99.5, bandwidth=7.0, microbatches=12, without=("data", "recompute"), time_unit="ms")
-    question = read_piper(written(tmp_path, document()), asked)
+    asked = ("devices=5", "memory=99.5 B", "bandwidth=7 B/s", "microbatches=12", "without=[data, recompute]", "time_unit=ms")
+    question = read(written(tmp_path, document()), asked)
     assert (question.devices, question.memory, question.bandwidth, question.degrees) == (5, 99, 7.0, (1,))
     assert [[one.name for one in offer[1]] for offer in question.graph.offers] == [["vanilla"]] * 3
     assert question.graph.offers[0][1][0].time == 1e-3
-    again = piper_again(json.loads(json.dumps(described(question))))
+    again = read_again(json.loads(json.dumps(described(question))), "piper")
     assert described(again) == described(question)
     assert again.graph.offers == question.graph.offers
 
 
 def test_degrees_divide_the_microbatches_and_are_no_more_than_devices(tmp_path: Path) -> None:
-    question = read_piper(written(tmp_path, document()), Asked(devices=7, microbatches=12))
+    question = read(written(tmp_path, document()), ("devices=7", "microbatches=12"))
     assert question.degrees == (1, 2, 3, 4, 6)
     assert narrowed(question, ("data",)).degrees == (1,)
 
 
 def test_the_published_files_are_in_seconds_and_in_milliseconds() -> None:
     for name, unit, wrong in (("bert32a100", "s", False), ("bert32a100", "ms", True), ("gnmt", "s", True), ("gnmt", "ms", False)):
-        question = read_piper(reference(f"placement/piper/{name}.json"), Asked(time_unit=unit))  # type: ignore[arg-type]
+        question = read(reference(f"placement/piper/{name}.json"), (f"time_unit={unit}",))  # type: ignore[arg-type]
         other = "ms" if unit == "s" else "s"
         assert any(f"--time-unit {other} reads them so" in note for note in question.notes) == wrong

@@ -1,7 +1,6 @@
-"""A question with several workloads as several questions with one each: what they share, and what each has of its own."""
+"""A question with several workloads or numbers of devices as questions with one each: what they share, and what each has of its own."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 
@@ -13,6 +12,10 @@ from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted
 
 _PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES}
+FEWEST = "devices"
+"""The objective of the fewest devices, which only a question with several numbers of them can have."""
+MOST_COUNTS = 64
+"""Numbers of devices of a question; each is a question of its own."""
 _MOST = 16
 """Workloads of a question."""
 
@@ -28,12 +31,17 @@ class Question:
     """Choices that are its own, not those of all."""
 
 
-def sections(file: CodesignFile) -> Iterator[tuple[str, WorkloadSection]]:
-    """Every workload with the path at which a setting finds it."""
-    if file.workload is not None:
-        yield "workload", file.workload
-    for number, section in enumerate(file.workloads or ()):
-        yield f"workloads.{number}", section
+def by_count(file: CodesignFile) -> tuple[tuple[CodesignFile, tuple[str, ...]], ...]:
+    """A question for each number of devices, as if it alone had been written, and the settings that make it that."""
+    fewest = file.objective == FEWEST
+    alone = replace(file, objective="step_time") if fewest else file
+    return tuple(
+        (
+            replace(alone, cluster=replace(file.cluster, devices=(count,))),
+            (f"cluster.devices={count}", *(("objective=step_time",) if fewest else ())),
+        )
+        for count in file.cluster.devices
+    )
 
 
 def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Question, ...]:

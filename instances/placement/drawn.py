@@ -1,9 +1,7 @@
-"""From a YAML question to a graph: operators that are written out, read from a file in JSON, or generated from a model and a device."""
+"""The graph of a question: operators that are written out, read from a file in JSON, or generated from a model and a device."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,9 @@ from crossopt.crossflow.operators import Operator, blocks, operators
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
 from crossopt.instances.catalogue.workload import Report, build_workload
-from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, fault_at
-from crossopt.instances.files.graphs import GREATEST, cycle_of, read_json
-from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.graphs import GREATEST, cycle_of, read_json, text_of
 from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Files
 from crossopt.instances.placement.formats import graph_of
 from crossopt.instances.placement.graph import Graph
 from crossopt.instances.placement.section import GraphSection, NodeSection, PlacementFile
@@ -29,36 +25,18 @@ _GENERATED = ("hardware", "bandwidth")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a YAML question says."""
+class Drawn:
+    """A graph, and what is said of the machine; None where nothing is."""
 
-    file: PlacementFile
     graph: Graph
     accelerators: int | None
     cpus: int | None
     memory: float | None
     notes: tuple[str, ...] = ()
-    text: str | None = None
-    """Of the graph's own file."""
 
 
-def written(root: Node, source: str, graph_text: str | None) -> Written:
-    """The question of a file; an InstanceError with every fault. A saved result brings the text of the graph's own file along."""
-    faults: list[Fault] = []
-    file = read_as(PlacementFile, root, faults)
-    found = None
-    if file is not None:
-
-        def report(path: str, message: str) -> None:
-            faults.append(fault_at(root, f"graph.{path}" if path else "graph", message))
-
-        found = _graph(file, Path(source), graph_text, report)
-    if faults or found is None:
-        raise InstanceError(source, faults)
-    return found
-
-
-def _graph(file: PlacementFile, source: Path, graph_text: str | None, report: Report) -> Written | None:
+def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
+    """The graph that a question speaks of; None after every fault of its section was reported."""
     section = file.graph
     given = [way for way in _WAYS if getattr(section, way) is not None]
     if len(given) != 1:
@@ -69,21 +47,21 @@ def _graph(file: PlacementFile, source: Path, graph_text: str | None, report: Re
         if getattr(section, key) is not None:
             report(key, "this belongs to graphs that are generated from a workload (remove it)")
     if section.file is not None:
-        return _from_file(file, source.parent / section.file, graph_text)
+        return _from_file(file, section.file, files)
     if section.nodes is not None:
         graph = _from_nodes(section.nodes, report)
-        return None if graph is None else Written(file, graph, file.devices, file.cpus, file.memory)
-    return _generated(file, section, source.parent, report)
+        return None if graph is None else Drawn(graph, file.devices, file.cpus, file.memory)
+    return _generated(file, section, files, report)
 
 
-def _from_file(file: PlacementFile, path: Path, graph_text: str | None) -> Written:
-    text, document = read_json(path) if graph_text is None else (graph_text, json.loads(graph_text))
-    graph, limits, notes = graph_of(document, str(path))
+def _from_file(file: PlacementFile, name: str, files: Files) -> Drawn:
+    source = str(files.path(name))
+    graph, limits, notes = graph_of(read_json(files.text(name, text_of), source), source)
     asked = (file.devices, file.cpus, file.memory)
     accelerators, cpus, memory = (
         theirs if own is None else own for own, theirs in zip(asked, (limits.accelerators, limits.cpus, limits.memory), strict=True)
     )
-    return Written(file, graph, int(accelerators), int(cpus), memory, notes, text)
+    return Drawn(graph, int(accelerators), int(cpus), memory, notes)
 
 
 def _from_nodes(nodes: Mapping[str, NodeSection], report: Report) -> Graph | None:
@@ -138,15 +116,12 @@ def _column(figures: list[float]) -> Any:  # noqa: ANN401 - numpy's own
     return np.array(figures, np.float64)
 
 
-def _generated(file: PlacementFile, section: GraphSection, folder: Path, report: Report) -> Written | None:
+def _generated(file: PlacementFile, section: GraphSection, files: Files, report: Report) -> Drawn | None:
     workload = section.workload
     if workload is None or section.hardware is None:
         report("hardware", "a generated graph needs a device (such as hardware: a100-80g; `crossopt list hardware` names them)")
         return None
-    if workload.config is not None:
-        report("workload.config", "a graph is generated from a named model or a shape that is written out (give model or transformer)")
-        return None
-    model = build_workload(workload, folder, lambda path, message: report(f"workload.{path}".strip("."), message))
+    model = build_workload(workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
     if model is None:
         return None
     if not isinstance(model, Transformer):
@@ -161,7 +136,7 @@ def _generated(file: PlacementFile, section: GraphSection, folder: Path, report:
     rate = section.bandwidth or float(np.asarray(hardware.links[0].bandwidth).item())
     graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, rate)
     room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
-    return Written(file, graph, file.devices, file.cpus, room if file.memory is None else file.memory)
+    return Drawn(graph, file.devices, file.cpus, room if file.memory is None else file.memory)
 
 
 def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section: GraphSection, rate: float) -> Graph:

@@ -1,12 +1,51 @@
-"""The toy kind in solvers/: two engines, a judge that shares nothing with them, and a proof that anybody can count again."""
+"""A toy kind of question, all that a kind brings: which things go into a sack, with a judge that shares nothing with its engines."""
 
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.schema import Bounds, read_as
+from crossopt.instances.files.written import Written
 from crossopt.solvers.answer import Counted, Found, Limits, Result, Rival, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Family, Proved
-from tests.toy.question import Sack, read_again
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    weight: Annotated[int, Bounds(1, 1_000)]
+    worth: Annotated[int, Bounds(0, 1_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class SackFile:
+    kind: Literal["knapsack"]
+    room: Annotated[int, Bounds(0, 10_000)]
+    least: Annotated[int, Bounds(0, 100)] = 0
+    things: tuple[Thing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sack:
+    """Which things, `least` of them or more, leave the least worth behind?"""
+
+    name: str
+    file: SackFile
+    document: dict[str, Any]
+
+
+def read(written: Written) -> Sack:
+    faults = list[Fault]()
+    file = read_as(SackFile, written.root, faults)
+    if file is None:
+        raise written.refused(faults)
+    return Sack(Path(written.source).stem, file, written.document)
+
+
+def size_of(question: Sack) -> str:
+    return f"{len(question.file.things)} things"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +60,6 @@ class Load:
     """What the judge says beside the worth that is left behind."""
 
     weight: int
-    free: int
 
 
 def judge(question: Sack, taken: Taken) -> Verdict[Load]:
@@ -30,9 +68,9 @@ def judge(question: Sack, taken: Taken) -> Verdict[Load]:
     if sorted(set(taken.places)) != list(taken.places) or not all(0 <= place < len(file.things) for place in taken.places):
         raise ValueError("things are taken once each, in their order")
     weight = sum(file.things[place].weight for place in taken.places)
-    rules = ((weight <= file.room, f"{weight} of {file.room}"), (len(taken.places) >= file.least, f"fewer than {file.least} things"))
+    enough = (weight <= file.room, f"{weight} of {file.room}"), (len(taken.places) >= file.least, f"fewer than {file.least} things")
     left = sum(thing.worth for place, thing in enumerate(file.things) if place not in taken.places)
-    return Verdict(left, tuple(words for holds, words in rules if not holds), Load(weight, file.room - weight))
+    return Verdict(left, tuple(words for holds, words in enough if not holds), Load(weight))
 
 
 def exhaustive(question: Sack, limits: Limits, watch: Watch) -> Found[Taken]:
@@ -41,16 +79,17 @@ def exhaustive(question: Sack, limits: Limits, watch: Watch) -> Found[Taken]:
     if not limits.seconds:
         return Found(None, engine="exhaustive", stopped="time limit")
     best = min(_all(question), key=lambda taken: judge(question, taken).value, default=None)
-    bound = float("inf") if best is None else judge(question, best).value
+    bound = judge(question, best).value if best else float("inf")
     reasons = () if best else (f"no {question.file.least} things weigh {question.file.room} or less",)
-    return Found(best, bound, Counted("looking at every choice"), "exhaustive", reasons=reasons, rivals=(_greedy(question),))
+    return Found(
+        best, bound, Counted("looking at every choice"), "exhaustive", reasons=reasons, rivals=(Rival("dearest", None, _dearest(question)),)
+    )
 
 
 def greedy(question: Sack, limits: Limits, watch: Watch) -> Found[Taken]:
-    """The things of most worth first; no proof."""
+    """The thing of most worth; no proof."""
     del limits, watch
-    taken = _greedy(question).answer
-    return Found(taken if taken is not None and not judge(question, taken).violations else None, engine="greedy")
+    return Found(None if judge(question, _dearest(question)).violations else _dearest(question), engine="greedy")
 
 
 def _all(question: Sack) -> list[Taken]:
@@ -59,13 +98,9 @@ def _all(question: Sack) -> list[Taken]:
     return [taken for taken in every if not judge(question, taken).violations]
 
 
-def _greedy(question: Sack) -> Rival[Taken]:
-    things, room, taken = question.file.things, question.file.room, list[int]()
-    for place in sorted(range(len(things)), key=lambda place: -things[place].worth):
-        if things[place].weight <= room:
-            taken.append(place)
-            room -= things[place].weight
-    return Rival("greedy", None, Taken(tuple(sorted(taken))))
+def _dearest(question: Sack) -> Taken:
+    things = question.file.things
+    return Taken((max(range(len(things)), key=lambda place: things[place].worth),))
 
 
 def prove(question: Sack, saved: Result[Taken, Load]) -> Proved:
@@ -78,7 +113,6 @@ FAMILY: Family[Sack, Taken, Load] = Family(
     unit="",
     answer=Taken,
     details=Load,
-    again=read_again,
     engines={"auto": exhaustive, "exhaustive": exhaustive, "greedy": greedy},
     judge=judge,
     judged="weight and worth",

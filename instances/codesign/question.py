@@ -1,0 +1,135 @@
+"""From what is written to the question of a joint design, of one workload or several, on one number of devices or several."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from crossopt.instances import question
+from crossopt.instances.catalogue.huggingface import text_of
+from crossopt.instances.catalogue.own_files import with_own_files
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hearing, by_count, questions_of
+from crossopt.instances.codesign.plan_choices import Report
+from crossopt.instances.codesign.reading import resolve
+from crossopt.instances.codesign.section import KEYS, CodesignFile
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import fault_at, read_text
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.settings import with_setting
+from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Written
+
+__all__ = ["KEYS", "asked_in", "read", "read_asked", "read_instance", "read_question"]
+
+
+def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
+    """The question of one workload, on one number of devices, in a file; of several workloads that of the one named."""
+    return _of_one_workload(read_asked(path, settings, workload))
+
+
+def read_question(document: Mapping[str, Any]) -> Instance:
+    """The question of one workload, on one number of devices, inside a saved result."""
+    return _of_one_workload(asked_in(document))
+
+
+def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
+    """The question in a file on one number of devices, of one workload or of several."""
+    return _on_one_number(question.read(path, settings, workload))
+
+
+def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
+    """The question inside a saved result on one number of devices, of one workload or of several."""
+    return _on_one_number(question.read_again(document, "codesign"))
+
+
+def read(written: Written) -> Instance | Portfolio | Counted:
+    """The question; an InstanceError with every fault."""
+    written = written.at(with_own_files(written.root, written.files))
+    faults: list[Fault] = []
+    file = read_as(CodesignFile, written.root, faults)
+    asked: Instance | Portfolio | Counted | None = None
+    if file is not None:
+        asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
+    if faults or asked is None:
+        raise written.refused(faults)
+    return asked
+
+
+def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | Counted | None:
+    """The section is read once, and is a question for each number of devices and each workload."""
+    counts = file.cluster.devices
+    if len(counts) > MOST_COUNTS:
+        message = (
+            f"{len(counts)} numbers of devices are more than the {MOST_COUNTS} that a question may have (give fewer, or a larger step)"
+        )
+        report("cluster.devices", message)
+        return None
+    _keep_configs(file, written)
+    document = written.document
+    if len(counts) == 1:
+        return _of_workloads(file, written, document, report)
+    parts = [
+        _of_workloads(one, written, {**document, "settings": [*document["settings"], *added]}, report) for one, added in by_count(file)
+    ]
+    found = tuple(_of_one_workload(part) for part in parts if part is not None)
+    return Counted(found[0].name, file.objective, counts, found, document) if len(found) == len(parts) else None
+
+
+def _keep_configs(file: CodesignFile, written: Written) -> None:
+    """Read the shapes that lie in files before the document, which holds them, goes into every part of the question."""
+    for section in (file.workload, *(file.workloads or ())):
+        if section is not None and section.config is not None:
+            with suppress(ValueError):  # told where the workload is built
+                written.files.text(section.config, text_of)
+
+
+def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | Portfolio | None:
+    """The question of one workload, or of several; of these that of the one named, where one is."""
+    if file.workloads is None:
+        asked: Instance | Portfolio | None = resolve(file, written, document, report)
+    else:
+        asked = _portfolio(file, written, document, report)
+    if asked is None or written.workload is None:
+        return asked
+    parts = asked.parts if isinstance(asked, Portfolio) else ()
+    found = next((part for part in parts if part.document["workload"] == written.workload), None)
+    known = ", ".join(part.name for part in parts)
+    message = f"{quoted(written.workload)} is none of the workloads (one of {known})" if parts else "there is one workload only (name none)"
+    return found or _refused(asked, message)
+
+
+def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
+    """Several workloads: each is the question that is left when the others are taken away."""
+    questions = questions_of(file, written.root, report)
+    heard = Hearing(len(questions))
+    parts = [
+        resolve(one.file, written, {**document, "workload": one.name}, heard.reporter(place, one)) for place, one in enumerate(questions)
+    ]
+    heard.tell(report)
+    found = tuple(part for part in parts if part is not None)
+    if not found or len(found) < len(parts):
+        return None
+    name = file.name or Path(written.source).stem
+    return Portfolio(name, found, tuple(one.weight for one in questions), file.combine or "weighted_sum", document)
+
+
+def _of_one_workload(asked: Instance | Portfolio) -> Instance:
+    if isinstance(asked, Instance):
+        return asked
+    names = ", ".join(part.name for part in asked.parts)
+    return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
+
+
+def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfolio:
+    if not isinstance(asked, Counted):
+        return asked
+    source, counts, settings = str(asked.document["source"]), asked.counts, asked.document["settings"]
+    remedy = f"--set cluster.devices={counts[-1]}" + (" --set objective=step_time" if asked.objective == FEWEST else "")
+    message = f"{len(counts)} numbers of devices are asked for, and here one is needed (say {remedy}; `solve` finds the best of them)"
+    fault = fault_at(read_text(asked.document["text"], source), "cluster.devices", message)
+    raise InstanceError(source, [with_setting(fault, settings, KEYS)])
+
+
+def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
+    raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])

@@ -1,0 +1,98 @@
+"""The only two ways into a question: `read` a file with settings laid over it, and `read_again` what a saved result keeps of one.
+
+An author's file, such as a graph in JSON or a profile, is short for a question of its kind that names this file; whatever may be said in
+YAML is a setting of it too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.document import Node, node_of, read_text, text_of
+from crossopt.instances.files.graphs import text_of as text_of_graph
+from crossopt.instances.files.settings import TOP_ONLY, laid_over
+from crossopt.instances.files.written import Files, Written
+from crossopt.instances.kinds import AUTHORS, KINDS, is_authors, kind_asked
+
+
+class Question(Protocol):
+    """What every question has."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def document(self) -> dict[str, Any]: ...
+
+
+def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
+    """The question in a file, of whatever kind it is; an InstanceError with every fault."""
+    path = Path(path)
+    return _read(path, str(path), kind_asked(path), settings, workload)
+
+
+def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind
+    """The question that a result of this kind keeps; one of which it keeps a digest is also looked for in the result's folder."""
+    source, settings, workload = document.get("source"), document.get("settings"), document.get("workload")
+    sound = isinstance(settings, list | tuple) and all(isinstance(setting, str) for setting in settings)
+    if not isinstance(source, str) or not sound or not isinstance(workload, str | None):
+        raise _lacking("instance", "the text of the question is missing")
+    given = tuple(settings or ())
+    if KINDS[kind].digest:
+        return _found_again(document.get("digest"), source, kind, given, folder)
+    text, files = document.get("text"), document.get("files", {})
+    if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
+        raise _lacking("instance", "the text of the question is missing")
+    path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
+    authors = path.suffix.lower() in AUTHORS
+    root = _naming(path, kind) if authors else read_text(text, source)
+    if authors:
+        beside.kept[path.name] = text
+    return _asked(kind, Written(source, text, root, given, beside, workload))
+
+
+def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
+    files, text = Files(path.parent), ""
+    if not is_authors(path):
+        text = text_of(path)
+        root = read_text(text, source)
+    else:
+        root = _naming(path, kind)
+        text = "" if KINDS[kind].digest else files.text(path.name, text_of_graph)
+    return _asked(kind, Written(source, text, root, settings, files, workload))
+
+
+def _found_again(digest: object, source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
+    """The question in a file that a result names, which must not be another one now."""
+    path = next((place for place in (Path(source), folder / source, folder / Path(source).name) if place.is_file()), None)
+    if path is None:
+        raise _lacking("instance.source", f"there is no {source} (put the file of the question there, or beside the result)")
+    question = _read(path, source, kind, settings)
+    if question.document["digest"] != digest:
+        now, then = question.document["digest"][:12], str(digest)[:12]
+        words = f"{path} is another file now: its digest is {now}..., the result says {then}... (solve it again)"
+        raise _lacking("instance.digest", words)
+    return question
+
+
+def _naming(path: Path, kind: str) -> Node:
+    """The question in YAML that an author's file is short for."""
+    value: Any = path.name
+    for key in reversed(KINDS[kind].author):
+        value = {key: value}
+    return node_of({"kind": kind, **value})
+
+
+def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
+    """What the kind makes of it once the settings are laid over the tree."""
+    module, root = import_module(KINDS[kind].question), written.root
+    keys = getattr(module, "KEYS", TOP_ONLY)
+    for setting in written.settings:
+        root = laid_over(root, setting, written.source, keys)
+    return module.read(replace(written, root=root, keys=keys))
+
+
+def _lacking(path: str, message: str) -> InstanceError:
+    return InstanceError("result", [Fault(1, 1, path, message)])
