@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _asked(options: argparse.Namespace) -> int:
     """The exit code of a command, answered by the family that the question in its file belongs to."""
+    if options.command in _LIGHT:
+        _load_numpy_without_threads()
     if options.command in _BY_FAMILY:
         from crossopt.instances.kinds import family_of  # noqa: PLC0415
         from crossopt.reports.commands.families import command_of  # noqa: PLC0415
@@ -52,6 +54,18 @@ def _asked(options: argparse.Namespace) -> int:
             ending = command_of(family, options.command)(options)
             return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
     return COMMANDS[options.command](options)
+
+
+def _load_numpy_without_threads() -> None:
+    """The threads that numpy starts for products of matrices take longer to start than these commands need for all else."""
+    name = "OPENBLAS_NUM_THREADS"
+    if "numpy" in sys.modules or name in os.environ:
+        return
+    os.environ[name] = "1"
+    try:
+        import numpy  # noqa: F401, PLC0415 - it looks at the variable once, and processes that this one starts shall not
+    finally:
+        del os.environ[name]
 
 
 def solve_main() -> int:
@@ -171,7 +185,7 @@ def _code(status: str, unproved: bool) -> int:
 
 def _validate(options: argparse.Namespace) -> int:
     from crossopt.instances.codesign.counts import read_open  # noqa: PLC0415
-    from crossopt.reports.commands.devices import size_in_words  # noqa: PLC0415
+    from crossopt.reports.facts.size import size_in_words  # noqa: PLC0415
 
     asked = read_open(question_path(options.file), tuple(options.settings), options.workload)
     sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
@@ -358,6 +372,8 @@ def _check_engine(name: str, known: Sequence[str]) -> None:
         usage(f"there is no engine {name!r} (one of {', '.join(known)})")
 
 
+_LIGHT = ("validate", "list")
+"""Commands that price nothing and multiply no matrices."""
 _BY_FAMILY = ("solve", "validate", "evaluate", "explain")
 """Commands that other families than the joint design answer too."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
