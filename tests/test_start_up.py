@@ -55,6 +55,12 @@ def test_help_does_not_even_wait_for_numpy(arguments: tuple[str, ...]) -> None:
     assert loaded(*arguments).isdisjoint({*SLOW, "numpy", "yaml"})
 
 
+def test_only_who_asks_for_the_version_waits_for_it() -> None:
+    assert "importlib.metadata" not in modules("--help")
+    assert "importlib.metadata" in modules("--version")
+    assert loaded("--version").isdisjoint({*SLOW, "numpy", "yaml"})
+
+
 def test_validating_loads_neither_an_engine_nor_the_whole_cost_model() -> None:
     found = modules("validate", str(INSTANCES / "tiny.yaml"))
     assert found & {*(f"crossopt.{name}" for name in UNASKED), *ELSEWHERE} == set()
