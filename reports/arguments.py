@@ -34,6 +34,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="names that questions may use"))
     add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
 
 
@@ -250,6 +251,11 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh"), help="for bash put `source <(crossopt completion bash)` into ~/.bashrc")
+    parser.set_defaults(command="completion")
 
 
 def _whole(text: str) -> int:

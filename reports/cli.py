@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
-from crossopt.reports.commands.console import USAGE, check_target, refuse_options, seconds_of, spare_data, spare_question, usage
+from crossopt.reports.commands.console import (
+    USAGE,
+    check_target,
+    load_numpy_without_threads,
+    refuse_options,
+    seconds_of,
+    spare_data,
+    spare_question,
+    usage,
+)
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.instance import Instance
@@ -44,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _asked(options: argparse.Namespace) -> int:
     """The exit code of a command, answered by the family that the question in its file belongs to."""
     if options.command in _LIGHT:
-        _load_numpy_without_threads()
+        load_numpy_without_threads()
     if options.command in _BY_FAMILY:
         from crossopt.instances.kinds import family_of  # noqa: PLC0415
         from crossopt.reports.commands.families import command_of  # noqa: PLC0415
@@ -54,18 +63,6 @@ def _asked(options: argparse.Namespace) -> int:
             ending = command_of(family, options.command)(options)
             return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
     return COMMANDS[options.command](options)
-
-
-def _load_numpy_without_threads() -> None:
-    """The threads that numpy starts for products of matrices take longer to start than these commands need for all else."""
-    name = "OPENBLAS_NUM_THREADS"
-    if "numpy" in sys.modules or name in os.environ:
-        return
-    os.environ[name] = "1"
-    try:
-        import numpy  # noqa: F401, PLC0415 - it looks at the variable once, and processes that this one starts shall not
-    finally:
-        del os.environ[name]
 
 
 def solve_main() -> int:
@@ -136,7 +133,8 @@ def _solve(options: argparse.Namespace) -> int:
     from crossopt.solvers.codesign.objective import UNITS  # noqa: PLC0415
 
     options.engine = ALIASES.get(options.engine, options.engine)
-    _check_engine(options.engine, tuple(ENGINES))
+    if options.engine not in ENGINES:
+        usage(f"there is no engine {options.engine!r} (one of {', '.join(ENGINES)})")
     refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
     check_target(options.log, "--log")
     try:
@@ -367,9 +365,11 @@ def _course(options: argparse.Namespace) -> int:
     return course(options)
 
 
-def _check_engine(name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        usage(f"there is no engine {name!r} (one of {', '.join(known)})")
+def _completion(options: argparse.Namespace) -> int:
+    from crossopt.reports.completion import completion_script  # noqa: PLC0415
+
+    sys.stdout.write(completion_script(options.shell, parser_of_commands()))
+    return ANSWERED
 
 
 _LIGHT = ("validate", "list")
@@ -390,6 +390,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": _list,
     "grade": _grade,
     "course": _course,
+    "completion": _completion,
 }
 
 
