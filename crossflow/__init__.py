@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.crossflow.bill import Bill, Prices
-    from crossopt.crossflow.evaluate import Budget, Design, Evaluation, Limit, evaluate
+    from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
     from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate
-    from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+    from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
     from crossopt.crossflow.kernel_plan import KernelPlan
     from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.parameters import parameters, step_flops
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Architecture": "generator",
     "Bill": "bill",
-    "Budget": "evaluate",
+    "Budget": "hardware",
     "Cluster": "hardware",
     "Design": "evaluate",
     "Edges": "generator",

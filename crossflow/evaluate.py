@@ -6,7 +6,7 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.cost import Prices, step_cost
 from crossopt.crossflow.gemm import bill as gemm_bill
-from crossopt.crossflow.hardware import Cluster, Hardware, faults, variants_of
+from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.lstm import bill as lstm_bill
@@ -43,16 +43,6 @@ class Resource:
     name: str
     value: float
     unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What one device may use at the most, and how long a step may take; infinite where nothing is said."""
-
-    die_area: float = float("inf")
-    package_area: float = float("inf")
-    power: float = float("inf")
-    step_time: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +97,10 @@ class Evaluation:
         return self.tokens / self.step_time
 
 
-def evaluate(workload: Workload, design: Design, budget: Budget = Budget(), prices: Prices | None = None) -> Evaluation:
+_UNLIMITED = Budget()
+
+
+def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, prices: Prices | None = None) -> Evaluation:
     """Price one design with the full model.
 
     A device that lacks a resource, and a plan that is none because its degrees do not divide, are a ValueError.

@@ -135,6 +135,16 @@ class Cluster:
             raise ValueError(f"each network level must hold a whole number of the one inside it: {sizes}")
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one device may use at the most, and how long a step may take; infinite where nothing is said."""
+
+    die_area: float = float("inf")
+    package_area: float = float("inf")
+    power: float = float("inf")
+    step_time: float = float("inf")
+
+
 def variants_of(hardware: Hardware) -> tuple[Hardware, ...]:
     """The same device under each of its other sets of constants."""
     return tuple(replace(hardware, efficiency=constants, variants=()) for constants in hardware.variants)

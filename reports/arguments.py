@@ -1,7 +1,9 @@
 """What the command line takes: sub-commands, their arguments and their help."""
 
 import argparse
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 from crossopt.reports.commands.course_arguments import add_course, add_grade
 from crossopt.reports.commands.study_arguments import add_compared
@@ -17,6 +19,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _add_version(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without answering it"))
@@ -31,7 +34,26 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="names that questions may use"))
     add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
+
+
+class _ShowVersion(argparse.Action):
+    """Say which version is installed, which takes longer to find out than all of the help; so only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+        try:
+            found = f"crossopt {version('crossopt')}"
+        except PackageNotFoundError:
+            found = "crossopt, of no version as it is not installed (pip install .)"
+        sys.stdout.write(f"{found}\n")
+        parser.exit()
+
+
+def _add_version(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version that is installed and exit")
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +91,7 @@ FORMS = ("strong", "weak", "table", "classic", "log")
 
 
 def _add_solve(parser: argparse.ArgumentParser) -> None:
+    _add_version(parser)  # of the program `solve` too
     _add_question(parser)
     _add_output(parser)
     parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
@@ -228,6 +251,11 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh"), help="for bash put `source <(crossopt completion bash)` into ~/.bashrc")
+    parser.set_defaults(command="completion")
 
 
 def _whole(text: str) -> int:

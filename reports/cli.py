@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
-from crossopt.reports.commands.console import USAGE, check_target, refuse_options, seconds_of, spare_data, spare_question, usage
+from crossopt.reports.commands.console import (
+    USAGE,
+    check_target,
+    load_numpy_without_threads,
+    refuse_options,
+    seconds_of,
+    spare_data,
+    spare_question,
+    usage,
+)
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.instance import Instance
@@ -43,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _asked(options: argparse.Namespace) -> int:
     """The exit code of a command, answered by the family that the question in its file belongs to."""
+    if options.command in _LIGHT:
+        load_numpy_without_threads()
     if options.command in _BY_FAMILY:
         from crossopt.instances.kinds import family_of  # noqa: PLC0415
         from crossopt.reports.commands.families import command_of  # noqa: PLC0415
@@ -122,7 +133,8 @@ def _solve(options: argparse.Namespace) -> int:
     from crossopt.solvers.codesign.objective import UNITS  # noqa: PLC0415
 
     options.engine = ALIASES.get(options.engine, options.engine)
-    _check_engine(options.engine, tuple(ENGINES))
+    if options.engine not in ENGINES:
+        usage(f"there is no engine {options.engine!r} (one of {', '.join(ENGINES)})")
     refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
     check_target(options.log, "--log")
     try:
@@ -171,7 +183,7 @@ def _code(status: str, unproved: bool) -> int:
 
 def _validate(options: argparse.Namespace) -> int:
     from crossopt.instances.question import read  # noqa: PLC0415
-    from crossopt.reports.commands.devices import size_in_words  # noqa: PLC0415
+    from crossopt.reports.facts.size import size_in_words  # noqa: PLC0415
 
     asked = read(question_path(options.file), tuple(options.settings), options.workload)
     sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
@@ -337,11 +349,15 @@ def _course(options: argparse.Namespace) -> int:
     return course(options)
 
 
-def _check_engine(name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        usage(f"there is no engine {name!r} (one of {', '.join(known)})")
+def _completion(options: argparse.Namespace) -> int:
+    from crossopt.reports.completion import completion_script  # noqa: PLC0415
+
+    sys.stdout.write(completion_script(options.shell, parser_of_commands()))
+    return ANSWERED
 
 
+_LIGHT = ("validate", "list")
+"""Commands that price nothing and multiply no matrices."""
 _BY_FAMILY = ("solve", "validate", "evaluate", "explain")
 """Commands that other families than the joint design answer too."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -358,6 +374,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": _list,
     "grade": _grade,
     "course": _course,
+    "completion": _completion,
 }
 
 

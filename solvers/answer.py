@@ -3,8 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
-from importlib.metadata import version
-from platform import python_version
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -292,6 +290,9 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
 
 def versions() -> dict[str, str]:
     """Of what an answer may depend on."""
+    from importlib.metadata import version  # noqa: PLC0415 - slow, and only what is written down says it
+    from platform import python_version  # noqa: PLC0415
+
     return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
 
 

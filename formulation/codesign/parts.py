@@ -26,8 +26,8 @@ from crossopt.crossflow.hardware import Hardware, take
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
+from crossopt.instances.codesign.chips import PART_OF, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.space import PART_OF, split_of
 
 _STEPS = 1 << 19
 """Quanta in a budget."""

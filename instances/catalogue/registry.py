@@ -6,18 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
-from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.parameters import parameters
-from crossopt.crossflow.technology import (
-    CoreTechnology,
-    DramTechnology,
-    LinkTechnology,
-    SramTechnology,
-    Technology,
-    scale_logic,
-    scale_network,
-)
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.entries import (
     DeviceEntry,
@@ -27,8 +17,6 @@ from crossopt.instances.catalogue.entries import (
     MemoryEntry,
     ModelEntry,
     NetworkEntry,
-    PartsEntry,
-    SramEntry,
     TechnologyEntry,
     TransformerShape,
 )
@@ -128,45 +116,6 @@ def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ..
             return tuple((name, _model_line(name, model(name))) for name in names(kind))
         case "instances":
             return tuple((name, _instance_line(path)) for name, path in shipped().items())
-
-
-def build_technology(
-    entry: TechnologyEntry, name: str, logic: str | None = None, memory: str | None = None, network: str | None = None
-) -> Technology:
-    """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
-    base = Technology(
-        name=name,
-        core=CoreTechnology(**asdict(entry.core)),
-        registers=_sram(entry.registers),
-        l1=_sram(entry.l1),
-        l2=_sram(entry.l2),
-        dram=_dram(entry, memory),
-        intra=LinkTechnology(**asdict(entry.node_network)),
-        inter=LinkTechnology(**asdict(entry.network)),
-    )
-    logic_steps = _generation("logic node", logic, entry.logic_steps) if logic else 0
-    network_steps = _generation("network generation", network, entry.network_steps) if network else 0
-    return scale_network(scale_logic(base, logic_steps), network_steps)
-
-
-def usual_split(entry: TechnologyEntry) -> Split:
-    """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
-    split = entry.split
-    edges = Edges(split.hbm_edge, split.node_network_edge, split.network_edge)
-    return split_from_fractions(split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges)
-
-
-def parts_of(entry: PartsEntry) -> Parts:
-    """The figures of the parts by the names that crossflow gives them."""
-    return Parts(
-        core=entry.compute,
-        registers=entry.registers,
-        l1=entry.l1,
-        l2=entry.l2,
-        dram=entry.hbm,
-        intra=entry.node_network,
-        inter=entry.network,
-    )
 
 
 def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: int) -> Hardware:
@@ -299,33 +248,6 @@ def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
     longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
     guesses = longer[:3] or nearest(name, known)
     return f"did you mean {' or '.join(quoted(guess) for guess in guesses)}?" if guesses else otherwise
-
-
-def _generation(what: str, name: str, table: Mapping[str, T]) -> T:
-    if name not in table:
-        raise ValueError(f"{quoted(name)} is no {what} of this technology (one of {', '.join(table) or 'none'})")
-    return table[name]
-
-
-def _sram(entry: SramEntry) -> SramTechnology:
-    return SramTechnology(**asdict(entry))
-
-
-def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
-    """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures."""
-    dram = DramTechnology(**asdict(entry.dram))
-    if memory is None:
-        return dram
-    other = _generation("memory generation", memory, entry.memories)
-    return replace(
-        dram,
-        stack_capacity=other.stack_capacity,
-        stack_area=other.stack_area,
-        links_per_stack=other.links_per_stack,
-        nominal_frequency=other.nominal_frequency,
-        energy_per_bit=dram.energy_per_bit * other.energy_factor,
-        nominal_voltage=dram.nominal_voltage * other.voltage_factor,
-    )
 
 
 def _memory(entry: MemoryEntry) -> Memory:

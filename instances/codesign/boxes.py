@@ -13,8 +13,9 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.codesign.chips import device_of, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.space import as_arrays, buildable, device_of, priced, split_of
+from crossopt.instances.codesign.space import as_arrays, buildable, priced
 
 _OUTWARD = 1.0e-12
 """A price falls with the die, but as computed perhaps not in the last place."""

@@ -1,14 +1,15 @@
 """A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.evaluate import Budget
-from crossopt.crossflow.generator import Edges, Parts
-from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Workload
+
+if TYPE_CHECKING:
+    from crossopt.crossflow.generator import Edges, Parts
+    from crossopt.crossflow.technology import Technology
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
 """Names of choices and their options, in the order in which designs are counted."""
@@ -18,15 +19,15 @@ Options = tuple[tuple[str, tuple[Any, ...]], ...]
 class FreeHardware:
     """Hardware that is to be chosen: the technology, and what a chip is like where nothing is chosen."""
 
-    technology: Technology
+    technology: "Technology"
     die_area: float
     package_area: float
     power: float
-    areas: Parts
+    areas: "Parts"
     """Shares of the die area."""
-    powers: Parts
+    powers: "Parts"
     """Shares of the power."""
-    edges: Edges
+    edges: "Edges"
     idle_share: float
     reserved_memory: float
     host: Memory | None

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.evaluate import Budget
-from crossopt.crossflow.generator import Edges
-from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
+from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
-from crossopt.instances.catalogue.registry import build_device, build_technology, constants_of, device_given, parts_of, technology_given
+from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
@@ -203,6 +201,8 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
 
 def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
     """A technology with its usual split, and the choices of hardware."""
+    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of  # noqa: PLC0415 - most questions name a device
+
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     try:
         entry, name, node = technology_given(section.base)
@@ -223,7 +223,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         power=split.power,
         areas=parts_of(split.areas),
         powers=parts_of(split.powers),
-        edges=Edges(split.hbm_edge, split.node_network_edge, split.network_edge),
+        edges=edges_of(split),
         idle_share=entry.idle_share,
         reserved_memory=entry.reserved_memory,
         host=_host(file.cluster),

@@ -11,19 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Real, Whole
+from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.cost import device_price
-from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, rows_of, rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-
-PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
-"""The generator's name for each part that a choice names."""
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
@@ -76,7 +71,9 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
     points = np.arange(start, stop)
     if isinstance(instance.hardware, Hardware):
         return Devices(priced(instance, instance.hardware, 0.0), points, 0)
-    hardware, stacks = _generated(instance.hardware, points)
+    from crossopt.instances.codesign.chips import generated  # noqa: PLC0415 - most questions name a device
+
+    hardware, stacks = generated(instance.hardware, points)
     built = np.broadcast_to(buildable(hardware), points.shape)
     kept = take(as_arrays(hardware, len(points)), np.flatnonzero(built))
     return Devices(priced(instance, kept, np.broadcast_to(stacks, points.shape)[built]), points[built], int(len(points) - built.sum()))
@@ -115,7 +112,7 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
         yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
-def drawn_plans(instance: Instance, random: np.random.Generator, most: int) -> AnyPlans:
+def drawn_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
     """All plans if so many combinations are no more than `most`, else those among so many combinations drawn at random."""
     if not isinstance(instance.workload, Transformer):
         every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
@@ -219,51 +216,6 @@ def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
     plans = _kernel_plans(instance)
     while block := tuple(islice(plans, _KERNEL_COMBINATIONS)):
         yield tuple(plan for plan in block if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
-
-
-def _generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
-    """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
-    split = split_of(free, _chosen(free.options, points))
-    built = generate(free.technology, split)
-    return device_of(free, built, split.die_area), built.dram.stacks
-
-
-def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
-    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split."""
-    areas = _parts(free.areas, free.die_area, chosen, "area")
-    powers = _parts(free.powers, free.power, chosen, "power")
-    edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
-    stacks = chosen.get("hbm_stacks")
-    if stacks is not None:
-        areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
-    die = np.maximum(_sum(areas), chosen.get("die_area", 0.0))
-    package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
-    if stacks is not None and "hbm_power" not in chosen:
-        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
-    return Split(die, package, areas, powers, edges)
-
-
-def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
-    """The device that an architecture on such a die makes, with the links of each network level."""
-    device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
-    links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host, variants=free.variants)
-
-
-def _sum(areas: Parts) -> Real:
-    """The die is as large as its parts, unless a larger one is chosen for the sake of its edge."""
-    return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
-
-
-def _chosen(options: Options, points: Whole) -> dict[str, Array]:
-    places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
-    return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
-
-
-def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
-    """Each part's choice, or else its usual share of the total."""
-    values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
-    return Parts(**values)
 
 
 def buildable(hardware: Hardware) -> Mask:

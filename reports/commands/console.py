@@ -1,4 +1,4 @@
-"""What commands do with their arguments before the work begins: places that can be written, files that are meant, times."""
+"""What commands do with their arguments before the work begins: places that can be written, files that are meant, times, threads."""
 
 import argparse
 import os
@@ -116,6 +116,18 @@ def check_target(path: Path | None, option: str = "--out") -> None:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         usage(f"{option} {path}: this cannot be written, {reason} (name a file in a folder of yours)")
+
+
+def load_numpy_without_threads() -> None:
+    """The threads that numpy starts for products of matrices take longer to start than these commands need for all else."""
+    name = "OPENBLAS_NUM_THREADS"
+    if "numpy" in sys.modules or name in os.environ:
+        return
+    os.environ[name] = "1"
+    try:
+        import numpy  # noqa: F401, PLC0415 - it looks at the variable once, and processes that this one starts shall not
+    finally:
+        del os.environ[name]
 
 
 def usage(message: str) -> NoReturn:

@@ -1,13 +1,13 @@
-"""`solve` on a question that leaves the number of devices or the workload open, and what `validate` says of any question."""
+"""`solve` on a question that leaves the number of devices or the workload open."""
 
 import argparse
 import sys
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Counted, Portfolio
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.reports.commands.files import deliver
 from crossopt.reports.commands.progress import logged, progress_on
-from crossopt.reports.commands.workloads import size_of, solve_several
+from crossopt.reports.commands.workloads import solve_several
 from crossopt.reports.texts.devices import counts_answer
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.combined.devices.engine import solve_counts
@@ -27,10 +27,3 @@ def solve_open(options: argparse.Namespace, asked: Portfolio | Counted, limits: 
         result = solve_counts(asked, options.engine, limits, watch)
     deliver(options, result, lambda: counts_answer(result))
     return result
-
-
-def size_in_words(asked: Instance | Portfolio | Counted) -> str:
-    """How large a question is, for each number of devices."""
-    if not isinstance(asked, Counted):
-        return size_of(asked)
-    return "; ".join(f"{count:,} devices: {size_of(part)}" for count, part in zip(asked.counts, asked.parts, strict=True))

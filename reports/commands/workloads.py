@@ -7,7 +7,6 @@ from typing import Any
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import asked_in, read_question
-from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.reports.commands.files import deliver
 from crossopt.reports.commands.progress import logged, progress_on
@@ -28,15 +27,6 @@ def solve_several(options: argparse.Namespace, portfolio: Portfolio, limits: Lim
         result = ENGINES[options.engine](portfolio, limits, watch)
     deliver(options, result, lambda: several_answer(result))
     return result
-
-
-def size_of(asked: Instance | Portfolio) -> str:
-    """How large a question is, in words."""
-    parts = asked.parts if isinstance(asked, Portfolio) else (asked,)
-    points, plans = hardware_points(parts[0]), [combinations(part) for part in parts]
-    listed = " x ".join(f"{count:,}" for count in plans)
-    one = plans == [1]
-    return f"{points:,} hardware point{'s' * (points != 1)} x {listed} combination{'s' * (not one)} of plan choices"
 
 
 def design_in(result: Result | JointResult, workload: str | None, path: Path) -> tuple[Instance, dict[str, Any] | None]:

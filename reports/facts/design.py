@@ -10,9 +10,9 @@ from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
+from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.space import split_of
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.network import Network, network_of

@@ -8,7 +8,8 @@ from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Architecture, generate
 from crossopt.crossflow.hardware import Efficiency, Hardware, faults
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.catalogue.registry import build_technology, technology, usual_split
+from crossopt.instances.catalogue.registry import technology
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 
 ENTRY = technology("v100-class")
 EFFICIENCY = Efficiency(matrix=0.5)

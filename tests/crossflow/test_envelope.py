@@ -13,7 +13,8 @@ from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.envelope import Envelope, envelope
 from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.catalogue.registry import build_technology, names, technology, usual_split
+from crossopt.instances.catalogue.registry import names, technology
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat
 
 TECHNOLOGIES = tuple(

@@ -16,7 +16,8 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Plan, plan_at, table
 from crossopt.crossflow.transformer import price, price_directly
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.registry import build_device, build_technology, device, names, technology, usual_split
+from crossopt.instances.catalogue.registry import build_device, device, names, technology
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.conftest import FACTORS, GROWING, SHRINKING, scaled
 from tests.crossflow.strategies import MODELS, plans
 from tests.paths import reference

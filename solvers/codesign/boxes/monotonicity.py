@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.evaluate import Budget
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance

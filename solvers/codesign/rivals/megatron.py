@@ -19,9 +19,10 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
+from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks
-from crossopt.instances.codesign.space import PART_OF, AnyPlans, device_at, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
 from crossopt.solvers.codesign.designs import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 

@@ -18,7 +18,6 @@ from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, PartsEn
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
-    build_technology,
     descriptions,
     device,
     efficiency_with,
@@ -29,8 +28,8 @@ from crossopt.instances.catalogue.registry import (
     shipped,
     technology,
     technology_named,
-    usual_split,
 )
+from crossopt.instances.catalogue.technologies import build_technology, usual_split
 
 DATA = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published reference data is not on this machine")

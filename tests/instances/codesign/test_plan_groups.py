@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossopt.crossflow.evaluate import Budget
+from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, plan_at
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, whole
 from crossopt.instances.codesign.instance import Instance

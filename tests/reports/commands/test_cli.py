@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def test_solve_alone_is_the_command_solve(capsys: Captured, monkeypatch: pytest.
     monkeypatch.setattr(sys, "argv", ["solve", TINY, "--json"])
     assert solve_main() == 0
     assert json.loads(capsys.readouterr().out)["status"] == "OPTIMAL"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["solve", "--version"]], ids=" ".join)
+def test_the_version_is_that_of_the_installed_package(arguments: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"crossopt {version('crossopt')}\n")
+
+
+def test_what_is_not_installed_has_no_version(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, "crossopt, of no version as it is not installed (pip install .)\n")
 
 
 def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> None:

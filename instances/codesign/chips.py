@@ -1,0 +1,59 @@
+"""The chips of a question with free hardware: from what is chosen to devices. A file of its own, since most questions name a device."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Real, Whole
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
+from crossopt.crossflow.hardware import Hardware
+from crossopt.instances.codesign.instance import FreeHardware, Options
+
+PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
+"""The generator's name for each part that a choice names."""
+
+
+def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
+    """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
+    split = split_of(free, _chosen(free.options, points))
+    built = generate(free.technology, split)
+    return device_of(free, built, split.die_area), built.dram.stacks
+
+
+def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
+    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split."""
+    areas = _parts(free.areas, free.die_area, chosen, "area")
+    powers = _parts(free.powers, free.power, chosen, "power")
+    edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
+    stacks = chosen.get("hbm_stacks")
+    if stacks is not None:
+        areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
+    die = np.maximum(_sum(areas), chosen.get("die_area", 0.0))
+    package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
+    if stacks is not None and "hbm_power" not in chosen:
+        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
+    return Split(die, package, areas, powers, edges)
+
+
+def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
+    """The device that an architecture on such a die makes, with the links of each network level."""
+    device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
+    links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
+    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host, variants=free.variants)
+
+
+def _sum(areas: Parts) -> Real:
+    """The die is as large as its parts, unless a larger one is chosen for the sake of its edge."""
+    return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
+
+
+def _chosen(options: Options, points: Whole) -> dict[str, Array]:
+    places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
+    return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
+
+
+def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
+    """Each part's choice, or else its usual share of the total."""
+    values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
+    return Parts(**values)
