@@ -27,9 +27,9 @@ _MOST_BYTES = float(1 << 52)
 class WidthSection:
     """A layer spread over so many devices: what one of them does for one microbatch, and keeps."""
 
-    forward: Duration
-    backward: Duration
-    parameters: Bytes
+    forward: Annotated[Duration, Doc("of one microbatch")]
+    backward: Annotated[Duration, Doc("of one microbatch, without computing anything again")]
+    parameters: Annotated[Bytes, Doc("of one device")]
     activations: Annotated[Bytes, Doc("kept of one microbatch until its backward pass")]
 
 
@@ -39,41 +39,41 @@ class LayerSection:
 
     output: Annotated[Bytes, Doc("what it hands on for one microbatch")]
     widths: Annotated[dict[str, WidthSection], Doc("by number of devices")]
-    name: str = "layer"
-    count: Positive = 1
+    name: Annotated[str, Doc("of the layer")] = "layer"
+    count: Annotated[Positive, Doc("so many alike in a row")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSection:
     """A plan to compare with: as many layers to a stage as makes them even."""
 
-    stages: Positive
-    data: Positive = 1
-    width: Positive = 1
+    stages: Annotated[Positive, Doc("of the plan")]
+    data: Annotated[Positive, Doc("replicas of each stage")] = 1
+    width: Annotated[Positive, Doc("devices of each replica")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFile:
     """A question about a chain of layers."""
 
-    kind: Literal["chain"]
-    devices: Annotated[int, Bounds(1, MOST_DEVICES)]
+    kind: Annotated[Literal["chain"], Doc("the kind of question")]
+    devices: Annotated[int, Bounds(1, MOST_DEVICES), Doc("all alike")]
     memory: Annotated[Bytes, Doc("of one device")]
     bandwidth: Annotated[Bandwidth, Doc("from any device to any other")]
     microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("of a batch")]
-    layers: tuple[LayerSection, ...] = ()
+    layers: Annotated[tuple[LayerSection, ...], Doc("in their order")] = ()
     profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
-    name: str | None = None
-    description: str | None = None
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
         "flush"
     )
-    recompute: Annotated[tuple[Recompute, ...], Choice()] = ("none", "full")
+    recompute: Annotated[tuple[Recompute, ...], Choice(), Doc("what a stage may compute again")] = ("none", "full")
     microbatch: Annotated[tuple[int, ...], Bounds(1), Choice(), Doc("so many of the microbatches as one, for two-versions")] = (1,)
     overhead: Annotated[Duration, Doc("of each layer's times: what does not grow with the microbatch")] = 0.0
     copies: Annotated[int, Bounds(1, 100), Doc("of the parameters on a device: 2 for versions or gradients, 3 with Adam")] = 2
     divisible: Annotated[bool, Doc("replicas divide devices and microbatches")] = False
-    fixed: FixedSection | None = None
+    fixed: Annotated[FixedSection | None, Doc("a plan to compare with")] = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
