@@ -4,7 +4,7 @@ import json
 import sys
 
 from crossopt.instances.codesign.section import CodesignFile
-from crossopt.instances.files.schema import json_schema
+from crossopt.instances.files.json_schema import json_schema
 
 
 def schema_text() -> str:
