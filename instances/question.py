@@ -31,7 +31,10 @@ class Question(Protocol):
 def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a file, of whatever kind it is; an InstanceError with every fault."""
     path = Path(path)
-    return _read(path, str(path), kind_asked(path), settings, workload)
+    kind = kind_asked(path)
+    if not KINDS[kind].question:
+        raise InstanceError(str(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")])
+    return _read(path, str(path), kind, settings, workload)
 
 
 def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind

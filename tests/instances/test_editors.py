@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from crossopt.instances.editors import schema_text
+from crossopt.instances.editors import SECTIONS, schema_text
+from crossopt.instances.kinds import KINDS
 from tests.paths import INSTANCES
 
 
@@ -15,6 +16,14 @@ def test_the_committed_schema_is_current() -> None:
 def test_the_schema_knows_every_choice_of_a_question() -> None:
     choices = json.loads(schema_text())["$defs"]["ChoicesSection"]["properties"]
     assert {"tensor", "compute_area", "hbm_stacks", "recompute"} <= choices.keys()
+
+
+def test_every_kind_of_question_has_a_schema_that_knows_its_name() -> None:
+    assert SECTIONS.keys() == KINDS.keys()
+    for kind in KINDS:
+        schema = json.loads(schema_text(kind))
+        record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+        assert record["properties"]["kind"]["enum"] == [kind]
 
 
 def test_every_shipped_question_names_the_schema_for_editors() -> None:
