@@ -14,11 +14,13 @@ from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import MEANINGS, range_of
 from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
+from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.reference import reference, table, units, with_reference
-from crossopt.instances.files.schema import json_schema
 from crossopt.instances.placement.section import PlacementFile
 from crossopt.instances.sharding.section import ShardingFile
 from crossopt.instances.stages.chain import ChainFile
+from crossopt.instances.stages.pipedream.question import PipedreamFile
+from crossopt.instances.stages.piper.question import PiperFile
 from crossopt.instances.study import StudyFile
 
 FORMS: Final[Mapping[str, type[Any]]] = {
@@ -26,6 +28,8 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "placement": PlacementFile,
     "sharding": ShardingFile,
     "chain": ChainFile,
+    "pipedream": PipedreamFile,
+    "piper": PiperFile,
     "study": StudyFile,
     "device": DeviceEntry,
     "technology": TechnologyEntry,

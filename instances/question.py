@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Node, node_of, read_text, text_of
+from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
-from crossopt.instances.files.settings import TOP_ONLY, laid_over
+from crossopt.instances.files.settings import TOP_ONLY, graft, laid_over
+from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Files, Written
 from crossopt.instances.kinds import AUTHORS, KINDS, is_authors, kind_asked
 
@@ -30,7 +31,10 @@ class Question(Protocol):
 def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a file, of whatever kind it is; an InstanceError with every fault."""
     path = Path(path)
-    return _read(path, str(path), kind_asked(path), settings, workload)
+    kind = kind_asked(path)
+    if not KINDS[kind].question:
+        raise InstanceError(str(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")])
+    return _read(path, str(path), kind, settings, workload)
 
 
 def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind
@@ -91,7 +95,30 @@ def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:
         root = laid_over(root, setting, written.source, keys)
-    return module.read(replace(written, root=root, keys=keys))
+    stranger = _stranger(root) if kind == "codesign" else None
+    if stranger is None:
+        return module.read(replace(written, root=root, keys=keys))
+    told = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
+    try:  # what else is wrong, if it is a joint design
+        module.read(told)
+    except InstanceError as error:
+        raise told.refused([stranger, *(error.faults if error.source == told.source else ())]) from error
+    raise told.refused([stranger])
+
+
+def _stranger(root: Node) -> Fault | None:
+    """Why a kind is none, with all that there are."""
+    if not isinstance(root.value, dict):
+        return None
+    entry, known = root.value.get("kind"), ", ".join(KINDS)
+    if entry is None:
+        return Fault(root.line, root.column, "kind", f"this key is missing, a word is needed (one of {known})")
+    node = entry.node
+    if not isinstance(node.value, Scalar) or node.value.text in KINDS:
+        return None
+    guess = nearest(node.value.text, KINDS)
+    remedy = f"did you mean '{guess[0]}'? The kinds are {known}" if guess else f"one of {known}"
+    return Fault(node.line, node.column, "kind", f"{quoted(node.value.text)} is unknown ({remedy})")
 
 
 def _lacking(path: str, message: str) -> InstanceError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,13 +15,26 @@ from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import fault_at, read_text
+from crossopt.instances.files.document import fault_at, node_of, read_text
 from crossopt.instances.files.schema import read_as
-from crossopt.instances.files.settings import with_setting
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.settings import graft, with_setting
+from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 
 __all__ = ["KEYS", "asked_in", "read", "read_asked", "read_instance", "read_question"]
+
+_NEEDED = {"kind": "codesign", "cluster.devices": "1"}
+"""What stands in for sections that are needed and cannot be read."""
+_LOOKS_AT = {
+    "": ("hardware", "technology", "workload", "workloads"),
+    "workload": ("workloads",),
+    "workloads": ("workload",),
+    "combine": ("workload", "workloads"),
+    "cluster": ("hardware", "technology"),
+    "choices": ("cluster", "hardware", "technology", "workload", "workloads"),
+    "objective": ("cluster", "efficiency", "hardware", "prices", "technology"),
+}
+"""What a fault of a section may follow from."""
 
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
@@ -51,9 +65,38 @@ def read(written: Written) -> Instance | Portfolio | Counted:
     asked: Instance | Portfolio | Counted | None = None
     if file is not None:
         asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
+    else:
+        faults += _beside(written, faults)
     if faults or asked is None:
         raise written.refused(faults)
     return asked
+
+
+def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
+    """What is wrong with the sections that can be read, as far as the others do not matter for it."""
+    faulty, entries = {_section(fault.path) for fault in faults}, written.root.value
+    faulty |= {meant for key in faulty - KEYS.top for meant in nearest(key, KEYS.top)}
+    if not isinstance(entries, dict):
+        return []
+    root = replace(written.root, value={key: entry for key, entry in entries.items() if key not in faulty})
+    for needed, text in _NEEDED.items():
+        root = graft(root, needed.split("."), node_of(text)) if _section(needed) in faulty else root
+    found: list[Fault] = []
+
+    def report(path: str, message: str) -> None:
+        section = "choices" if ".choices." in path else _section(path)
+        if faulty.isdisjoint((section, *_LOOKS_AT.get(section, ()))):
+            found.append(written.fault(path, message))
+
+    file = read_as(CodesignFile, root, [])
+    if file is not None:
+        with suppress(InstanceError):
+            _asked(file, written.at(root), report)
+    return found
+
+
+def _section(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | Counted | None:

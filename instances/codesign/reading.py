@@ -43,16 +43,12 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     if file.combine is not None:
         report("combine", "there is one workload only, so that nothing is combined (remove this key)")
     workload = build_workload(file.workload, written.files, lambda path, message: report(_under("workload", path), message))
-    if not _sound(file, workload, report) or workload is None:
-        return None
+    sound = _sound(file, workload, report)
     names, cluster = _levels(file, report)
-    if cluster is None:
-        return None
-    built = _fixed if file.hardware is not None else _free
-    hardware = built(file, names, workload.precision, report)
-    options = plan_options(file.choices, workload, cluster, report)
+    hardware = _hardware(file, names, report)
     prices = _prices(file, report)
-    if hardware is None:
+    options = None if workload is None or cluster is None else plan_options(file.choices, workload, cluster, report)
+    if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
     instance = Instance(
         name=file.name or Path(written.source).stem,
@@ -74,6 +70,13 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     return instance
 
 
+def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | FreeHardware | None:
+    """The device or the technology, where exactly one of them is given."""
+    if file.workload is None or (file.technology is None) == (file.hardware is None):
+        return None
+    return (_fixed if file.hardware is not None else _free)(file, names, file.workload.precision, report)
+
+
 def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:
     """Whether every figure has a meaning; each that has none is reported."""
     faults = []
@@ -86,6 +89,7 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
         faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
+    faults += [(f"efficiency.{name}", fault) for name, value in file.efficiency.items() if (fault := constant_fault(name, value))]
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
             faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
@@ -174,10 +178,7 @@ def _link_section(cluster: ClusterSection, level: str) -> LinkSection:
 # --- hardware ------------------------------------------------------------------------------------------------------------------------
 
 
-def _efficiency(usual: Efficiency, given: dict[str, float], report: Report) -> Efficiency:
-    for name, value in given.items():
-        if fault := constant_fault(name, value):
-            report(f"efficiency.{name}", fault)
+def _efficiency(usual: Efficiency, given: dict[str, float]) -> Efficiency:
     return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
 
 
@@ -193,7 +194,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
         return None
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
-    own = _efficiency(built.efficiency, file.efficiency, report)
+    own = _efficiency(built.efficiency, file.efficiency)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built = replace(built, variants=(), error=None)
     return replace(built, links=links, efficiency=own, host=_host(file.cluster))
@@ -227,7 +228,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         idle_share=entry.idle_share,
         reserved_memory=entry.reserved_memory,
         host=_host(file.cluster),
-        efficiency=_efficiency(usual, file.efficiency, report),
+        efficiency=_efficiency(usual, file.efficiency),
         variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
         levels=tuple("intra" if name == "node" else "inter" for name in names),
         overrides=tuple(_given_link(file.cluster, name, report) for name in names),

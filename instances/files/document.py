@@ -112,7 +112,7 @@ _read_once = lru_cache(maxsize=64)(_read)
 def node_of(value: str | Mapping[str, Any], path: str = "") -> Node:
     """The tree that a text, or a mapping of such, would be read from, as if all of it began a file."""
     if isinstance(value, str):
-        return Node(Scalar(value, quoted=True), 1, 1, path)
+        return Node(Scalar(value, quoted=value in {"", "~", "null"}), 1, 1, path)
     return Node({key: Entry(1, 1, node_of(inner, below(path, key))) for key, inner in value.items()}, 1, 1, path)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import Entry, Node, below, read_text
+from crossopt.instances.files.document import DEEPEST, Entry, Node, below, read_text
 
 _SHOWN = 100
 """Longer settings are named by their key alone."""
@@ -30,6 +30,8 @@ def laid_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> N
     key, equals, value = setting.partition("=")
     if not equals or not all(key.strip().split(".")) or not value.strip():
         raise _refusal(setting, _WRITTEN)
+    if key.count(".") > DEEPEST:
+        raise _refusal(setting[:_SHOWN], f"more than {DEEPEST} levels of lists and mappings (name a value of the question)")
     if not isinstance(root.value, dict):
         raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
     if value.strip() in {"~", "null"}:

@@ -16,6 +16,10 @@ NUMBER: Final = r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]
 LONGEST: Final = 100  # characters of a number with its unit; also keeps the exact arithmetic small
 
 _NUMBER: Final = re.compile(NUMBER)
+_GROUPED: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
+_POWERS: Final = {"k": 1, "ki": 1, "thousand": 1, "m": 2, "mi": 2, "mio": 2, "million": 2, "b": 3, "g": 3, "bn": 3, "billion": 3}
+"""What a letter behind a count stands for, as a power of 1,000 or 1,024."""
+_LARGEST_COUNT: Final = 10**18
 _PREFIX: Final = {
     "f": Fraction(1, 10**15), "p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 10**3),
     "c": Fraction(1, 100), "": Fraction(1), "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
@@ -135,9 +139,25 @@ def parse_number(text: str) -> Fraction:
     """The exact value of a plain number such as `12`, `1_000`, `.5` or `1e9`; a ValueError for anything else."""
     match = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
-        start = _NUMBER.match(text.strip())
-        raise ValueError(f"{quoted(text)} is not a number" + (f" (write {quoted(start.group())}, without a unit)" if start else ""))
+        raise ValueError(f"{quoted(text)} is not a number{_number_meant(text.strip())}")
     return _exact(match.group())
+
+
+def _number_meant(text: str) -> str:
+    """What to write for a count such as `8k`, which may be of thousands or of 1,024; for one with commas, and for one with a unit."""
+    start, grouped = _NUMBER.match(text), _GROUPED.fullmatch(text)
+    if grouped:
+        return f" (write {quoted(text.replace(',', ''))}, without commas)"
+    if start is None or len(text) > LONGEST:
+        return ""
+    power = _POWERS.get(text[start.end() :].strip().casefold())
+    if power is None:
+        return f" (write {quoted(start.group())}, without a unit)"
+    binary, decimal = (_exact(start.group()) * base**power for base in (1024, 1000))
+    if binary.denominator != 1 or decimal.denominator != 1 or not 0 < binary < _LARGEST_COUNT:
+        return " (write the number out)"
+    ways = f"{binary} for {start.group()} x {' x '.join(['1024'] * power)}", f"{decimal} for {start.group()} x {1000**power}"
+    return f" (write {' or '.join(ways if power == 1 else ways[::-1])})"
 
 
 def as_float(value: Fraction, text: str) -> float:

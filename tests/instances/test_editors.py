@@ -9,6 +9,7 @@ from crossopt.instances.editors import FORMS, reference_text, schema_path, schem
 from crossopt.instances.files.document import read_file
 from crossopt.instances.files.reference import with_reference
 from crossopt.instances.files.schema import read_as
+from crossopt.instances.kinds import KINDS
 from tests.paths import INSTANCES
 
 README = INSTANCES / "README.md"
@@ -68,6 +69,13 @@ def test_what_comes_along_is_of_the_forms_that_are_described(form: str, files: s
 def test_the_schema_knows_every_choice_of_a_question() -> None:
     choices = json.loads(schema_text())["$defs"]["ChoicesSection"]["properties"]
     assert {"tensor", "compute_area", "hbm_stacks", "recompute"} <= choices.keys()
+
+
+def test_every_kind_of_question_has_a_schema_that_knows_its_name() -> None:
+    for kind in KINDS:
+        schema = json.loads(schema_text(kind))
+        record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+        assert record["properties"]["kind"]["enum"] == [kind]
 
 
 def test_every_shipped_question_names_the_schema_for_editors() -> None:

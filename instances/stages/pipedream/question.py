@@ -22,9 +22,9 @@ class PipedreamFile:
     """Which layers of a profile form a stage, and how often is each stage replicated?"""
 
     file: Annotated[str, Doc("a profile as PipeDream writes them, relative to this file")]
-    kind: Literal["pipedream"] = "pipedream"
-    name: str | None = None
-    description: str | None = None
+    kind: Annotated[Literal["pipedream"], Doc("the kind of question")] = "pipedream"
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
     devices: Annotated[tuple[int, ...], Bounds(1), Doc("4, or [4, 8] or 4x8: eight groups of four")] = (4,)
     bandwidth: Annotated[tuple[Bandwidth, ...], Doc("of one member of each level, innermost first, or one for all")] = (1e9,)
     straight: Annotated[bool, Doc("replicate no stage")] = False

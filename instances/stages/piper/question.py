@@ -23,10 +23,10 @@ class PiperFile:
     """Which stages, replicas, splits and configurations make the busiest stage least busy?"""
 
     file: Annotated[str, Doc("a graph in the format of Piper's inputs, relative to this file, which says what is not said here")]
-    kind: Literal["piper"] = "piper"
-    name: str | None = None
-    description: str | None = None
-    devices: Annotated[int | None, Bounds(1, MOST_DEVICES)] = None
+    kind: Annotated[Literal["piper"], Doc("the kind of question")] = "piper"
+    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("all of one kind; as the graph's file says where nothing is said")] = None
     memory: Annotated[Bytes | None, Doc("of one device")] = None
     bandwidth: Annotated[Bandwidth | None, Bounds(1.0, 1e15), Doc("from a device to others")] = None
     microbatches: Annotated[int | None, Bounds(1, MOST_MICROBATCHES), Doc("in a batch")] = None

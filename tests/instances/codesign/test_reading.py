@@ -358,3 +358,71 @@ def test_a_result_without_its_question_is_refused(missing: str) -> None:
     document = read_instance(INSTANCES / "tiny.yaml").document
     with pytest.raises(InstanceError, match="the text of the question is missing"):
         read_question({**document, missing: None})
+
+
+MANY = """\
+kind: codesign
+workload: {model: gpt3-125n, global_batch: 64}
+cluster: {devices: 16, devices_per_node: 8}
+hardware: a100-81g
+choices: {tensor: [x, 2], zero: 3}
+prices: {electricity: 0.08 USD/kWh, lifetime: 4 year}
+efficiency: {speed: 0.5}
+"""
+
+
+def test_mistakes_in_several_sections_are_told_in_one_round() -> None:
+    """Those that the values show, and those that only names and figures together do."""
+    assert [fault.partition(" ")[0] for fault in refusal(MANY).splitlines()[:-1]] == [
+        "q.yaml:2:19:", "q.yaml:4:11:", "q.yaml:5:20:", "q.yaml:6:9:", "q.yaml:7:21:",
+    ]  # fmt: skip
+    assert len(refusal(MANY.replace("[x, 2]", "[3]")).splitlines()) == 5  # without the product of degrees: the network may have any size
+
+
+def test_sections_that_cannot_be_read_bring_no_other_faults_with_them() -> None:
+    """Options are not held against a cluster that nobody could read."""
+    told = refusal(MANY, "cluster.devices=many", "choices={tensor: 7}")
+    assert "q.yaml:3:20: cluster.devices: 'many' is not a number [from --set cluster.devices=many]" in told
+    assert "choices" not in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("kind: codesign", "kind: inference", "1:7: kind: 'inference' is unknown (one of codesign, chain, piper, pipedream, placement, "),
+        ("kind: codesign", "kind: codesing", "1:7: kind: 'codesing' is unknown (did you mean 'codesign'? The kinds are codesign, chain, "),
+        ("kind: codesign\n", "", "1:1: kind: this key is missing, a word is needed (one of codesign, chain, piper, pipedream, placement, "),
+    ],
+)  # fmt: skip
+def test_an_unknown_kind_names_all_that_there_are_beside_what_else_is_wrong(old: str, new: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.yaml"
+    path.write_text(MANY.replace(old, new), encoding="utf-8")
+    with pytest.raises(InstanceError) as refused:
+        read_instance(path)
+    assert f"{path}:{told}" in str(refused.value)
+    assert "workload.model: 'gpt3-125n' is no known workload" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("tp=2", "choices.tp: unknown key (tp is called tensor here) [from --set tp=2]"),
+        ("pipeline_model_parallel_size=2", "unknown key (pipeline_model_parallel_size is called pipeline here)"),
+        ("dp=2", "unknown key (dp is called data here)"),
+        ("cp=2", "unknown key (cp is called context here)"),
+        ("ep=2", "unknown key (ep is called expert here)"),
+        ("micro-batch-size=2", "unknown key (micro-batch-size is called microbatch here)"),
+        ("gbs=8", "choices.gbs: unknown key (gbs is called global_batch here: workload.global_batch)"),
+        ("workload.seq_len=8k", "workload.seq_len: unknown key (seq_len is called sequence here)"),
+        ("workload.seq_len=8k", "workload.seq_len: '8k' is not a number (write 8192 for 8 x 1024 or 8000 for 8 x 1000)"),
+        ("num_layers=8", "unknown key (num_layers is called layers here: workload.transformer.layers)"),
+        ("workload.transformer={hidden_size: 8}", "unknown key (hidden_size is called hidden here)"),
+        ("cluster.gpus=8", "unknown key (gpus is called devices here)"),
+        ("global_batch=8", "choices.global_batch: unknown key (global_batch stands elsewhere: workload.global_batch)"),
+        ("workload.global_batch=4M", "'4M' is not a number (write 4000000 for 4 x 1000000 or 4194304 for 4 x 1024 x 1024)"),
+        ("workload.global_batch=1,024", "'1,024' is not a number (write '1024', without commas)"),
+        ("workload.global_batch=7b", "'7b' is not a number (write 7000000000 for 7 x 1000000000 or 7516192768 for "),
+    ],
+)
+def test_what_others_call_it_gets_the_right_remedy(setting: str, told: str) -> None:
+    assert told in refusal(FIXED, setting)

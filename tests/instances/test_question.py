@@ -1,0 +1,81 @@
+"""The two ways into a question, whatever its kind: what a result keeps of it is all that is needed to ask it again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read, read_again
+from tests.paths import INSTANCES, reference
+
+PROFILE = reference("placement/pipedream/vgg16/graph.txt")
+ASKED = [
+    ("codesign", INSTANCES / "tiny.yaml", ("tensor=2",)),
+    ("codesign", INSTANCES / "tiny.yaml", ("cluster.devices=[8, 16]",)),
+    ("codesign", INSTANCES / "two-models-one-chip.yaml", ()),
+    ("chain", INSTANCES / "stages/gpt3-96-layers.yaml", ("copies=3",)),
+    ("placement", INSTANCES / "placement/gpt3-13b-on-8.yaml", ("devices=4",)),
+    ("placement", reference("placement/throughput/layer/gnmt_inference.json"), ("devices=4", "contiguous=no")),
+    ("sharding", reference("sharding/example.json"), ("limit=9 B",)),
+    ("piper", reference("placement/piper/bert32a100.json"), ("devices=16", "without=[recompute, data]")),
+    ("pipedream", PROFILE, ("devices=4x2", "bandwidth=[6 GB/s, 1 GB/s]")),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "settings"), ASKED, ids=[f"{kind}-{path.stem}" for kind, path, _ in ASKED])
+def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str, path: Path, settings: tuple[str, ...]) -> None:
+    question = read(path, settings)
+    assert question.document["settings"] == list(settings)
+    assert read_again(json.loads(json.dumps(question.document)), kind).document == question.document
+
+
+@pytest.mark.parametrize(("kind", "path", "settings"), ASKED[3:], ids=[f"{kind}-{path.stem}" for kind, path, _ in ASKED[3:]])
+def test_keys_that_there_are_not_are_refused_of_every_kind(kind: str, path: Path, settings: tuple[str, ...]) -> None:
+    del kind
+    with pytest.raises(InstanceError, match=r"colours: unknown key .* \[from --set colours=7\]"):
+        read(path, (*settings, "colours=7"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "line"),
+    [
+        ("piper", reference("placement/piper/bert32a100.json"), "file: {}"),
+        ("pipedream", PROFILE, "file: {}"),
+        ("placement", reference("placement/throughput/layer/gnmt_inference.json"), "graph: {{file: {}}}"),
+        ("sharding", reference("sharding/example.json"), "file: {}"),
+    ],
+)
+def test_an_authors_file_is_short_for_yaml_that_names_it(kind: str, path: Path, line: str, tmp_path: Path) -> None:
+    target = tmp_path / "question.yaml"
+    target.write_text(f"kind: {kind}\nmemory: 2 GiB\n{line.format(path)}\n".replace("memory", "limit" if kind == "sharding" else "memory"))
+    short, long = read(path, ("limit=2 GiB",) if kind == "sharding" else ("memory=2 GiB",)), read(target)
+    assert read_again(long.document, kind, tmp_path).document == long.document
+    if kind == "sharding":
+        assert (long.problem.limit, len(long.problem)) == (short.problem.limit, len(short.problem))
+    else:
+        assert long.memory == short.memory == 2**31
+        assert long.document["files"] == {str(path): path.read_text(encoding="utf-8")}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"text": None}, "the text of the question is missing"),
+        ({"settings": "devices=4"}, "the text of the question is missing"),
+        ({"settings": ["devices"]}, "a setting is written KEY=VALUE"),
+        ({"settings": ["a." * 5000 + "b=1"]}, "more than 32 levels"),
+        ({"files": {}}, "the text of 'graph.json' is missing"),
+    ],
+)
+def test_what_is_kept_badly_is_refused_in_words(change: dict[str, object], said: str, tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(reference("placement/throughput/layer/gnmt_inference.json").read_text(encoding="utf-8"))
+    (tmp_path / "question.yaml").write_text("kind: placement\ngraph: {file: graph.json}\n")
+    document = read(tmp_path / "question.yaml").document
+    with pytest.raises(InstanceError, match=said):
+        read_again({**document, **change}, "placement")
+
+
+def test_a_study_is_no_single_question() -> None:
+    with pytest.raises(InstanceError, match="crossopt compare"):
+        read(INSTANCES / "studies/joint-vs-single-layer.yaml")
