@@ -72,7 +72,7 @@ def test_the_schema_knows_every_choice_of_a_question() -> None:
 
 
 def test_every_kind_of_question_has_a_schema_that_knows_its_name() -> None:
-    for kind in KINDS:
+    for kind in (kind for kind, row in KINDS.items() if not row.question.startswith("tests.")):
         schema = json.loads(schema_text(kind))
         record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
         assert record["properties"]["kind"]["enum"] == [kind]
