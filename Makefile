@@ -15,7 +15,7 @@ test: lint
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	mkdir -p $(VENV)/typing && ln -sfn $(CURDIR) $(VENV)/typing/crossopt
+	mkdir -p $(VENV)/typing && ln -sfn "$(CURDIR)" $(VENV)/typing/crossopt
 	$(BIN)/mypy
 
 schema reference: $(INSTALLED) # the JSON schemas of all files that are read, and the tables of keys in instances/README.md

@@ -1,6 +1,9 @@
 """The house rules that no linter knows: which room enters which, who names solvers, how long functions and how full folders are."""
 
 import ast
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +104,20 @@ def test_the_project_file_names_every_package() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     found = {".".join(("crossopt", *Path(name).parent.parts)) for name in FILES if name.endswith("/__init__.py")}
     assert listed == sorted({"crossopt", *found})
+
+
+def test_the_folder_may_be_called_as_one_likes(tmp_path: Path) -> None:
+    """It is the package, whatever its own name; a linter that looks at it shall not mind."""
+    linter = shutil.which("ruff", path=str(Path(sys.executable).parent))
+    if linter is None:
+        pytest.skip("ruff is not installed beside this Python")
+    for name in ("pyproject.toml", "__init__.py", "crossflow/__init__.py", "crossflow/cost.py"):
+        (tmp_path / "a-b.c" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "a-b.c" / name)
+    done = subprocess.run(
+        [linter, "check", "--no-cache", "."], cwd=tmp_path / "a-b.c", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "All checks passed!\n")
 
 
 def named(packages: set[str], tree: ast.AST) -> bool:
