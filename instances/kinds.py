@@ -29,7 +29,13 @@ KINDS = {
     ),
     "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
     "pipeline": Kind("stages of a profile", commands="crossopt.reports.commands.pipedream"),
-    "placement": Kind("operators of a graph on devices", commands="crossopt.reports.commands.placement"),
+    "placement": Kind(
+        "operators of a graph on devices",
+        "crossopt.instances.placement.question",
+        "crossopt.solvers.placement.family",
+        "crossopt.reports.texts.placement",
+        "crossopt.reports.commands.placement",
+    ),
     "sharding": Kind("strategies of operators", commands="crossopt.reports.commands.sharding"),
     "study": Kind("studies", commands="crossopt.reports.commands.study"),
 }

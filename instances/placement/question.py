@@ -51,6 +51,30 @@ def read_placement(path: Path, asked: Asked) -> PlacementQuestion:
     return _question(_of_yaml(root, str(path), asked, None), str(path), asked, path.read_text(encoding="utf-8"))
 
 
+def read(path: Path, settings: tuple[str, ...] = ()) -> PlacementQuestion:
+    """The question in a file with values laid over it; an InstanceError with every fault."""
+    if settings and path.suffix.lower() == ".json":
+        raise InstanceError(str(path), [Fault(1, 1, "", f"--set {settings[0]}: settings are for questions in YAML")])
+    return read_placement(path, Asked(settings=settings))
+
+
+def read_again(document: Mapping[str, Any], folder: Path) -> PlacementQuestion:
+    """The question inside a saved result, which holds all that it needs."""
+    del folder
+    question, asked = placement_again(document), document["asked"]
+    if question.problem == "latency" and asked.get("cpus") is not None:
+        raise InstanceError("result", [Fault(1, 1, "question.asked.cpus", "cores are not counted for one sample")])
+    return question
+
+
+def size_of(question: PlacementQuestion) -> str:
+    """How large a question is."""
+    graph = question.graph
+    counts = ((len(graph), "node"), (len(graph.source), "edge"), (question.accelerators, "accelerator"), (question.cpus, "CPU"))
+    nodes, edges, accelerators, cpus = (f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in counts)
+    return f"{nodes} with {edges} on {accelerators} and {cpus}"
+
+
 def placement_again(document: Mapping[str, Any]) -> PlacementQuestion:
     """The question inside a saved result."""
     text, source, words, graph = (document.get(key) for key in ("text", "source", "asked", "graph"))
