@@ -1,7 +1,8 @@
 """Which kind of question a file asks: by its `kind`, or by the form of an author's file."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crossopt.instances.errors import Fault, InstanceError
@@ -25,6 +26,13 @@ class Kind:
     """The module that shows its answers: `text_of`, `page_of` and `digest_of`; empty where a plain sheet does."""
     commands: str = ""
     """The module with commands of its own, before those that all kinds share."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the command line that are short for settings, by their names in the code."""
+
+
+def _same(*names: str) -> dict[str, str]:
+    """Options and settings of the same names."""
+    return {name: name for name in names}
 
 
 _STAGES, _COMMANDS = "crossopt.instances.stages", "crossopt.reports.commands"
@@ -36,7 +44,13 @@ KINDS = {
     "piper": Kind("stages with replicas and splits", f"{_STAGES}.piper.question", ("file",), commands=f"{_COMMANDS}.piper"),
     "pipedream": Kind("stages of a profile", f"{_STAGES}.pipedream.question", ("file",), commands=f"{_COMMANDS}.pipedream"),
     "placement": Kind(
-        "operators of a graph on devices", "crossopt.instances.placement.question", ("graph", "file"), commands=f"{_COMMANDS}.placement"
+        "operators of a graph on devices",
+        "crossopt.instances.placement.question",
+        ("graph", "file"),
+        family="crossopt.solvers.placement.family",
+        shown="crossopt.reports.texts.placement",
+        commands=f"{_COMMANDS}.placement",
+        options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
     "sharding": Kind(
         "strategies of operators", "crossopt.instances.sharding.question", ("file",), digest=True, commands=f"{_COMMANDS}.sharding"

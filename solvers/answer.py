@@ -87,6 +87,10 @@ class Verdict(Generic[D]):
     """Rules that it breaks, in words."""
     details: D
 
+    @property
+    def accepted(self) -> bool:
+        return not self.violations
+
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[A]):
@@ -103,6 +107,8 @@ class Found(Generic[A]):
     notes: tuple[str, ...] = ()
     rivals: tuple[Rival[A], ...] = ()
     trace: Trace = ()
+    coarse: float = 0.0
+    """A gap that the engine cannot tell from none: where a smaller one was asked, this is."""
 
 
 @dataclass(frozen=True, slots=True)

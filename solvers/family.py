@@ -89,6 +89,8 @@ class Family(Generic[Q, A, D]):
     """What rounding may lose: a smaller gap is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
     """A bound less what its sums of floating-point numbers may be off."""
+    summing: float = 0.0
+    """The share by which sums in another order differ: a bound that is above a value by no more is that value."""
 
 
 def family_of(kind: str) -> Family[Any, Any, Any]:
@@ -129,13 +131,15 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
-    bound = None if found.bound is None else family.lowered(question, found.bound)
     rivals = tuple(_judged(family, question, rival) for rival in found.rivals)
+    values = (value, *(rival.value for rival in rivals))
+    bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if faults := rival_faults(bound, rivals):
         raise VerificationError(faults[0])
-    proved = is_proved(value, bound, max(limits.gap, family.least_gap))
+    asked = max(limits.gap, found.coarse)
+    proved = is_proved(value, bound, max(asked, family.least_gap))
     told = None if value is None else bound
     return Result(
         kind=family.kind,
@@ -146,7 +150,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         value=value,
         bound=told,
         gap=None if value is None or told is None else gap_between(value, told),
-        gap_asked=limits.gap,
+        gap_asked=asked,
         proved=proved,
         proof=found.proof if told is not None or proved else None,
         answer=found.answer,
@@ -159,6 +163,13 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         seed=limits.seed,
         versions=versions(),
     )
+
+
+def _met(family: Family[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:
+    """The bound, or the least of the values below it that only sums in another order put there."""
+    if not family.summing:
+        return bound
+    return min([bound, *(value for value in values if value is not None and bound * (1.0 - family.summing) <= value < bound)])
 
 
 def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:

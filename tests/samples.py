@@ -28,7 +28,24 @@ room: 9
 least: 1
 things: [{weight: 5, worth: 6}, {weight: 4, worth: 5}, {weight: 6, worth: 9}, {weight: 3, worth: 1}]
 """
+NODES = """\
+kind: placement
+devices: 2
+cpus: 1
+memory: 250 B
+graph:
+  nodes:
+    first: {time: 0.3 ms, transfer: 0.1 ms, size: 100 B}
+    second: {time: 0.7 ms, transfer: 0.2 ms, size: 100 B, after: [first]}
+    third: {time: 0.4 ms, size: 100 B, after: [first], colour: 1}
+    fourth: {cpu_time: 0.6 ms, after: [second]}
+"""
+LATENCY = NODES.replace("cpus: 1", "problem: latency")
 SAMPLES = {
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
+    "placement": Sample(
+        (NODES, f"{NODES}contiguous: 'no'\n", f"{NODES}contiguous: convex\n", LATENCY, f"{LATENCY}pieces: 2\n"),
+        ("graph.nodes.fourth.time=1 ms", "memory=9 B", "cpus=0"),
+    ),
     "knapsack": Sample((SACK,), ("room=2",)),
 }

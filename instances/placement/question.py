@@ -78,6 +78,14 @@ def _faults(file: PlacementFile, drawn: Drawn | None) -> list[tuple[str, str]]:
     return found
 
 
+def size_of(question: PlacementQuestion) -> str:
+    """How large a question is."""
+    graph = question.graph
+    counts = ((len(graph), "node"), (len(graph.source), "edge"), (question.accelerators, "accelerator"), (question.cpus, "CPU"))
+    nodes, edges, accelerators, cpus = (f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in counts)
+    return f"{nodes} with {edges} on {accelerators} and {cpus}"
+
+
 def too_large(question: PlacementQuestion) -> tuple[str, ...]:
     """Why no placement can keep the memory, whatever the order of the nodes; nothing where that is not plain."""
     graph = question.graph

@@ -28,14 +28,14 @@ _SECONDS = 60.0
 
 def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
-    family, name = family_of(kind), options.engine
-    refuse_options(options, (), f"a question about {KINDS[kind].about}")
+    family, name, keys = family_of(kind), options.engine, KINDS[kind].options
+    refuse_options(options, keys, f"a question about {KINDS[kind].about}")
     engine_of(family, name)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits, began = limits_of(options, seconds_of(options.time_limit)), monotonic()
-    question = question_of(options, {})
+    question = question_of(options, keys)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, family.unit) as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
@@ -53,13 +53,13 @@ def validate(options: Namespace, kind: str) -> Ending:
 def compare(options: Namespace, kind: str) -> Ending:
     """Every engine that is asked, and the rivals of the first, beside the best bound."""
     family = family_of(kind)
-    refuse_options(options, (), f"a question about {KINDS[kind].about}")
+    refuse_options(options, KINDS[kind].options, f"a question about {KINDS[kind].about}")
     if options.split:
         usage(f"--split: this says nothing of {KINDS[kind].about} (leave it out)")
     names = options.engines.split(",") if options.engines else [next(iter(family.engines))]
     for name in names:
         engine_of(family, name)
-    question, limits = question_of(options, {}), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
+    question, limits = question_of(options, KINDS[kind].options), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
     with progress_on(sys.stderr, family.unit) as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
     sys.stdout.write(compared_text(names, results))

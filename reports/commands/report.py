@@ -17,12 +17,10 @@ from crossopt.reports.commands.console import check_target, spare_question, usag
 from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
-from crossopt.reports.facts.placement import placed
 from crossopt.reports.facts.stages import staged_pipeline, staged_piper
 from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
-from crossopt.reports.pages.placement import placement_page
 from crossopt.reports.pages.several import several_page
 from crossopt.reports.pages.sharding import of_sharding, sharding_page
 from crossopt.reports.pages.shell import page
@@ -30,7 +28,7 @@ from crossopt.reports.pages.stages import stages_page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
 from crossopt.reports.shown import shown_of
-from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
+from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_several, of_stages
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
@@ -42,8 +40,6 @@ from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.combined.workloads.check import faults_but_proof as several_faults
 from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.result import Result
-from crossopt.solvers.placement.answer import from_json
-from crossopt.solvers.placement.check import check as check_placement
 from crossopt.solvers.sharding.answer import from_json as sharding_from_json
 from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
 from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
@@ -190,12 +186,6 @@ def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
     return all(option in options for option in told)
 
 
-def _placement(path: Path) -> Drawn:
-    result, data = read_as(path, from_json), read_as(path, _plain)
-    hold(path, list(check_placement(result).refused))
-    return Drawn(placement_page(result, placed(read_again(result.instance, "placement"), result), data), of_placement(result))
-
-
 def _front(path: Path) -> Drawn:
     (figures, said), data = read_as(path, points_in), read_as(path, _plain)
     faults = front_faults(figures, said)
@@ -267,7 +257,6 @@ def _relaxation(path: Path) -> Drawn:
 
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
-    "placement": _placement,
     "front": _front,
     "pipedream": _pipeline,
     "piper": _piper,

@@ -1,10 +1,13 @@
 """What a report needs of a placement beside its result: the question in words, and the graph with the device of every node."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.answer import PlacementResult, devices_in
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.placement.answer import Placement, devices_in, judged
+from crossopt.solvers.placement.family import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,10 @@ _ORDERS = {
 }
 
 
-def placed(question: PlacementQuestion, result: PlacementResult) -> Placed:
+def placed(question: PlacementQuestion, result: Answer) -> Placed:
     """The facts of a result that was checked."""
     graph = question.graph
-    device_of = () if result.placement is None else tuple(devices_in(question, result.placement).tolist())
+    device_of = () if result.answer is None else tuple(devices_in(question, result.answer.devices).tolist())
     return Placed(
         sentence=_sentence(question),
         terms=_terms(question),
@@ -45,6 +48,12 @@ def placed(question: PlacementQuestion, result: PlacementResult) -> Placed:
         overlapped=question.communication == "overlapped",
         memory=question.memory,
     )
+
+
+def beside(question: PlacementQuestion, rivals: Sequence[Rival[Placement]]) -> tuple[Rival[Placement], ...]:
+    """Rivals with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
+    latency = question.problem == "latency"
+    return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in rivals)
 
 
 def _sentence(question: PlacementQuestion) -> str:

@@ -4,14 +4,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from crossopt.instances.files.units import format_quantity
+from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.reports.drawing.charts import Row, Titles, bars
 from crossopt.reports.drawing.graph import MOST, Graph, drawn
 from crossopt.reports.drawing.timeline import Segment, Track, timeline
-from crossopt.reports.facts.placement import Placed
+from crossopt.reports.facts.placement import Placed, beside
 from crossopt.reports.pages.search import Search, search_section
 from crossopt.reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
-from crossopt.solvers.placement.answer import PlacementResult
-from crossopt.solvers.placement.judge import Load, Run
+from crossopt.solvers.placement.family import Answer
+from crossopt.solvers.placement.judge import Load, PlacementLoads, Run
 
 _SHOWN = 40
 """Devices in a picture, the busiest ones; tables have as many."""
@@ -19,24 +20,26 @@ _WORK = ("compute", "transfer")
 _PIECE = ("compute", "take in", "hand out")
 
 
-def placement_page(result: PlacementResult, facts: Placed, data: object) -> Page:
+def placement_page(asked: PlacementQuestion, result: Answer, facts: Placed, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
-    head = (heading(result.instance["name"], facts.sentence), _verdict(result))
+    head = (heading(asked.name, facts.sentence), _verdict(result))
     question = section("The question", table(("", "given"), facts.terms), _given(result))
-    if result.value is None:
+    value, details = result.value, result.details
+    if value is None or details is None:
         reasons = section("Why", listing(result.reasons))
-        return Page(result.instance["name"], (*head, reasons, question), data)
-    busy = _schedule(result, result.value) if result.runs else _loads(result, facts, result.value)
-    sections = (*head, _tiles(result, result.value), question, busy, _graph(facts), _traffic(facts), _rivals(result), _search(result))
-    return Page(result.instance["name"], (*sections, _notes(result), _proof(result)), data)
+        return Page(asked.name, (*head, reasons, question), data)
+    busy = _schedule(details, value) if details.runs else _loads(details, facts, value)
+    tiled, rivals = _tiles(asked, result, details), _rivals(asked, result)
+    sections = (*head, tiled, question, busy, _graph(facts), _traffic(facts), rivals, _search(result))
+    return Page(asked.name, (*sections, section("Notes", listing(asked.notes)), _proof(result)), data)
 
 
-def _given(result: PlacementResult) -> str:
-    text = result.instance.get("text", "")
-    return folded("The question as it was written", text) if result.instance["source"].endswith((".yaml", ".yml")) else ""
+def _given(result: Answer) -> str:
+    text = result.question.get("text", "")
+    return folded("The question as it was written", text) if result.question["source"].endswith((".yaml", ".yml")) else ""
 
 
-def _words(result: PlacementResult) -> str:
+def _words(result: Answer) -> str:
     if result.value is None:
         return f"No placement keeps the limits, by {result.proved_by}." if result.proved else f"No placement was found ({result.stopped})."
     if result.bound is None:
@@ -46,38 +49,39 @@ def _words(result: PlacementResult) -> str:
     return f"A better placement may exist, but none below {result.bound:.7g} ms, by {result.proved_by}."
 
 
-def _verdict(result: PlacementResult) -> str:
+def _verdict(result: Answer) -> str:
     label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
     if result.value is None:
         label = "proved: no placement" if result.proved else "no placement found"
     return proof_box(label, _words(result), result.proved)
 
 
-def _tiles(result: PlacementResult, value: float) -> str:
-    what = "for one sample" if result.instance["objective"] == "latency" else "busiest device"
+def _tiles(asked: PlacementQuestion, result: Answer, details: PlacementLoads) -> str:
+    value, latency = result.value or 0.0, asked.problem == "latency"
+    what = "for one sample" if latency else "busiest device"
     facts = [(what, f"{value:.5g} ms"), ("lower bound", "none" if result.bound is None else f"{result.bound:.5g} ms")]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
-    facts += [("samples a second", f"{1e3 / value:.5g}")] if value and result.instance["objective"] != "latency" else []
-    used = sum(load.nodes > 0 for load in result.loads)
-    return tiles([*facts, ("devices at work", f"{used:,} of {len(result.loads):,}"), ("operators", f"{len(result.placement or {}):,}")])
+    facts += [("samples a second", f"{1e3 / value:.5g}")] if value and not latency else []
+    used = sum(load.nodes > 0 for load in details.loads)
+    return tiles([*facts, ("devices at work", f"{used:,} of {len(details.loads):,}"), ("operators", f"{len(asked.graph):,}")])
 
 
 # --- devices -------------------------------------------------------------------------------------------------------------------------
 
 
-def _loads(result: PlacementResult, facts: Placed, value: float) -> str:
+def _loads(details: PlacementLoads, facts: Placed, value: float) -> str:
     """How busy every device is, stacked where transfers take its time, and in two lanes where they run behind the work."""
-    busy = [load for load in result.loads if load.nodes]
+    busy = [load for load in details.loads if load.nodes]
     loads = sorted(busy, key=lambda load: -load.total)[:_SHOWN]
     shown = [load for load in busy if load in loads][:_SHOWN]
     lanes = 2 if facts.overlapped else 1
     tracks = [Track(load.device, _segments(load, lanes), f"{load.total:.5g} ms") for load in shown]
     busiest = loads[0]
     titles = Titles(
-        "loads", "How busy every device is", f"The busiest of {len(result.loads)} devices is {busiest.device} with {value:.5g} ms."
+        "loads", "How busy every device is", f"The busiest of {len(details.loads)} devices is {busiest.device} with {value:.5g} ms."
     )
     picture = timeline(titles, tracks, value, "ms for a sample", "the pace")
-    idle, less = len(result.loads) - len(busy), len(busy) - len(shown)
+    idle, less = len(details.loads) - len(busy), len(busy) - len(shown)
     left_out = f" Idle: {idle:,}." if idle else ""
     left_out += f" Less busy and left out: {less:,}." if less else ""
     told = "transfers run behind the work, in the lower lane" if lanes == 2 else "transfers take a device its time, and are half as high"
@@ -115,18 +119,18 @@ def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def _schedule(result: PlacementResult, value: float) -> str:
+def _schedule(details: PlacementLoads, value: float) -> str:
     """When each accelerator runs its pieces, and what it does."""
     runs = defaultdict[str, list[Run]](list)
-    for run in sorted(result.runs, key=lambda run: (run.start, run.end)):
+    for run in sorted(details.runs, key=lambda run: (run.start, run.end)):
         runs[run.device].append(run)
     tracks = [Track(device, tuple(one for run in own for one in _pieces(run)), f"to {own[-1].end:.5g} ms") for device, own in runs.items()]
     titles = Titles(
         "schedule",
         "When every accelerator runs",
-        f"{len(result.runs)} pieces on {len(tracks)} accelerators; all is done after {value:.5g} ms.",
+        f"{len(details.runs)} pieces on {len(tracks)} accelerators; all is done after {value:.5g} ms.",
     )
-    cores = result.loads[-1]
+    cores = details.loads[-1]
     on_cpu = (
         f" CPU cores run {cores.nodes:,} operators, {cores.compute:.5g} ms of work in all, each as soon as it can." if cores.nodes else ""
     )
@@ -214,30 +218,27 @@ def _traffic(facts: Placed) -> str:
 # --- how good, and how it was found --------------------------------------------------------------------------------------------------
 
 
-def _rivals(result: PlacementResult) -> str:
+def _rivals(asked: PlacementQuestion, result: Answer) -> str:
     value = result.value or 0.0
     rows = [Row("this placement", value, f"{value:.5g} ms")]
-    for rival in result.rivals:
+    others = beside(asked, result.rivals)
+    for rival in others:
         if rival.value is not None:
             above = f", {rival.value / value - 1.0:.1%} above" if value and not rival.note else ""
             rows.append(Row(rival.name, rival.value, f"{rival.value:.5g} ms{above}{' *' if rival.note else ''}"))
-    if not result.rivals:
+    if not others:
         return ""
-    notes = [f"{rival.name}{'' if rival.value is None else ' *'}: {rival.note}" for rival in result.rivals if rival.note]
+    notes = [f"{rival.name}{'' if rival.value is None else ' *'}: {rival.note}" for rival in others if rival.note]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
     limit = value if result.bound is None else result.bound
     return section("Rivals", figure(bars(titles, rows, limit, "bound" if result.bound is not None else "")), listing(notes))
 
 
-def _search(result: PlacementResult) -> str:
+def _search(result: Answer) -> str:
     return search_section(Search("best placement", "ms", result.engine, result.trace, result.seconds, result.bound, result.gap))
 
 
-def _notes(result: PlacementResult) -> str:
-    return section("Notes", listing(result.notes))
-
-
-def _proof(result: PlacementResult) -> str:
+def _proof(result: Answer) -> str:
     told = "The placement was judged anew, operator by operator, for this page; the bound is the word of who proved it."
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     made = f"Answered by the engine {result.engine} in {result.seconds:.3g} s{f', with {versions}' if versions else ''}."

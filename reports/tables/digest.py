@@ -12,7 +12,7 @@ from crossopt.solvers.codesign.combined.devices.result import CountsResult
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.result import BY_SOLVER, Result
-from crossopt.solvers.placement.answer import PlacementResult
+from crossopt.solvers.placement.family import Answer as PlacementAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +237,14 @@ def _words(result: Result) -> str:
     return "" if result.design is None else design_words(result.design)
 
 
-def of_placement(result: PlacementResult) -> Digest:
+def of_placement(result: PlacementAnswer, rivals: Sequence[tuple[str, float | None, str]]) -> Digest:
     """About operators on devices."""
-    busy = [load for load in result.loads if load.nodes]
+    loads = result.details.loads if result.details else ()
+    busy, latency = [load for load in loads if load.nodes], result.question["objective"] == "latency"
     rows = tuple((load.device, float(load.nodes), load.compute, load.transfer, load.total) for load in busy)
     return Digest(
-        name=result.instance["name"],
-        asks="time of a sample" if result.instance["objective"] == "latency" else "busiest device",
+        name=result.question["name"],
+        asks="time of a sample" if latency else "busiest device",
         unit="ms",
         value=result.value,
         bound=result.bound,
@@ -252,11 +253,11 @@ def of_placement(result: PlacementResult) -> Digest:
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
-        design=f"{len(result.placement or {}):,} operators on {len(busy):,} of {len(result.loads):,} devices" if busy else "",
-        figures=(("samples a second", f"{1e3 / result.value:.5g}"),) if result.value and result.instance["objective"] != "latency" else (),
+        design=f"{sum(load.nodes for load in busy):,} operators on {len(busy):,} of {len(loads):,} devices" if busy else "",
+        figures=(("samples a second", f"{1e3 / result.value:.5g}"),) if result.value and not latency else (),
         tables=(
             Table("How busy every device is", ("device", "operators", "compute in ms", "transfer in ms", "busy in ms"), rows),
-            _others([(rival.name, rival.value, rival.note) for rival in result.rivals], result.value, "ms"),
+            _others(rivals, result.value, "ms"),
         ),
     )
 

@@ -11,9 +11,10 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.placement.answer import Placement, judged, rival
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.rivals import RULES, judged
+from crossopt.solvers.placement.rivals import RULES
 from crossopt.solvers.placement.search.anneal import HEAT, annealed
 from crossopt.solvers.placement.search.lists import by_rank, by_work
 from crossopt.solvers.placement.search.minimum_cut import equal_shares
@@ -78,26 +79,26 @@ SEARCHES: dict[str, Search] = {
 SEEDED = ("minimum cut", "local search", "annealing")
 
 
-def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[RivalPlacement]:
+def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[Rival[Placement]]:
     """Every rule, every search with its seeds (the middle one by value is shown), and the splits that are given."""
     blocks = blocks_of(question.graph, staged=True)
     for name, rule in RULES.items():
         began = monotonic()
         device_of = rule(question, blocks)
-        yield judged(question, name, device_of, monotonic() - began)
+        yield judged(question, rival(question, name, device_of), monotonic() - began)
     for name, search in SEARCHES.items():
         yield middle([_searched(question, name, search, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
     for name, device_of in splits.items():
-        yield judged(question, name, device_of, 0.0)
+        yield judged(question, rival(question, name, device_of))
 
 
-def _searched(question: PlacementQuestion, name: str, search: Search, seed: int, seconds: float) -> RivalPlacement:
+def _searched(question: PlacementQuestion, name: str, search: Search, seed: int, seconds: float) -> Rival[Placement]:
     began = monotonic()
     device_of = search(question, seed, began + seconds)
-    return judged(question, name, device_of, monotonic() - began)
+    return judged(question, rival(question, name, device_of), monotonic() - began)
 
 
-def middle(runs: list[RivalPlacement]) -> RivalPlacement:
+def middle(runs: list[Rival[Placement]]) -> Rival[Placement]:
     """The run in the middle by value, the better of two."""
     values = [float("inf") if run.value is None else run.value for run in runs]
     return runs[values.index(median_low(values))]

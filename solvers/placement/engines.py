@@ -18,14 +18,16 @@ from crossopt.formulation.rounding import real
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Limits, Progress, Watch, gap_between
+from crossopt.solvers.answer import Counted, Found, Limits, Progress, Trace, Watch, Word, gap_between
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
-from crossopt.solvers.placement.answer import BY_COUNTING, COARSE_GAP, LEAST_GAP, Found, PlacementResult, Trace, certified
+from crossopt.solvers.family import solve
+from crossopt.solvers.placement.answer import COARSE_GAP, COUNTING, LEAST_GAP, Placement, ended, placement_of
 from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
 from crossopt.solvers.placement.bounds.along.bound import Along, along
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.latency.engine import latency
 from crossopt.solvers.placement.portfolio import Known, solved_together
@@ -33,7 +35,7 @@ from crossopt.solvers.placement.rivals import rivals_of
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.search.restarts import improved
 
-Engine = Callable[[PlacementQuestion, Limits, Watch], PlacementResult]
+Engine = Callable[[PlacementQuestion, Limits, Watch], Found[Placement]]
 _WORKERS = 3
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
@@ -47,15 +49,15 @@ _ROUNDED = 1.0 + 1e-9
 """Sums in another order may be larger by less than this share."""
 
 
-def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
     """Stages along many orders, then the integer model of all stages, solved by CP-SAT."""
     began = monotonic()
     reasons = too_large(question)
-    found = Found(None, float("inf"), BY_COUNTING, reasons=reasons) if reasons else _stages(question, limits, watch, began)
-    return certified(question, "stages", limits, began, found, lambda: rivals_of(question))
+    found = _none(reasons) if reasons else _stages(question, limits, watch, began)
+    return ended(question, "stages", found, rivals_of(question), began)
 
 
-def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
+def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
     blocks = blocks_of(question.graph, staged=True)
     start = staged_start(question, blocks, began + _STARTING * limits.seconds)
     known = None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
@@ -74,9 +76,9 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
             left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
             least, proof = least_stage(question, blocks, start, greatest, least, left)
     except KeyboardInterrupt:
-        return Found(known, stopped="interrupted", trace=first)
+        return Found(_placement(question, known), stopped="interrupted", trace=first)
     if known is not None and value - least <= near:
-        return Found(known, least, proof, trace=first)
+        return Found(_placement(question, known), least, Word(proof), trace=first)
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, least)
     hint = None if known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
     spend = Spend(
@@ -91,15 +93,15 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     return _found(question, blocks, model, answer, known, first)
 
 
-def _by_ideals(question: PlacementQuestion, best: Best, known: Whole | None, gap: float, first: Trace) -> Found | None:
+def _by_ideals(question: PlacementQuestion, best: Best, known: Whole | None, gap: float, first: Trace) -> Found[Placement] | None:
     """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
     if known is None and best.device_of is None:
-        return Found(None, inf, best.proof, reasons=_shortage(question), trace=first) if best.bound == inf else None
+        return Found(None, inf, Counted(best.proof), reasons=_shortage(question), trace=first) if best.bound == inf else None
     device_of = _better(question, known, best.device_of)
     verdict = None if device_of is None else judge(question, device_of)
     if verdict is None or not verdict.accepted or verdict.value - best.bound > max(gap, LEAST_GAP) * verdict.value:
         return None
-    return Found(device_of, best.bound, best.proof, trace=first)
+    return Found(_placement(question, device_of), best.bound, Counted(best.proof), trace=first)
 
 
 def _found(
@@ -108,28 +110,29 @@ def _found(
     model: Stages,
     answer: Answer,
     known: Whole | None,
-    first: tuple[tuple[float, float | None, float | None], ...],
-) -> Found:
+    first: Trace,
+) -> Found[Placement]:
     quantum = model.figures.quantum
     offset = first[-1][0]
     trace = [(event.seconds + offset, _real(event.value, quantum), _real(event.bound, quantum)) for event in answer.trace]
     if answer.status == "INFEASIBLE":
         _refuse_lie(known, answer.solver)
-        return Found(None, float("inf"), answer.solver, reasons=_shortage(question), trace=first)
+        return Found(None, inf, Word(answer.solver), reasons=_shortage(question), trace=first)
     device_of = known
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
         device_of = _better(question, known, devices_of(question, blocks, stage_of(model, answer.values), kinds))
     bound = None if answer.bound is None or device_of is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
-    return Found(device_of, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, trace=(*first, *trace))
+    proof = Word(f"{answer.solver}, in whole quanta of {quantum:.1e} ms")
+    return Found(_placement(question, device_of), bound, proof, stopped=stopped, trace=(*first, *trace))
 
 
 def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
     """Why there is no placement, and the least memory that would do: the busiest device where bytes are the work."""
     graph = replace(question.graph, accelerator_time=question.graph.size, transfer=np.zeros(len(question.graph)))
     asked = replace(question, graph=graph, memory=float("inf"), communication="calls")
-    found = answered(asked, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
+    found = solve(FAMILY, asked, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
     words = f"no placement keeps the memory of every accelerator, {question.memory:,.0f} bytes"
     if found.value is None:
         return (words,)
@@ -177,24 +180,25 @@ def _real(quanta: int | None, quantum: float) -> float | None:
     return None if quanta is None else real(quanta, quantum)
 
 
-def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
     """Any blocks on any device, or convex devices: HiGHS and CP-SAT on one model, from the best stages."""
     began = monotonic()
     reasons = too_large(question)
     if reasons:
-        return certified(question, "portfolio", limits, began, Found(None, float("inf"), BY_COUNTING, reasons=reasons))
+        return replace(_none(reasons), engine="portfolio")
     near = replace(limits, gap=max(limits.gap, COARSE_GAP))
-    return certified(question, "portfolio", near, began, _portfolio(question, near, watch, began), lambda: rivals_of(question))
+    found = replace(_portfolio(question, near, watch, began), coarse=COARSE_GAP)
+    return ended(question, "portfolio", found, rivals_of(question), began)
 
 
-def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found:
+def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
     convex = question.contiguity == "convex"
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
     known, least, proof, ended = _started(question, blocks, limits, watch, began)
     if ended:
-        return Found(known, least if known is not None else None, proof, "interrupted")
+        return Found(_placement(question, known), None if known is None else least, Word(proof), stopped="interrupted")
     if known is not None and gap_between(judge(question, known).value, least) <= limits.gap:
-        return Found(known, least, proof)
+        return Found(_placement(question, known), least, Word(proof))
     value = most(blocks) if known is None else min(judge(question, known).value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
         blocks = contracted(blocks, machine, value)
@@ -215,13 +219,13 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     trace = tuple((at, _real(found, quantum), _real(bound, quantum)) for at, found, bound in end.trace)
     if end.bound is None:
         _refuse_lie(known, " and ".join(end.solvers))
-        return Found(None, float("inf"), " and ".join(end.solvers), reasons=_shortage(question))
+        return Found(None, inf, Word(" and ".join(end.solvers)), reasons=_shortage(question))
     device_of = known if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of]
     best = _better(question, known, device_of)
     bound = real(end.bound, quantum)
     if bound > least:
         least, proof = bound, f"{' and '.join(end.solvers)}, in whole quanta of {quantum:.1e} ms"
-    return Found(best, None if best is None else least, proof, end.stopped, trace=trace)
+    return Found(_placement(question, best), None if best is None else least, Word(proof), stopped=end.stopped, trace=trace)
 
 
 def _started(
@@ -285,11 +289,20 @@ def _staged_devices(question: PlacementQuestion, deadline: float) -> Whole | Non
     return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
 
 
+def _none(reasons: tuple[str, ...]) -> Found[Placement]:
+    """Sizes alone show that there is no placement."""
+    return Found(None, inf, COUNTING, reasons=reasons)
+
+
+def _placement(question: PlacementQuestion, device_of: Whole | None) -> Placement | None:
+    return None if device_of is None else placement_of(question, device_of)
+
+
 ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages, "latency": latency}
 BY_CONTIGUITY = {"stages": "stages", "convex": "portfolio", "no": "portfolio"}
 
 
-def answered(question: PlacementQuestion, engine: str, limits: Limits, watch: Watch) -> PlacementResult:
+def answered(engine: str, question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
     """The answer of an engine; `auto` is the one for the problem and the contiguity that are asked."""
     of_latency = question.problem == "latency"
     fitting = "latency" if of_latency else BY_CONTIGUITY[question.contiguity]

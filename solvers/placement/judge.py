@@ -15,6 +15,7 @@ from math import fsum
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
+from crossopt.solvers.answer import Verdict
 
 LISTED = 4
 
@@ -47,28 +48,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The judge's word on a placement."""
+class PlacementLoads:
+    """What the judge says of a placement beside its value."""
 
-    value: float
     loads: tuple[Load, ...]
-    violations: tuple[str, ...]
+    """Of every device."""
     runs: tuple[Run, ...] = ()
     """Of every piece, where one sample is followed."""
 
-    @property
-    def accepted(self) -> bool:
-        return not self.violations
 
-
-def judge(question: PlacementQuestion, device_of: Whole) -> Verdict:
+def judge(question: PlacementQuestion, device_of: Whole) -> Verdict[PlacementLoads]:
     """Loads, value and broken rules of a placement: for each row of the graph the number of its device."""
     graph = question.graph
     if len(device_of) != len(graph) or any(not 0 <= device < len(question.devices) for device in device_of.tolist()):
         raise ValueError(f"a placement names one of the {len(question.devices)} devices for each of the {len(graph)} nodes")
     loads = loads_of(question, device_of)
     broken = (*unsupported(question, device_of), *beyond_memory(question, loads), *apart(graph, device_of), *_order(question, device_of))
-    return Verdict(max(load.total for load in loads), loads, broken)
+    return Verdict(max(load.total for load in loads), broken, PlacementLoads(loads))
 
 
 def loads_of(question: PlacementQuestion, device_of: Whole) -> tuple[Load, ...]:

@@ -1,16 +1,15 @@
 """What is done without a proof: everything on one device, equal shares of the work, and the cheapest of a few orders."""
 
 from collections.abc import Callable
-from math import isfinite
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.placement.answer import Placement, rival
 from crossopt.solvers.placement.intervals import best_stages
-from crossopt.solvers.placement.judge import judge
 
 Rule = Callable[[PlacementQuestion, Blocks], Whole | None]
 
@@ -45,15 +44,7 @@ def one_order(question: PlacementQuestion, blocks: Blocks) -> Whole | None:
 RULES: dict[str, Rule] = {"one device": one_device, "equal stages": equal_stages, "one order": one_order}
 
 
-def rivals_of(question: PlacementQuestion) -> tuple[RivalPlacement, ...]:
-    """Every rule's value, or why it has none."""
+def rivals_of(question: PlacementQuestion) -> tuple[Rival[Placement], ...]:
+    """Every rule's placement."""
     blocks = blocks_of(question.graph, staged=True)
-    return tuple(judged(question, name, rule(question, blocks), 0.0) for name, rule in RULES.items())
-
-
-def judged(question: PlacementQuestion, name: str, device_of: Whole | None, seconds: float) -> RivalPlacement:
-    """What the judge says of a rule's placement."""
-    if device_of is None:
-        return RivalPlacement(name, None, "finds no placement", seconds)
-    verdict = judge(question, device_of)
-    return RivalPlacement(name, verdict.value if isfinite(verdict.value) else None, "; ".join(verdict.violations[:1]), seconds)
+    return tuple(rival(question, name, rule(question, blocks)) for name, rule in RULES.items())

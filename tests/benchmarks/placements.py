@@ -29,13 +29,14 @@ import json, resource, sys, time
 from pathlib import Path
 from crossopt.instances.files.document import InstanceError
 from crossopt.instances.question import read
-from crossopt.solvers.codesign.certify import Limits
-from crossopt.solvers.placement.engines import answered
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.family import solve
+from crossopt.solvers.placement.family import FAMILY
 path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
 asked = (*settings, f"contiguous={contiguity}", *([] if devices is None else [f"devices={devices}"]))
 began = time.monotonic()
 question = read(path, asked)
-found = answered(question, "auto", Limits(seconds or float("inf")), lambda progress: None)
+found = solve(FAMILY, question, "auto", Limits(seconds or float("inf")), lambda progress: None)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([found.value, found.bound, found.gap, found.status, time.monotonic() - began, peak, len(question.graph)]))
 """

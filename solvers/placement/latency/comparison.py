@@ -19,11 +19,11 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.answer import RivalPlacement
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.placement.answer import Placement, judged, rival
 from crossopt.solvers.placement.comparison import middle
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed
 from crossopt.solvers.placement.latency.greedy import greedy
-from crossopt.solvers.placement.latency.judge import judge_latency
 from crossopt.solvers.placement.latency.search import along, annealed, first_pieces
 
 _MOVES, _MOVES_A_BLOCK = 30_000, 300
@@ -117,28 +117,20 @@ RULES: dict[str, Rule] = {
 SEEDED = ("annealing",)
 
 
-def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[RivalPlacement]:
+def compared(question: PlacementQuestion, seconds: float, seeds: int, splits: dict[str, Whole]) -> Iterator[Rival[Placement]]:
     """Every rule (of a search with seeds the run in the middle by value) and the splits that are given, each device as one piece."""
     flow = flow_of(question)
     for name, rule in RULES.items():
         yield middle([_ruled(question, flow, name, rule, seed, seconds) for seed in range(seeds if name in SEEDED else 1)])
     for name, device_of in splits.items():
-        yield _judged(question, name, device_of, np.zeros(len(device_of), np.int64), 0.0)
+        yield judged(question, rival(question, name, device_of, np.zeros(len(device_of), np.int64)))
 
 
-def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed: int, seconds: float) -> RivalPlacement:
+def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed: int, seconds: float) -> Rival[Placement]:
     began = monotonic()
     slot_of = rule(question, flow, seed, began + seconds)
-    if slot_of is None:
-        return RivalPlacement(name, None, "finds no placement", monotonic() - began)
-    return _judged(question, name, *placed(flow, slot_of), monotonic() - began)
-
-
-def _judged(question: PlacementQuestion, name: str, device_of: Whole, piece_of: Whole, seconds: float) -> RivalPlacement:
-    """What the judge says, with the first rule that is broken."""
-    verdict = judge_latency(question, device_of, piece_of)
-    value = verdict.value if np.isfinite(verdict.value) else None
-    return RivalPlacement(name, value, "; ".join(verdict.violations[:1]), seconds)
+    found = rival(question, name, *((None,) if slot_of is None else placed(flow, slot_of)))
+    return judged(question, found, monotonic() - began)
 
 
 def _by_rank(flow: Flow) -> list[int]:

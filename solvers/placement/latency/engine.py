@@ -9,8 +9,8 @@ from time import monotonic
 import numpy as np
 
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch, gap_between
-from crossopt.solvers.placement.answer import LEAST_GAP, Found, PlacementResult, RivalPlacement, certified
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, Word, gap_between
+from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
 from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
 from crossopt.solvers.placement.latency.greedy import greedy
@@ -76,7 +76,7 @@ class _Course:
         return gap_between(self.value, self.bound) <= max(self.limits.gap, LEAST_GAP)
 
 
-def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> PlacementResult:
+def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
     """The placement through which a sample goes soonest, and no sooner than which any goes."""
     began, flow = monotonic(), flow_of(question)
     everywhere = [CPU] * len(flow.blocks)
@@ -92,9 +92,9 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Placem
     except KeyboardInterrupt:
         course.stopped = "interrupted"
     slots = tidied(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
-    device_of, piece_of = rows_placed(flow, slots)
-    found = Found(device_of, course.bound, course.proof, course.stopped, trace=tuple(course.trace), piece_of=piece_of)
-    return certified(question, NAME, limits, began, found, lambda: rivals_of(question, flow))
+    placement = placement_of(question, *rows_placed(flow, slots))
+    found = Found(placement, course.bound, Word(course.proof), stopped=course.stopped, trace=tuple(course.trace))
+    return ended(question, NAME, found, rivals_of(question, flow), began)
 
 
 def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[None]:
@@ -160,14 +160,9 @@ def _rows(flow: Flow, slot_of: list[int]) -> list[int]:
     return [slot_of[block] for block in flow.blocks.block_of.tolist()]
 
 
-def rivals_of(question: PlacementQuestion, flow: Flow) -> tuple[RivalPlacement, ...]:
+def rivals_of(question: PlacementQuestion, flow: Flow) -> tuple[Rival[Placement], ...]:
     """What is done without a proof: all on CPUs, one accelerator filled after the other, and the best pieces along one order."""
     known = {"all on cpus": [CPU] * len(flow.blocks), "greedy": greedy(question, flow)}
     if flow.slots:
         known["one order"] = along(flow, np.arange(len(flow.blocks)))[1]
-    return tuple(_rival(question, flow, name, slot_of) for name, slot_of in known.items())
-
-
-def _rival(question: PlacementQuestion, flow: Flow, name: str, slot_of: list[int]) -> RivalPlacement:
-    verdict = judge_latency(question, *placed(flow, slot_of))
-    return RivalPlacement(name, None if verdict.violations else verdict.value, verdict.violations[0] if verdict.violations else "")
+    return tuple(rival(question, name, *placed(flow, slot_of)) for name, slot_of in known.items())

@@ -22,13 +22,14 @@ from math import fsum
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
-from crossopt.solvers.placement.judge import Load, Run, Verdict, apart, beyond_memory, named, unsupported
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.placement.judge import Load, PlacementLoads, Run, apart, beyond_memory, named, unsupported
 
 _Place = tuple[int, int]
 """The device and the piece of a node."""
 
 
-def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole) -> Verdict:
+def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole) -> Verdict[PlacementLoads]:
     """When one sample is through, what every piece does and when, and broken rules.
 
     For each row of the graph the number of its device (the last is the CPU) and, on an accelerator, the number of its piece from 0.
@@ -48,9 +49,10 @@ def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole
     circle = cycle_of(sorted(arcs), max(step_of) + 1)
     if circle:
         words = " -> ".join(_word(question, step_of, places, step) for step in (*circle, circle[0]))
-        return Verdict(float("inf"), loads, (*broken, f"pieces and nodes wait for each other in a circle: {words}"))
+        rule = f"pieces and nodes wait for each other in a circle: {words}"
+        return Verdict(float("inf"), (*broken, rule), PlacementLoads(loads))
     runs, value = _replayed(question, places, step_of, arcs, parts)
-    return Verdict(value, loads, tuple(broken), runs)
+    return Verdict(value, tuple(broken), PlacementLoads(loads, runs))
 
 
 def _crossing(graph: Graph, places: Sequence[_Place]) -> tuple[dict[_Place, set[int]], dict[_Place, set[int]]]:

@@ -9,7 +9,8 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
-from crossopt.solvers.placement.answer import described
+from crossopt.solvers.family import described
+from crossopt.solvers.placement.family import FAMILY
 from tests.paths import reference
 
 
@@ -87,8 +88,8 @@ def test_settings_replace_what_the_file_says_and_the_question_can_be_asked_again
     question = read(written(tmp_path, document()), asked)
     assert (question.accelerators, question.cpus, question.memory) == (5, 0, 99.0)
     assert question.graph.transfer.tolist() == [500.0, 0.0, 0.0]
-    again = read_again(described(question), "placement")
-    assert described(again) == described(question)
+    again = read_again(described(FAMILY, question), "placement")
+    assert described(FAMILY, again) == described(FAMILY, question)
     assert np.array_equal(again.graph.transfer, question.graph.transfer)
 
 

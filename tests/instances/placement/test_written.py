@@ -11,10 +11,10 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.answer import described
-from crossopt.solvers.placement.engines import answered
+from crossopt.solvers.family import described
+from crossopt.solvers.placement.family import FAMILY
 from tests.instances.placement.test_formats import document, written
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, silent
 
 INLINE = """kind: placement
 name: three in a row
@@ -41,7 +41,8 @@ def test_operators_are_written_out(tmp_path: Path) -> None:
     assert sorted(zip(graph.source.tolist(), graph.target.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 2)]
     result = answered(question, "auto", Limits(), silent)
     assert result.value == 4.0  # the second takes 3 ms, one input and one output of 0.5 ms; with the third on the CPU it would be 5 ms
-    assert result.placement == {"first": "accelerator 1", "second": "accelerator 2", "third": "cpu 1"}
+    assert result.answer is not None
+    assert result.answer.devices == {"first": "accelerator 1", "second": "accelerator 2", "third": "cpu 1"}
 
 
 def test_a_graph_may_lie_in_a_file_and_results_stand_without_it(tmp_path: Path) -> None:
@@ -52,8 +53,8 @@ def test_a_graph_may_lie_in_a_file_and_results_stand_without_it(tmp_path: Path) 
     question = read(tmp_path / "question.yaml")
     assert (question.accelerators, question.cpus, question.memory, question.contiguity) == (3, 1, 24.0, "convex")
     graph.unlink()
-    again = read_again(json.loads(json.dumps(described(question))), "placement")
-    assert described(again) == described(question)
+    again = read_again(json.loads(json.dumps(described(FAMILY, question))), "placement")
+    assert described(FAMILY, again) == described(FAMILY, question)
     assert np.array_equal(again.graph.accelerator_time, question.graph.accelerator_time)
 
 
@@ -62,7 +63,7 @@ def test_the_command_line_and_settings_go_over_the_file(tmp_path: Path) -> None:
     question = read(tmp_path / "question.yaml", ("contiguous=no", "cpus=0", "devices=5", "graph.nodes.third.time=1 ms"))
     assert (question.accelerators, question.cpus, question.contiguity) == (5, 0, "no")
     assert question.graph.accelerator_time.tolist() == [2.0, 3.0, 1.0]
-    assert described(read_again(described(question), "placement")) == described(question)
+    assert described(FAMILY, read_again(described(FAMILY, question), "placement")) == described(FAMILY, question)
 
 
 GENERATED = "kind: placement\ndevices: 2\ngraph: {hardware: a100-80g, workload: {model: gpt3-13b, global_batch: 8}}\n"
@@ -113,7 +114,7 @@ def test_the_shipped_question_is_proved_on_layers_and_checked(tmp_path: Path, ca
     assert main(["solve", name, "--set", "graph.granularity=layer", "--out", str(saved)]) == 0
     result = json.loads(saved.read_text())
     assert result["status"] == "OPTIMAL"
-    assert len(result["placement"]) == 84
+    assert len(result["answer"]["devices"]) == 84
     assert main(["check", str(saved)]) == 0
 
 

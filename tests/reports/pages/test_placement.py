@@ -53,10 +53,11 @@ def test_every_operator_is_drawn_with_its_device(tmp_path: Path) -> None:
     data = json.loads(result.read_text(encoding="utf-8"))
     picture = next(one for one in looked_at(page_of(result)).pictures if "Where" in (one[0].text or ""))
     drawn = sorted(text.text or "" for text in picture.iter("text"))
-    named = set(data["placement"].values())
+    devices = data["answer"]["devices"].values()
+    named = set(devices)
     short = {name: f"C{name.removeprefix('cpu').strip()}" if name.startswith("cpu") else name.split()[-1] for name in named}
 
-    assert drawn == sorted(short[name] for name in data["placement"].values())
+    assert drawn == sorted(short[name] for name in devices)
 
 
 def test_the_name_of_a_file_cannot_act(tmp_path: Path) -> None:
@@ -84,7 +85,13 @@ def test_a_question_without_a_placement_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "new"),
-    [(("value",), 1.0), (("loads", 0, "compute"), 0.5), (("placement",), {}), (("placement", "1"), []), (("instance", "name"), "x")],
+    [
+        (("value",), 1.0),
+        (("details", "loads", 0, "compute"), 0.5),
+        (("answer", "devices"), {}),
+        (("answer", "devices", "1"), []),
+        (("question", "name"), "x"),
+    ],
 )
 def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(solved(tmp_path, small(tmp_path)).read_text(encoding="utf-8"))

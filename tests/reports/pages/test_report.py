@@ -173,8 +173,9 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
         ('{"format": 1, "name": "x"}', "this key is"),
         ('{"kind": "chess"}', "chess"),
         ('{"format": 0}', "no result of format"),
-        ('{"format": 2}', "another version wrote this file: its format is 2"),
-        ('{"kind": "placement", "format": 2, "instance": {}}', "another version wrote this file: its format is 2"),
+        ('{"format": 3}', "another version wrote this file: its format is 3"),
+        ('{"kind": "placement", "format": 3, "question": {}}', "another version wrote this file: its format is 3"),
+        ('{"kind": "placement", "format": 1, "instance": {}}', "this is no result of format 2 (solve the question again"),
     ],
 )
 def test_what_is_no_result_is_refused_in_a_sentence(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,13 +8,12 @@ from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.comparison import SEARCHES, SEEDED, compared, local_search
-from crossopt.solvers.placement.engines import answered
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.lists import by_rank, by_work
 from crossopt.solvers.placement.search.minimum_cut import equal_shares
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, silent
 
 CHAIN = [(0, 1), (1, 2), (2, 3)]
 

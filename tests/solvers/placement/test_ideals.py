@@ -11,18 +11,18 @@ import pytest
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Found, Limits, Word
+from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
-from crossopt.solvers.placement.answer import Found, certified
+from crossopt.solvers.placement.answer import placement_of
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
-from crossopt.solvers.placement.check import check
-from crossopt.solvers.placement.engines import answered
+from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.orders import staged_start
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, checked, silent
 from tests.solvers.placement.test_stages import brute_force, by_model
 
 
@@ -154,16 +154,17 @@ def document_of_chain() -> dict[str, Any]:
 def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refused(tmp_path: Path) -> None:
     asked = read(written(tmp_path, document_of_chain()))
     found = answered(asked, "auto", Limits(), silent)
-    report = check(found)
+    report = checked(found)
     assert (report.accepted, report.told) == (True, False)
     assert f"the bound was proved anew by {best_proof(asked)}" in report.checked
-    by_solver = check(replace(found, proved_by="CP-SAT"))
+    by_solver = checked(replace(found, proof=Word("CP-SAT")))
     assert (by_solver.accepted, by_solver.told) == (True, False)
-    worse = certified(asked, "stages", Limits(), 0.0, Found(np.zeros(len(asked.graph), np.int64), found.value, "a lie"))
+    alone = placement_of(asked, np.zeros(len(asked.graph), np.int64))
+    worse = certify(FAMILY, asked, Found(alone, found.value, Word("a lie"), "stages"), Limits(), 0.0)
     assert worse.value is not None
-    assert check(worse).accepted
-    lie = certified(asked, "stages", Limits(), 0.0, Found(np.zeros(len(asked.graph), np.int64), worse.value, "a lie"))
-    assert any("a placement takes" in reason for reason in check(lie).refused)
+    assert checked(worse).accepted
+    lie = certify(FAMILY, asked, Found(alone, worse.value, Word("a lie"), "stages"), Limits(), 0.0)
+    assert any("a placement takes" in reason for reason in checked(lie).refused)
 
 
 def best_proof(asked: PlacementQuestion) -> str:

@@ -8,14 +8,13 @@ import pytest
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.engines import answered
 from crossopt.solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
 from crossopt.solvers.placement.latency.search import LARGEST
 from crossopt.solvers.placement.latency.side_nodes import sharper
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.paths import reference
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, silent
 
 
 def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]]:

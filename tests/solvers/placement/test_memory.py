@@ -9,10 +9,9 @@ from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.rows import figures_of
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.engines import answered
 from crossopt.solvers.placement.judge import judge
 from tests.instances.placement.graphs import graph, question
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, silent
 
 HALF = 10_000_000_000
 
@@ -30,8 +29,8 @@ def test_one_byte_too_much_is_too_much(contiguity: Contiguity, bound: float) -> 
     assert found.value == 5.0
     assert found.bound is not None
     assert bound * (1.0 - 1e-6) <= found.bound <= 5.0
-    assert found.placement is not None
-    assert found.placement["0"] == found.placement["3"] != found.placement["1"]
+    assert found.answer is not None
+    assert found.answer.devices["0"] == found.answer.devices["3"] != found.answer.devices["1"]
 
 
 def test_whole_sizes_are_exact_over_their_divisor() -> None:

@@ -1,6 +1,5 @@
 """What once went wrong: sums in another order, searches that lost what they had, answers that nobody could check."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isinf
@@ -11,20 +10,21 @@ import pytest
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.instances.placement.graph import Contiguity
+from crossopt.instances.errors import VerificationError
+from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, text_of
+from crossopt.solvers.answer import Found, Limits, Rival, Word
+from crossopt.solvers.family import certify
 from crossopt.solvers.placement import engines
-from crossopt.solvers.placement.answer import COARSE_GAP, devices_in, from_json
+from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest
-from crossopt.solvers.placement.check import check
-from crossopt.solvers.placement.engines import answered, most
-from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.engines import most
+from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.search.orders import staged_start
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
-from tests.solvers.placement.test_answers import silent
+from tests.solvers.placement.asking import answered, checked, silent
 from tests.solvers.placement.test_stages import brute_force
 
 
@@ -66,7 +66,7 @@ def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(engines, "improved", stopped)
     found = answered(asked, "auto", Limits(), silent)
     assert (found.stopped, found.status) == ("interrupted", "FEASIBLE")
-    assert found.value == judge(asked, devices_in(asked, found.placement)).value
+    assert found.value == value_of(asked, found)
 
 
 @pytest.mark.parametrize("contiguity", ["stages", "no"])
@@ -78,7 +78,7 @@ def test_a_stop_before_the_models_leaves_the_stages_that_are_known(contiguity: C
     asked = question(random_graph(5, 20), 3, contiguity=contiguity)
     found = answered(asked, "auto", Limits(), silent)
     assert found.stopped == "interrupted"
-    assert found.value == judge(asked, devices_in(asked, found.placement)).value
+    assert found.value == value_of(asked, found)
 
 
 def test_starts_and_bounds_look_at_the_clock() -> None:
@@ -97,28 +97,50 @@ def test_too_little_memory_says_how_much_would_do(contiguity: Contiguity) -> Non
     assert answered(replace(asked, memory=12.0), "auto", Limits(), silent).value is not None
 
 
-def saved(folder: Path, **more: object) -> dict[str, object]:
-    found = answered(read(written(folder, document(maxSizePerFPGA=24.0, **more))), "auto", Limits(), silent)
-    return json.loads(text_of(found))  # type: ignore[no-any-return]
+def value_of(asked: PlacementQuestion, found: Answer) -> float | None:
+    return None if found.answer is None else judge_placement(asked, found.answer).value
+
+
+def found_in(folder: Path, **more: object) -> Answer:
+    return answered(read(written(folder, document(maxSizePerFPGA=24.0, **more))), "auto", Limits(), silent)
 
 
 def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
-    data = saved(tmp_path)
-    forged = {"status": "INFEASIBLE", "value": None, "bound": None, "gap": None, "placement": None, "loads": [], "reasons": ["no"]}
-    report = check(from_json({**data, **forged, "rivals": []}))
-    assert report.told
-    counted = saved(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
-    assert (check(from_json(counted)).accepted, check(from_json(counted)).told) == (True, False)
-    assert not check(from_json({**counted, "reasons": ["another"]})).accepted
+    found = found_in(tmp_path)
+    forged = replace(found, status="INFEASIBLE", value=None, bound=None, gap=None, answer=None, details=None, trace=(), reasons=("no",))
+    assert any("bound: a placement takes" in line for line in checked(replace(forged, rivals=(), proof=Word("somebody"))).refused)
+    counted = found_in(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
+    assert (checked(counted).accepted, checked(counted).told) == (True, False)
+    assert not checked(replace(counted, reasons=("another",))).accepted
 
 
-def test_a_rule_below_the_bound_and_other_notes_are_refused(tmp_path: Path) -> None:
-    data = saved(tmp_path)
-    rivals = data["rivals"]
-    assert isinstance(rivals, list)
-    lower = [{**rivals[0], "value": 0.01, "note": ""}, *rivals[1:]]
-    assert any("below the bound" in line for line in check(from_json({**data, "rivals": lower})).refused)
-    assert not check(from_json({**data, "notes": ["all is well"]})).accepted
+def test_a_rule_below_the_bound_is_refused(tmp_path: Path) -> None:
+    found = found_in(tmp_path)
+    lower = (Rival("a rule", 0.01, found.answer), *found.rivals)
+    assert any("bound: the plan of 'a rule'" in line for line in checked(replace(found, rivals=lower)).refused)
+
+
+def test_a_bound_that_only_sums_in_another_order_put_above_a_value_is_that_value() -> None:
+    """And none that is further above: that is an error of the engine."""
+    asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
+    found = answered(asked, "auto", Limits(), silent)
+    assert found.value is not None
+    above = Found(found.answer, found.value * (1.0 + 1e-13), Word("floats"), "portfolio")
+    assert certify(FAMILY, asked, above, Limits(), 0.0).bound == found.value
+    with pytest.raises(VerificationError, match="below the bound"):
+        certify(FAMILY, asked, replace(above, bound=found.value * (1.0 + 1e-11)), Limits(), 0.0)
+
+
+def test_the_trace_ends_at_the_value_and_no_bound_of_it_is_above() -> None:
+    """A solver tells whole quanta, which may be below the placement's value, and hints above one that is known."""
+    asked = question(graph([0.795, 8.885, 6.13], [], [0.0] * 3), 2, contiguity="no")
+    placement = answered(asked, "auto", Limits(), silent).answer
+    told = ((0.1, None, None), (0.2, 9.0, 8.0), (0.3, 9.5, 7.0), (0.4, 8.8, 9.0))
+    found = ended(asked, "portfolio", Found(placement, 8.885, trace=told), (), 0.0)
+    assert [step[1:] for step in found.trace] == [(None, None), (9.0, 8.0), (9.0, 8.0), (8.885, 8.885)]
+    late = ended(asked, "portfolio", Found(placement, 8.0, trace=told[:2]), (), 0.0)
+    assert late.trace[-1][1:] == (8.885, 8.0)
+    assert ended(asked, "portfolio", Found(None, trace=told), (), 0.0).trace[-1][1:] == (None, 9.0)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "explain"])

@@ -12,15 +12,12 @@ from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.reductions import contracted
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.answer import COARSE_GAP
-from crossopt.solvers.placement.engines import answered, most
+from crossopt.solvers.placement.engines import most
 from tests.instances.placement.graphs import question, random_graph
+from tests.solvers.placement.asking import answered, silent
 from tests.solvers.placement.test_stages import brute_force
-
-
-def silent(progress: Progress) -> None:
-    del progress
 
 
 def asked_at_random(seed: int) -> PlacementQuestion:

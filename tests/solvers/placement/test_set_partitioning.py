@@ -23,11 +23,11 @@ from crossopt.solvers.placement.bounds.prices import (
     walk_along,
 )
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF, priced
-from crossopt.solvers.placement.engines import answered, most
+from crossopt.solvers.placement.engines import most
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
+from tests.solvers.placement.asking import answered, silent
 from tests.solvers.placement.test_along import asked_for
-from tests.solvers.placement.test_answers import silent
 from tests.solvers.placement.test_portfolio import asked_at_random
 from tests.solvers.placement.test_stages import brute_force
 

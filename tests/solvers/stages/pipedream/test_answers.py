@@ -11,8 +11,8 @@ from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.stages.pipedream.answer import PipelineResult, from_json
 from crossopt.solvers.stages.pipedream.check import check
 from crossopt.solvers.stages.pipedream.engine import answered
-from tests.solvers.placement.test_answers import leaves
 from tests.solvers.stages.pipedream.profiles import CHAIN, asked_of, random_profile
+from tests.solvers.stages.piper.test_answers import leaves
 from tests.test_start_up import loaded
 
 

@@ -1,0 +1,21 @@
+"""Placements asked and checked without a file."""
+
+from pathlib import Path
+
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.answer import Limits, Progress, Watch
+from crossopt.solvers.checking import Report, check
+from crossopt.solvers.family import solve
+from crossopt.solvers.placement.family import FAMILY, Answer
+
+
+def silent(progress: Progress) -> None:
+    del progress
+
+
+def answered(question: PlacementQuestion, engine: str, limits: Limits, watch: Watch) -> Answer:
+    return solve(FAMILY, question, engine, limits, watch)
+
+
+def checked(result: Answer) -> Report:
+    return check(FAMILY, result, Path())
