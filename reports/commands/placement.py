@@ -20,8 +20,8 @@ _PROOF, _SEARCH = 60.0, 5.0
 
 def compare(options: argparse.Namespace) -> Ending:
     """The answer beside what lists, partitioners, searches and the splits that are given do."""
-    from crossopt.solvers.placement.comparison import compared as of_throughput  # noqa: PLC0415
     from crossopt.solvers.placement.latency.comparison import compared as of_latency  # noqa: PLC0415
+    from crossopt.solvers.placement.throughput.comparison import compared as of_throughput  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, KINDS[FAMILY.kind].options, "a graph")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
+from statistics import median_low
 from time import monotonic
 
 import numpy as np
@@ -92,6 +93,12 @@ def judged(question: PlacementQuestion, rival: Rival[Placement], seconds: float 
     verdict = judge_placement(question, rival.answer)
     value = verdict.value if isfinite(verdict.value) else None
     return replace(rival, value=value, note="; ".join(verdict.violations[:1]), seconds=seconds)
+
+
+def middle(runs: list[Rival[Placement]]) -> Rival[Placement]:
+    """The run in the middle by value, the better of two."""
+    values = [float("inf") if run.value is None else run.value for run in runs]
+    return runs[values.index(median_low(values))]
 
 
 def ended(

@@ -18,7 +18,7 @@ from pathlib import Path
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.split import read_split
 from crossopt.instances.question import read
-from crossopt.solvers.placement.comparison import compared
+from crossopt.solvers.placement.throughput.comparison import compared
 
 HEURISTICS = ("one device", "equal stages", "list by work", "list by rank", "minimum cut", "local search")
 AUTHORS = {"DP(ideals)": "ideals", "DPL": "one order", "scotch": "Scotch", "local-search(10)": "local search"}

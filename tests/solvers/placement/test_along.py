@@ -14,9 +14,9 @@ from crossopt.instances.question import read
 from crossopt.solvers.placement.bounds.along import bound as sweep
 from crossopt.solvers.placement.bounds.along.bound import along
 from crossopt.solvers.placement.bounds.order import put, swept
-from crossopt.solvers.placement.engines import most
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.anneal import annealed
+from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.test_portfolio import asked_at_random

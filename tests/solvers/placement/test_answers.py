@@ -10,9 +10,9 @@ from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Answer
-from crossopt.solvers.placement import engines
 from crossopt.solvers.placement.answer import COUNTING, Placement
 from crossopt.solvers.placement.family import Answer as Placed
+from crossopt.solvers.placement.throughput import stages
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
@@ -130,8 +130,8 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
 
 def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refusing = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1")
-    monkeypatch.setattr(engines, "backend", lambda name: lambda model, spend: refusing)
-    monkeypatch.setattr(engines, "best_by_ideals", lambda *asked: None)
+    monkeypatch.setattr(stages, "backend", lambda name: lambda model, spend: refusing)
+    monkeypatch.setattr(stages, "best_by_ideals", lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     with pytest.raises(SolverError, match="liar 1 broke its word"):
         answered(read(path), "auto", Limits(), silent)

@@ -11,8 +11,8 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
-from crossopt.solvers.placement.engines import most
 from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent

@@ -7,10 +7,10 @@ from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.comparison import SEARCHES, SEEDED, compared, local_search
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.lists import by_rank, by_work
 from crossopt.solvers.placement.search.minimum_cut import equal_shares
+from crossopt.solvers.placement.throughput.comparison import SEARCHES, SEEDED, compared, local_search
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent

@@ -16,12 +16,12 @@ from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Rival, Word
 from crossopt.solvers.family import certify
-from crossopt.solvers.placement import engines
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest
-from crossopt.solvers.placement.engines import most
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.throughput import portfolio, stages
+from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.solvers.placement.asking import answered, checked, silent
@@ -63,7 +63,7 @@ def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPa
         yield known
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engines, "improved", stopped)
+    monkeypatch.setattr(portfolio, "improved", stopped)
     found = answered(asked, "auto", Limits(), silent)
     assert (found.stopped, found.status) == ("interrupted", "FEASIBLE")
     assert found.value == value_of(asked, found)
@@ -74,7 +74,8 @@ def test_a_stop_before_the_models_leaves_the_stages_that_are_known(contiguity: C
     def stopped(*anything: object) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engines, "least_busiest", stopped)
+    for engine in (stages, portfolio):
+        monkeypatch.setattr(engine, "least_busiest", stopped)
     asked = question(random_graph(5, 20), 3, contiguity=contiguity)
     found = answered(asked, "auto", Limits(), silent)
     assert found.stopped == "interrupted"

@@ -14,7 +14,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.answer import COARSE_GAP
-from crossopt.solvers.placement.engines import most
+from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import question, random_graph
 from tests.solvers.placement.asking import answered, silent
 from tests.solvers.placement.test_stages import brute_force

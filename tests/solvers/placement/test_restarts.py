@@ -49,8 +49,8 @@ def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: py
     monkeypatch.setattr(restarts, "_MOVES", 60_000)
     monkeypatch.setattr(restarts, "_ROUNDS", 4)
     asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no",))
-    from crossopt.solvers.placement.engines import _staged_devices
+    from crossopt.solvers.placement.throughput.portfolio import staged_devices
 
-    stages = _staged_devices(asked, float("inf"))
+    stages = staged_devices(asked, float("inf"))
     assert stages is not None
     assert judge(asked, last(improved(asked, stages, 0, float("inf")), stages)).value < 28.8 < judge(asked, stages).value

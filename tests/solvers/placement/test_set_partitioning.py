@@ -23,7 +23,7 @@ from crossopt.solvers.placement.bounds.prices import (
     walk_along,
 )
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF, priced
-from crossopt.solvers.placement.engines import most
+from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from random import Random
-from statistics import median_low
 from time import monotonic
 
 import numpy as np
@@ -12,12 +11,12 @@ from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Rival
-from crossopt.solvers.placement.answer import Placement, judged, rival
+from crossopt.solvers.placement.answer import Placement, judged, middle, rival
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.rivals import RULES
 from crossopt.solvers.placement.search.anneal import HEAT, annealed
 from crossopt.solvers.placement.search.lists import by_rank, by_work
 from crossopt.solvers.placement.search.minimum_cut import equal_shares
+from crossopt.solvers.placement.throughput.rivals import RULES
 
 _RESTARTS, _MOVES, _MOVES_A_BLOCK = 10, 200_000, 2_000
 
@@ -96,12 +95,6 @@ def _searched(question: PlacementQuestion, name: str, search: Search, seed: int,
     began = monotonic()
     device_of = search(question, seed, began + seconds)
     return judged(question, rival(question, name, device_of), monotonic() - began)
-
-
-def middle(runs: list[Rival[Placement]]) -> Rival[Placement]:
-    """The run in the middle by value, the better of two."""
-    values = [float("inf") if run.value is None else run.value for run in runs]
-    return runs[values.index(median_low(values))]
 
 
 def _at_random(question: PlacementQuestion, blocks: Blocks, random: Random) -> list[int] | None:

@@ -1,0 +1,1 @@
+"""The busiest device is least busy."""

@@ -1,0 +1,123 @@
+"""Any blocks on any device, or convex devices: from the best stages by annealing and bounds to HiGHS and CP-SAT on one model."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.model import Values, violations
+from crossopt.formulation.placement.assignment import Assignment, assignment_model, device_of_blocks, machine_of, values_at
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.rounding import real
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import too_large
+from crossopt.solvers.answer import Found, Limits, Progress, Watch, Word
+from crossopt.solvers.placement.answer import COARSE_GAP, Placement, ended
+from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
+from crossopt.solvers.placement.bounds.along.bound import Along, along
+from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
+from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.placement.search.restarts import improved
+from crossopt.solvers.placement.throughput.rivals import rivals_of
+from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size
+from crossopt.solvers.placement.throughput.together import Known, solved_together
+
+_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
+_LONGEST_SWEEP = 300.0
+"""Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
+_PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
+"""The share of the time limit that prices of blocks take, and the seconds below which it is not worth the while, and at the most."""
+
+
+def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
+    """The least busy placement, as near as models can tell, with its proof."""
+    began = monotonic()
+    reasons = too_large(question)
+    if reasons:
+        return replace(none_by_size(reasons), engine="portfolio")
+    near = replace(limits, gap=max(limits.gap, COARSE_GAP))
+    found = replace(_portfolio(question, near, watch, began), coarse=COARSE_GAP)
+    return ended(question, "portfolio", found, rivals_of(question), began)
+
+
+def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
+    convex, run = question.contiguity == "convex", Run(question)
+    blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
+    try:
+        _start(run, blocks, limits, watch, began)
+    except KeyboardInterrupt:
+        return run.found(stopped="interrupted")
+    if run.closed(limits.gap):
+        return run.found()
+    value = min(run.value * (1.0 + COARSE_GAP), most(blocks))
+    if not convex:
+        blocks = contracted(blocks, machine, value)
+    model = assignment_model(blocks, machine, value, run.bound)
+    quantum = model.figures.quantum
+
+    def show(state: Known) -> None:
+        watch(Progress("HiGHS and CP-SAT", in_time(state.value, quantum), in_time(state.bound, quantum)))
+
+    hint, seconds = _hint(run, blocks, model), max(limits.seconds - (monotonic() - began), 0.0)
+    end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+    trace = tuple((at, in_time(found, quantum), in_time(bound, quantum)) for at, found, bound in end.trace)
+    solvers = " and ".join(end.solvers)
+    if end.bound is None:
+        return none_by(question, run.known, Word(solvers))
+    run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
+    run.raise_bound(real(end.bound, quantum), f"{solvers}, in whole quanta of {quantum:.1e} ms")
+    return run.found(stopped=end.stopped, trace=trace)
+
+
+def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
+    """What is known as a solution of the model, if it is one."""
+    if run.known is None:
+        return None
+    device = np.zeros(len(blocks), np.int64)
+    device[blocks.block_of] = run.known
+    hint = values_at(model, blocks, machine_of(run.question), device.tolist())
+    return None if violations(model.model, hint) else hint
+
+
+def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float) -> None:
+    """The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks."""
+    question = run.question
+    run.improve(staged_devices(question, began + _STARTING * limits.seconds))
+    run.raise_bound(least_busiest(question, blocks, run.greatest(blocks), began + _STARTING * limits.seconds), PROOF)
+    if run.known is None:
+        return
+    if question.contiguity != "convex":
+        for better in improved(question, run.known, limits.seed, began + _ANNEALING * limits.seconds, run.bound):
+            run.improve(better)
+    for found, by in _bounds(run, blocks, limits, began):
+        run.raise_bound(found.bound, by)
+        for placement in found.placements:
+            run.improve(placement)
+        watch(Progress("along the blocks" if by == PROOF_ALONG else "prices of blocks", run.value, run.bound))
+        if run.closed(limits.gap):
+            break
+
+
+def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[Along, str]]:
+    """Bounds by prices of blocks, then along all blocks, with what proves them."""
+    machine, limit, least = machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
+    seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
+    if seconds >= _SHORTEST_PRICING:
+        from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
+        from crossopt.solvers.placement.bounds.set_partitioning import priced  # noqa: PLC0415
+
+        for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
+            yield Along(bound, ()), PROOF_BY_PRICES
+    for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
+        yield found, PROOF_ALONG
+
+
+def staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:
+    """The best stages along some orders: they are convex, and a placement without contiguity too."""
+    blocks = blocks_of(question.graph, staged=True)
+    start = staged_start(question, blocks, deadline)
+    return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)

@@ -1,0 +1,104 @@
+"""What engines of throughput have in common: the best placement so far with its bound, how one is written, and why there is none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.rounding import real
+from crossopt.instances.errors import SolverError
+from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.answer import Found, Limits, Proof, Trace, Word
+from crossopt.solvers.family import solve
+from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of
+from crossopt.solvers.placement.family import FAMILY
+from crossopt.solvers.placement.judge import judge
+
+ROUNDED = 1.0 + 1e-9
+"""Sums in another order may be larger by less than this share."""
+_SHORTAGE = 10.0
+"""Seconds for the least memory that would do."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The least busy placement that is known, and what none is below."""
+
+    question: PlacementQuestion
+    known: Whole | None = None
+    value: float = inf
+    """The judge's, of what is known."""
+    bound: float = -inf
+    proof: str = ""
+
+    def improve(self, found: Whole | None) -> None:
+        """Take what the judge accepts, and sees none better than in what is known: rounded sizes may let a little too much in."""
+        verdict = None if found is None else judge(self.question, found)
+        if verdict is not None and verdict.accepted and verdict.value <= self.value:
+            self.known, self.value = found, verdict.value
+
+    def raise_bound(self, bound: float, proof: str) -> None:
+        """Take a bound, if it is a higher one."""
+        if bound > self.bound:
+            self.bound, self.proof = bound, proof
+
+    def greatest(self, blocks: Blocks) -> float:
+        """What no device of a placement that is worth looking for does more than."""
+        return min(self.value * ROUNDED, most(blocks))
+
+    def closed(self, gap: float) -> bool:
+        """Whether the bound is as near as this to what is known."""
+        return self.known is not None and self.value - self.bound <= gap * self.value
+
+    def found(self, proof: Proof | None = None, stopped: str = "complete", trace: Trace = ()) -> Found[Placement]:
+        """What is known, as far as anything is, with the bound and what proves it."""
+        if self.known is None:
+            return Found(None, stopped=stopped, trace=trace)
+        placement = placement_of(self.question, self.known)
+        bound = None if self.bound == -inf else self.bound
+        return Found(placement, bound, proof or Word(self.proof), stopped=stopped, trace=trace)
+
+
+def none_by_size(reasons: tuple[str, ...]) -> Found[Placement]:
+    """Sizes alone show that there is no placement."""
+    return Found(None, inf, COUNTING, reasons=reasons)
+
+
+def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> Found[Placement]:
+    """There is no placement, as somebody says; a SolverError where there is one."""
+    if known is not None:
+        raise SolverError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
+    return Found(None, inf, proof, reasons=_shortage(question), trace=trace)
+
+
+def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
+    """Why there is no placement, and the least memory that would do: the busiest device where bytes are the work."""
+    graph = replace(question.graph, accelerator_time=question.graph.size, transfer=np.zeros(len(question.graph)))
+    asked = replace(question, graph=graph, memory=float("inf"), communication="calls")
+    found = solve(FAMILY, asked, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
+    words = f"no placement keeps the memory of every accelerator, {question.memory:,.0f} bytes"
+    if found.value is None:
+        return (words,)
+    surely = "" if found.status == "OPTIMAL" or found.bound is None else f", and less than {found.bound:,.0f} would not"
+    return (f"{words}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
+
+
+def most(blocks: Blocks) -> float:
+    """No device of a placement that keeps the rules is busier than this."""
+    finite = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    return float(np.maximum(finite, blocks.cpu_time).sum() + blocks.transfer.sum()) * (1.0 + 1e-9) + 1e-9
+
+
+def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Whole:
+    """The device of every node, from the stage of every block and the kind of every stage."""
+    accelerators, cpus = iter(range(question.accelerators)), iter(range(question.accelerators, len(question.devices)))
+    device = [next(cpus) if kind else next(accelerators) for kind in kinds]
+    return np.array([device[stage[block]] for block in blocks.block_of.tolist()], np.int64)
+
+
+def in_time(quanta: int | None, quantum: float) -> float | None:
+    """Milliseconds, where quanta are known."""
+    return None if quanta is None else real(quanta, quantum)
