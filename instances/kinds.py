@@ -25,10 +25,16 @@ class Kind:
 
 KINDS = {
     "chain": Kind(
-        "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.chain"
+        "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.stages"
     ),
     "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
-    "pipeline": Kind("stages of a profile", commands="crossopt.reports.commands.pipedream"),
+    "pipedream": Kind(
+        "stages of a profile",
+        "crossopt.instances.stages.pipedream.question",
+        "crossopt.solvers.stages.pipedream.family",
+        "crossopt.reports.texts.stages",
+        "crossopt.reports.commands.pipedream",
+    ),
     "placement": Kind("operators of a graph on devices", commands="crossopt.reports.commands.placement"),
     "sharding": Kind("strategies of operators", commands="crossopt.reports.commands.sharding"),
     "study": Kind("studies", commands="crossopt.reports.commands.study"),
@@ -53,7 +59,7 @@ def family_of(path: Path) -> str | None:
     A result, which only its beginning is looked at for, is no question: an InstanceError says what it is good for.
     """
     if path.suffix.lower() == ".txt":
-        return "pipeline"
+        return "pipedream"
     start = _start(path)
     if _RESULT.match(start):
         message = "this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)"

@@ -49,7 +49,7 @@ def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) 
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for place, rival in enumerate(saved.rivals):
         refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
-    return [*refused, *rival_faults(denied_below(saved), saved.rivals)]
+    return [*refused, *family.faults(question, saved), *rival_faults(denied_below(saved), saved.rivals)]
 
 
 def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:

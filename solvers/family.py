@@ -64,6 +64,12 @@ def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
     return {}
 
 
+def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
+    """Nothing but what is checked of every kind."""
+    del question, saved
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[Q, A, D]):
     """All that one kind of question brings."""
@@ -87,6 +93,8 @@ class Family(Generic[Q, A, D]):
     """What the judge looks at."""
     prove: Callable[[Q, Result[A, D]], Proved]
     """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
+    faults: Callable[[Q, Result[A, D]], tuple[str, ...]] = no_faults
+    """What else of a result is other than its question says, such as rivals that anybody can find again."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
@@ -133,7 +141,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
     bound = None if found.bound is None else family.lowered(question, found.bound)
-    rivals = tuple(_judged(family, question, rival) for rival in found.rivals)
+    rivals = tuple(judged_rival(family, question, rival) for rival in found.rivals)
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if faults := rival_faults(bound, rivals):
@@ -172,7 +180,7 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def _judged(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
+def judged_rival(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival

@@ -28,7 +28,17 @@ room: 9
 least: 1
 things: [{weight: 5, worth: 6}, {weight: 4, worth: 5}, {weight: 6, worth: 9}, {weight: 3, worth: 1}]
 """
+PROFILE = """\
+node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=100.0, parameter_size=0.0
+node2 -- Linear -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=1500000, parameter_size=2e6
+node3 -- ReLU -- forward_compute_time=0.5, backward_compute_time=0.5, activation_size=1e6, parameter_size=0.0
+node4 -- Linear -- forward_compute_time=2.0, backward_compute_time=3.0, activation_size=5e5, parameter_size=4e6
+\tnode1 -- node2
+\tnode2 -- node3
+\tnode3 -- node4
+"""
 SAMPLES = {
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
+    "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),
 }

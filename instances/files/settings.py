@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, below, read_text
+from crossopt.instances.files.schema import read_as
 
 _SHOWN = 100
 """Longer settings are named by their key alone."""
@@ -20,6 +22,19 @@ class Keys:
 
 
 TOP_ONLY = Keys()
+T = TypeVar("T")
+
+
+def with_settings(asked: T, settings: Sequence[str], source: str) -> T:
+    """What is asked of an author's file, by a dataclass, with settings laid over it."""
+    root, faults = Node({}, 1, 1, ""), list[Fault]()
+    for setting in settings:
+        root = laid_over(root, setting, source)
+    given = read_as(type(asked), root, faults)
+    if given is None:
+        raise InstanceError(source, [with_setting(fault, settings) for fault in faults])
+    said = root.value if isinstance(root.value, dict) else {}
+    return replace(asked, **{name: getattr(given, name) for name in said})  # type: ignore[type-var]
 
 
 def laid_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> Node:

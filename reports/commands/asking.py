@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable, Container
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -29,16 +30,16 @@ _SECONDS = 60.0
 """Of each engine that is compared, if no limit is given."""
 
 
-def solve(options: Namespace, kind: str) -> Ending:
-    """Answer, print and write."""
+def solve(options: Namespace, kind: str, own: Container[str] = (), read: Callable[[], Any] | None = None) -> Ending:
+    """Answer, print and write; `own` are options that the kind knows, and `read` is how it reads its question with them."""
     family, name = family_of(kind), options.engine
-    refuse_options(options, (), f"a question about {KINDS[kind].about}")
+    refuse_options(options, own, f"a question about {KINDS[kind].about}")
     engine_of(family, name)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
     limits, began = limits_of(options, seconds_of(options.time_limit)), monotonic()
-    question = _read(options, kind)
+    question = read() if read else _read(options, kind)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, family.unit) as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)

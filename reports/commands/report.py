@@ -13,7 +13,6 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.placement.question import placement_again
-from crossopt.instances.stages.pipedream.question import pipeline_again
 from crossopt.instances.stages.piper.question import piper_again
 from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.console import check_target, spare_question, usage
@@ -21,7 +20,7 @@ from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
 from crossopt.reports.facts.placement import placed
-from crossopt.reports.facts.stages import staged_pipeline, staged_piper
+from crossopt.reports.facts.stages import staged_piper
 from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
@@ -49,8 +48,6 @@ from crossopt.solvers.placement.answer import from_json
 from crossopt.solvers.placement.check import check as check_placement
 from crossopt.solvers.sharding.answer import from_json as sharding_from_json
 from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
-from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
-from crossopt.solvers.stages.pipedream.check import check as check_pipeline
 from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
 from crossopt.solvers.stages.piper.check import faults_but_proof as piper_faults
 from crossopt.solvers.study.check import check as check_study
@@ -214,13 +211,6 @@ def _front(path: Path) -> Drawn:
     return Drawn(content, of_front((figures[0], figures[1]), front))
 
 
-def _pipeline(path: Path) -> Drawn:
-    result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
-    hold(path, list(check_pipeline(result).refused))
-    facts = staged_pipeline(pipeline_again(result.instance), result)
-    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
-
-
 def _of_family(path: Path, kind: str) -> Drawn:
     """A result of a kind that has a family."""
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
@@ -272,7 +262,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
-    "pipeline": _pipeline,
     "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.quantities import Bandwidth, Bytes
+from crossopt.instances.files.settings import with_settings
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.pipedream.profile import Profile, profile_of, read_text
 
@@ -22,13 +24,13 @@ class Asked:
 
     devices: tuple[int, ...] = DEVICES
     """Devices of a group, groups of the next level, and so on, innermost first."""
-    bandwidth: tuple[float, ...] = (BANDWIDTH,)
+    bandwidth: tuple[Bandwidth, ...] = (BANDWIDTH,)
     """Bytes a second of one member of each level."""
     straight: bool = False
     """No stage is replicated."""
     compression: float | None = None
     """Activations travel in this share of their bytes: 2 halves them."""
-    memory: float | None = None
+    memory: Bytes | None = None
     """Bytes of one device."""
     compatible: bool = False
     """Cut and charge as the public optimizer does."""
@@ -67,15 +69,26 @@ def read_pipeline(path: Path, asked: Asked) -> PipelineQuestion:
     return _question(read_text(path), str(path), asked)
 
 
-def pipeline_again(document: Mapping[str, Any]) -> PipelineQuestion:
-    """The question inside a saved result."""
+def read(path: Path, settings: tuple[str, ...] = (), asked: Asked | None = None) -> PipelineQuestion:
+    """The same with settings laid over what is asked."""
+    return read_pipeline(path, with_settings(asked or Asked(), settings, str(path)))
+
+
+def size_of(question: PipelineQuestion) -> str:
+    """How large the question is, in words."""
+    return f"{len(question.profile):,} nodes on {question.devices:,} devices"
+
+
+def read_again(document: Mapping[str, Any], folder: Path) -> PipelineQuestion:
+    """The question inside a saved result, which holds the text of its profile."""
+    del folder
     text, source, asked = document.get("text"), document.get("source"), document.get("asked")
     if not isinstance(text, str) or not isinstance(source, str) or not isinstance(asked, dict):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
+        raise InstanceError("result", [Fault(1, 1, "question", "the text of the question is missing")])
     try:
         return _question(text, source, _asked(asked))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
+        raise InstanceError("result", [Fault(1, 1, "question", f"the question cannot be read: {error}")]) from error
 
 
 def _asked(words: Mapping[str, Any]) -> Asked:
@@ -109,7 +122,7 @@ def _question(text: str, source: str, asked: Asked) -> PipelineQuestion:
         compression=compression,
         memory=float("inf") if asked.memory is None else asked.memory,
         compatible=asked.compatible,
-        document={"source": source, "asked": {**asdict(asked)}, "text": text},
+        document={"source": source, "asked": {**asdict(asked), "devices": [*asked.devices], "bandwidth": [*asked.bandwidth]}, "text": text},
     )
 
 

@@ -15,7 +15,7 @@ from tests.paths import ROOT
     ("name", "text", "family"),
     [
         ("graph.json", "{}", "placement"),
-        ("graph.txt", "", "pipeline"),
+        ("graph.txt", "", "pipedream"),
         ("question.yaml", "name: q\nkind: placement\n", "placement"),
         ("question.yaml", 'kind: "placement"\n', "placement"),
         ("question.yaml", "# a chain\nkind: chain\n", "chain"),

@@ -1,8 +1,18 @@
 """Small profiles for tests, as text."""
 
+from pathlib import Path
+
 import numpy as np
 
-from crossopt.instances.stages.pipedream.question import Asked, PipelineQuestion, pipeline_again
+from crossopt.instances.stages.pipedream.question import Asked, PipelineQuestion, read_again
+from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.checking import Report, check
+from crossopt.solvers.family import solve
+from crossopt.solvers.stages.pipedream.family import FAMILY
+from crossopt.solvers.stages.pipedream.judge import PipedreamLoads
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
+
+Answer = Result[PipedreamPlan, PipedreamLoads]
 
 CHAIN = """\
 node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=100.0, parameter_size=0.0
@@ -18,7 +28,16 @@ node4 -- Linear(8, 8) -- forward_compute_time=2.0, backward_compute_time=3.0, ac
 def asked_of(text: str, asked: Asked) -> PipelineQuestion:
     """The question about a profile in words."""
     words = {name: getattr(asked, name) for name in Asked.__dataclass_fields__}
-    return pipeline_again({"text": text, "source": "test/graph.txt", "asked": words})
+    return read_again({"text": text, "source": "test/graph.txt", "asked": words}, Path())
+
+
+def answered(question: PipelineQuestion, limits: Limits | None = None) -> Answer:
+    """The best plan with its proof."""
+    return solve(FAMILY, question, "auto", limits or Limits(), lambda progress: None)
+
+
+def checked(result: Answer) -> Report:
+    return check(FAMILY, result, Path())
 
 
 def random_profile(seed: int, count: int, sources: int = 2) -> str:
