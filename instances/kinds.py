@@ -27,7 +27,13 @@ KINDS = {
     "chain": Kind(
         "chains of layers", "crossopt.instances.stages.chain", "crossopt.solvers.stages.chain.family", "crossopt.reports.texts.stages"
     ),
-    "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
+    "piper": Kind(
+        "stages with replicas and splits",
+        "crossopt.instances.stages.piper.question",
+        "crossopt.solvers.stages.piper.family",
+        "crossopt.reports.texts.stages",
+        "crossopt.reports.commands.piper",
+    ),
     "pipedream": Kind(
         "stages of a profile",
         "crossopt.instances.stages.pipedream.question",

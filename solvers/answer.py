@@ -105,6 +105,8 @@ class Found(Generic[A]):
     notes: tuple[str, ...] = ()
     rivals: tuple[Rival[A], ...] = ()
     trace: Trace = ()
+    seconds: float | None = None
+    """Until this was known, where rivals are asked after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,18 +125,6 @@ def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], leas
     return [sentence for sentence, holds in rules if not holds]
 
 
-def enumerated(result: Answer, checked: list[str], refused: list[str], least_of_all: Callable[[], float | None]) -> Report:
-    """What is said of a result whose bound is held against every plan, where these are few enough to be looked at, and told else."""
-    told = result.bound is not None or (result.proved and result.value is None)
-    least = least_of_all() if told and not refused else None
-    if least is not None:
-        true = result.bound <= least if result.bound is not None else least == float("inf")
-        faults = [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
-        return Report((*checked, "every plan was looked at anew"), (*refused, *faults))
-    word = [f"the bound is the word of {result.proved_by}, not proved anew"] if told else []
-    return Report((*checked, *word), tuple(refused), told=told)
-
-
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
     """Fields that are other than they should be; whole numbers and their floats are the same."""
     if not isinstance(said, dict):

@@ -126,7 +126,7 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
     found = engine_of(family, engine)(question, limits, watch)
-    return certify(family, question, found, limits, monotonic() - began)
+    return certify(family, question, found, limits, monotonic() - began if found.seconds is None else found.seconds)
 
 
 def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:

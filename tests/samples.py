@@ -1,6 +1,9 @@
 """Small questions of every kind that has a family, for the suite that all kinds share: some that are answered, one that has no answer."""
 
+import json
 from dataclasses import dataclass
+
+from tests.solvers.stages.piper.graphs import document, random_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ node4 -- Linear -- forward_compute_time=2.0, backward_compute_time=3.0, activati
 """
 SAMPLES = {
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
+    "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),
 }

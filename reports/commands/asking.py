@@ -49,8 +49,9 @@ def solve(options: Namespace, kind: str, own: Container[str] = (), read: Callabl
 
 def validate(options: Namespace, kind: str) -> Ending:
     """Say how large the question is."""
-    size = _module(kind).size_of(_read(options, kind))
-    sys.stdout.write(f"{options.file}: a sound question: {size}\n")
+    question = _read(options, kind)
+    sys.stdout.write(f"{options.file}: a sound question: {_module(kind).size_of(question)}\n")
+    sys.stdout.writelines(f"  note: {note}\n" for note in getattr(question, "notes", ()))
     return Ending("FEASIBLE", proved=True)
 
 

@@ -13,14 +13,12 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.placement.question import placement_again
-from crossopt.instances.stages.piper.question import piper_again
 from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.console import check_target, spare_question, usage
 from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
 from crossopt.reports.facts.placement import placed
-from crossopt.reports.facts.stages import staged_piper
 from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
@@ -28,11 +26,10 @@ from crossopt.reports.pages.placement import placement_page
 from crossopt.reports.pages.several import several_page
 from crossopt.reports.pages.sharding import of_sharding, sharding_page
 from crossopt.reports.pages.shell import page
-from crossopt.reports.pages.stages import stages_page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
 from crossopt.reports.shown import shown_of
-from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_placement, of_several, of_stages
+from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_placement, of_several
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
@@ -48,8 +45,6 @@ from crossopt.solvers.placement.answer import from_json
 from crossopt.solvers.placement.check import check as check_placement
 from crossopt.solvers.sharding.answer import from_json as sharding_from_json
 from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
-from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
-from crossopt.solvers.stages.piper.check import faults_but_proof as piper_faults
 from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.study.records import from_json as study_from_json
@@ -220,14 +215,6 @@ def _of_family(path: Path, kind: str) -> Drawn:
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
 
 
-def _piper(path: Path) -> Drawn:
-    result, data = read_as(path, piper_from_json), read_as(path, _plain)
-    question = piper_again(result.instance)
-    hold(path, piper_faults(result, question))
-    facts = staged_piper(question, result)
-    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
-
-
 def _study(path: Path) -> Drawn:
     study = _runs(path)
     return Drawn(study_content(study), of_study(study))
@@ -262,7 +249,6 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "placement": _placement,
     "front": _front,
-    "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,
     "sharding": _sharding,

@@ -1,8 +1,9 @@
 """What a report shows of a plan in stages, whichever family it is of: what every stage takes and keeps, as plain data."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 from typing import Any
 
@@ -15,7 +16,8 @@ from crossopt.solvers.stages.chain.judge import ChainLoads
 from crossopt.solvers.stages.chain.plan import ChainPlan
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, StageLoad
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
-from crossopt.solvers.stages.piper.answer import NamedStage, PiperResult
+from crossopt.solvers.stages.piper.judge import PiperLoads
+from crossopt.solvers.stages.piper.plan import NamedStage, PiperPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,13 @@ class StageFacts:
     memory: float | None
     size: str = ""
     """How much a stage holds, where stages in a row may be alike."""
+    holds: str = ""
+    """What it holds, by name, where the words do not tell."""
+
+    @property
+    def runs(self) -> str:
+        """All that runs there."""
+        return f"{self.words}; {self.holds}" if self.holds else self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,7 @@ def _chain_plan(plan: ChainPlan | None) -> str:
     return f"{used}, data {plan.data:,}, width {plan.width:,}{merged}, {again}"
 
 
-def staged_piper(question: PiperQuestion, result: PiperResult) -> Staged:
+def _piper(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) -> Staged:
     """The stages of a network with replicas and splits."""
     offers = sum(len(options) for offer in question.graph.offers for options in offer.values())
     memory, bandwidth = format_quantity(question.memory, "bytes"), format_quantity(question.bandwidth, "bandwidth")
@@ -178,38 +187,52 @@ def staged_piper(question: PiperQuestion, result: PiperResult) -> Staged:
         ("devices", f"{question.devices:,}, with {memory} and {bandwidth} each"),
         ("microbatches", f"{question.microbatches:,} in a batch"),
     )
+    pairs = list(zip(result.answer.stages, result.details.loads, strict=True)) if result.answer and result.details else []
     stages = tuple(
         StageFacts(
             label=f"stage {number}",
-            words=f"{stage.data:,} replicas of {stage.tensor:,}: {_counted(stage)}",
-            work=(stage.load.compute, stage.load.transfer, stage.load.exchange),
+            words=f"{_several(stage.data, 'replica')} of {_several(stage.tensor, 'device')}, microbatches under way: {load.under_way:,}",
+            work=(load.compute, load.transfer, load.exchange),
             beside=0.0,
-            total=stage.load.total,
-            memory=float(stage.load.memory),
+            total=load.total,
+            memory=float(load.memory),
+            holds=f"{_several(len(stage.nodes), 'layer')}, {_ranges(stage.nodes)}: {_counted(stage)}",
         )
-        for number, stage in enumerate(result.stages, 1)
+        for number, (stage, load) in enumerate(pairs, 1)
     )
     return Staged(
-        name=str(result.instance["name"]),
+        name=question.name,
         sentence=f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
-        terms=(*terms, *((("left out", ", ".join(question.without)),) if question.without else ())),
+        terms=(*terms, *((("without", ", ".join(question.without)),) if question.without else ())),
         work=("compute", "transfer", "exchange"),
         beside="",
         pace="a sample",
         value="time of a sample",
-        plan=f"{len(stages):,} stage{'s' * (len(stages) != 1)} on {result.devices_used:,} devices",
+        plan=_piper_plan(result.answer),
         stages=stages,
         capacity=float(question.memory),
         notes=result.notes,
-        judged="",
-        rivals=(),
+        judged="layer by layer on the graph of the file",
+        rivals=tuple(_piper_plan(rival.answer) for rival in result.rivals),
     )
 
 
+def _piper_plan(plan: PiperPlan | None) -> str:
+    return _on_devices(len(plan.stages), sum(stage.data * stage.tensor for stage in plan.stages)) if plan else ""
+
+
+def _ranges(nodes: Sequence[str]) -> str:
+    """Ids, runs of whole numbers as their ends."""
+    numbers = sorted(int(name) for name in nodes if name.isascii() and name.isdecimal())
+    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
+    ends = [str(run[0][1]) if len(run) == 1 else f"{run[0][1]}-{run[-1][1]}" for run in runs]
+    words = [*ends, *(name for name in nodes if not (name.isascii() and name.isdecimal()))]
+    return f"nodes {', '.join(words[:8])}{', ...' if len(words) > 8 else ''}"
+
+
 def _counted(stage: NamedStage) -> str:
-    """Layers and configurations of a stage."""
-    kinds = Counter(stage.configurations)
-    return f"{len(stage.nodes):,} layer{'s' * (len(stage.nodes) != 1)}; {', '.join(f'{kinds[name]:,} {name}' for name in sorted(kinds))}"
+    """The configurations of a stage."""
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(Counter(stage.configurations).items()))
 
 
 def _several(number: int, what: str) -> str:
@@ -224,5 +247,5 @@ def _shortly(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"
 
 
-_STAGED: dict[str, Callable[[Any, Any], Staged]] = {"chain": _chain, "pipedream": _pipedream}
+_STAGED: dict[str, Callable[[Any, Any], Staged]] = {"chain": _chain, "pipedream": _pipedream, "piper": _piper}
 """By the kind of the question."""

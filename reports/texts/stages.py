@@ -29,7 +29,7 @@ def digest_of(question: Any, result: Answer) -> "Digest":  # noqa: ANN401
     """The answer as tables."""
     from crossopt.reports.tables.digest import of_stages  # noqa: PLC0415
 
-    return of_stages(result, staged(question, result), [(one.name, one.value, one.note) for one in result.rivals])
+    return of_stages(result, staged(question, result))
 
 
 def text_of(question: Any, result: Answer) -> str:  # noqa: ANN401
@@ -74,6 +74,7 @@ def _stage(alike: Sequence[tuple[int, StageFacts]], facts: Staged) -> list[str]:
     kept = [one.memory for _, one in alike if one.memory is not None]
     return [
         f"  {label:<18}{stage.total * 1e3:>10.5g} ms  |{bar:<{_WIDTH}}|  {words}",
+        *([f"  {'':<18}{stage.holds}"] if stage.holds else []),
         f"  {'':<18}{' + '.join(parts)} ms{beside}{f' · {_bytes(max(kept), facts.capacity)}' if kept else ''}",
     ]
 

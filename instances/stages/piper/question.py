@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import read_json
+from crossopt.instances.files.quantities import Bandwidth, Bytes
+from crossopt.instances.files.settings import with_settings
 from crossopt.instances.stages.piper.graph import PARTS, Part, PiperGraph, PiperQuestion, narrowed
 from crossopt.instances.stages.piper.reader import piper_graph_of
 
@@ -23,8 +25,8 @@ class Asked:
     """What is asked of a graph; None leaves it to the file."""
 
     devices: int | None = None
-    memory: float | None = None
-    bandwidth: float | None = None
+    memory: Bytes | None = None
+    bandwidth: Bandwidth | None = None
     microbatches: int | None = None
     without: tuple[Part, ...] = ()
     time_unit: TimeUnit = "s"
@@ -36,15 +38,26 @@ def read_piper(path: Path, asked: Asked) -> PiperQuestion:
     return _question(document, str(path), asked, text)
 
 
-def piper_again(document: Mapping[str, Any]) -> PiperQuestion:
-    """The question inside a saved result."""
+def read(path: Path, settings: tuple[str, ...] = (), asked: Asked | None = None) -> PiperQuestion:
+    """The same with settings laid over what is asked."""
+    return read_piper(path, with_settings(asked or Asked(), settings, str(path)))
+
+
+def size_of(question: PiperQuestion) -> str:
+    """How large the question is, in words."""
+    return f"{len(question.graph):,} layers for {question.devices:,} devices and {question.microbatches:,} microbatches"
+
+
+def read_again(document: Mapping[str, Any], folder: Path) -> PiperQuestion:
+    """The question inside a saved result, which holds the text of its graph."""
+    del folder
     text, source, asked = document.get("text"), document.get("source"), document.get("asked")
     if not isinstance(text, str) or not isinstance(source, str) or not isinstance(asked, dict):
-        raise InstanceError("result", [Fault(1, 1, "instance", "the text of the question is missing")])
+        raise InstanceError("result", [Fault(1, 1, "question", "the text of the question is missing")])
     try:
         return _question(json.loads(text), source, _asked(asked), text)
     except (TypeError, ValueError) as error:
-        raise InstanceError("result", [Fault(1, 1, "instance", f"the question cannot be read: {error}")]) from error
+        raise InstanceError("result", [Fault(1, 1, "question", f"the question cannot be read: {error}")]) from error
 
 
 def parts_of(words: str) -> tuple[Part, ...]:
