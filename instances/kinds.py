@@ -39,10 +39,24 @@ _STAGES, _COMMANDS = "crossopt.instances.stages", "crossopt.reports.commands"
 KINDS = {
     "codesign": Kind("joint designs", "crossopt.instances.codesign.question"),
     "chain": Kind(
-        "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown="crossopt.reports.texts.chain"
+        "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown="crossopt.reports.texts.stages"
     ),
-    "piper": Kind("stages with replicas and splits", f"{_STAGES}.piper.question", ("file",), commands=f"{_COMMANDS}.piper"),
-    "pipedream": Kind("stages of a profile", f"{_STAGES}.pipedream.question", ("file",), commands=f"{_COMMANDS}.pipedream"),
+    "piper": Kind(
+        "stages with replicas and splits",
+        f"{_STAGES}.piper.question",
+        ("file",),
+        family="crossopt.solvers.stages.piper.family",
+        shown="crossopt.reports.texts.stages",
+        options=_same("bandwidth", "devices", "memory", "microbatches", "time_unit", "without"),
+    ),
+    "pipedream": Kind(
+        "stages of a profile",
+        f"{_STAGES}.pipedream.question",
+        ("file",),
+        family="crossopt.solvers.stages.pipedream.family",
+        shown="crossopt.reports.texts.stages",
+        options=_same("bandwidth", "compatible", "compression", "devices", "memory", "straight"),
+    ),
     "placement": Kind(
         "operators of a graph on devices",
         "crossopt.instances.placement.question",

@@ -109,6 +109,8 @@ class Found(Generic[A]):
     trace: Trace = ()
     coarse: float = 0.0
     """A gap that the engine cannot tell from none: where a smaller one was asked, this is."""
+    seconds: float | None = None
+    """Until this was known, where rivals are asked after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) 
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for place, rival in enumerate(saved.rivals):
         refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
-    return [*refused, *rival_faults(denied_below(saved), saved.rivals)]
+    return [*refused, *family.faults(question, saved), *rival_faults(denied_below(saved), saved.rivals)]
 
 
 def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
@@ -124,18 +124,6 @@ def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], leas
         (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
     )
     return [sentence for sentence, holds in rules if not holds]
-
-
-def enumerated(result: Answer, checked: list[str], refused: list[str], least_of_all: Callable[[], float | None]) -> Report:
-    """What is said of a result whose bound is held against every plan, where these are few enough to be looked at, and told else."""
-    told = result.bound is not None or (result.proved and result.value is None)
-    least = least_of_all() if told and not refused else None
-    if least is not None:
-        true = result.bound <= least if result.bound is not None else least == float("inf")
-        faults = [] if true else [f"bound: a plan takes {least!r} s, the result says that none is below {result.bound!r}"]
-        return Report((*checked, "every plan was looked at anew"), (*refused, *faults))
-    word = [f"the bound is the word of {result.proved_by}, not proved anew"] if told else []
-    return Report((*checked, *word), tuple(refused), told=told)
 
 
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:

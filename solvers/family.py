@@ -63,6 +63,12 @@ def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
     return {}
 
 
+def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
+    """Nothing but what is checked of every kind."""
+    del question, saved
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[Q, A, D]):
     """All that one kind of question brings."""
@@ -84,6 +90,8 @@ class Family(Generic[Q, A, D]):
     """What the judge looks at."""
     prove: Callable[[Q, Result[A, D]], Proved]
     """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
+    faults: Callable[[Q, Result[A, D]], tuple[str, ...]] = no_faults
+    """What else of a result is other than its question says, such as rivals that anybody can find again."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
@@ -117,7 +125,7 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
     found = engine_of(family, engine)(question, limits, watch)
-    return certify(family, question, found, limits, monotonic() - began)
+    return certify(family, question, found, limits, monotonic() - began if found.seconds is None else found.seconds)
 
 
 def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:
@@ -131,7 +139,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
-    rivals = tuple(_judged(family, question, rival) for rival in found.rivals)
+    rivals = tuple(judged_rival(family, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
     if value is not None and bound is not None and value < bound:
@@ -180,7 +188,7 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def _judged(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
+def judged_rival(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival

@@ -1,6 +1,9 @@
 """Small questions of every kind that has a family, for the suite that all kinds share: some that are answered, one that has no answer."""
 
+import json
 from dataclasses import dataclass
+
+from tests.solvers.stages.piper.graphs import document, random_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,22 @@ graph:
     fourth: {cpu_time: 0.6 ms, after: [second]}
 """
 LATENCY = NODES.replace("cpus: 1", "problem: latency")
+PROFILE = """\
+node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=100.0, parameter_size=0.0
+node2 -- Linear -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=1500000, parameter_size=2e6
+node3 -- ReLU -- forward_compute_time=0.5, backward_compute_time=0.5, activation_size=1e6, parameter_size=0.0
+node4 -- Linear -- forward_compute_time=2.0, backward_compute_time=3.0, activation_size=5e5, parameter_size=4e6
+\tnode1 -- node2
+\tnode2 -- node3
+\tnode3 -- node4
+"""
 SAMPLES = {
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
     "placement": Sample(
         (NODES, f"{NODES}contiguous: 'no'\n", f"{NODES}contiguous: convex\n", LATENCY, f"{LATENCY}pieces: 2\n"),
         ("graph.nodes.fourth.time=1 ms", "memory=9 B", "cpus=0"),
     ),
+    "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
+    "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),
 }

@@ -29,7 +29,7 @@ from tests.samples import SAMPLES
 
 KINDS["knapsack"] = Kind("things in a sack", "tests.toy", family="tests.toy")
 EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.family])
-FREE = {"seconds", "versions", "seed", "notes"}
+FREE = {"seconds", "versions", "seed", "notes", "trace"}
 """What a result says of the machine and the moment, which nobody can say again."""
 NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
 

@@ -17,18 +17,16 @@ from crossopt.reports.commands.console import check_target, spare_question, usag
 from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
-from crossopt.reports.facts.stages import staged_pipeline, staged_piper
 from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.several import several_page
 from crossopt.reports.pages.sharding import of_sharding, sharding_page
 from crossopt.reports.pages.shell import page
-from crossopt.reports.pages.stages import stages_page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
 from crossopt.reports.shown import shown_of
-from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_several, of_stages
+from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_several
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
@@ -42,10 +40,6 @@ from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.result import Result
 from crossopt.solvers.sharding.answer import from_json as sharding_from_json
 from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
-from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
-from crossopt.solvers.stages.pipedream.check import check as check_pipeline
-from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
-from crossopt.solvers.stages.piper.check import faults_but_proof as piper_faults
 from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.study.records import from_json as study_from_json
@@ -201,13 +195,6 @@ def _front(path: Path) -> Drawn:
     return Drawn(content, of_front((figures[0], figures[1]), front))
 
 
-def _pipeline(path: Path) -> Drawn:
-    result, data = read_as(path, pipeline_from_json), read_as(path, _plain)
-    hold(path, list(check_pipeline(result).refused))
-    facts = staged_pipeline(read_again(result.instance, "pipedream"), result)
-    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
-
-
 def _of_family(path: Path, kind: str) -> Drawn:
     """A result of a kind that has a family."""
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
@@ -215,14 +202,6 @@ def _of_family(path: Path, kind: str) -> Drawn:
     hold(path, faults_of_family(family, result, question))
     shown = shown_of(kind)
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
-
-
-def _piper(path: Path) -> Drawn:
-    result, data = read_as(path, piper_from_json), read_as(path, _plain)
-    question = read_again(result.instance, "piper")
-    hold(path, piper_faults(result, question))
-    facts = staged_piper(question, result)
-    return Drawn(stages_page(result, facts, data), of_stages(result, facts, [(one.name, one.value, one.note) for one in result.rivals]))
 
 
 def _study(path: Path) -> Drawn:
@@ -258,8 +237,6 @@ def _relaxation(path: Path) -> Drawn:
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     None: _design,
     "front": _front,
-    "pipedream": _pipeline,
-    "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,
     "sharding": _sharding,

@@ -8,12 +8,10 @@ from crossopt.reports.facts.stages import Staged, StageFacts
 from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
 from crossopt.reports.texts.design import bound_amount, seconds_of, shown, time_of
 from crossopt.solvers.answer import Result
-from crossopt.solvers.stages.pipedream.answer import PipelineResult
-from crossopt.solvers.stages.piper.answer import PiperResult
 
 _SHOWN = 64
 """Stages in the picture, the first ones; the table has all."""
-Answer = PipelineResult | Result[Any, Any] | PiperResult
+Answer = Result[Any, Any]
 
 
 def stages_page(result: Answer, facts: Staged, data: object) -> Page:
@@ -69,7 +67,7 @@ def _stages(facts: Staged) -> str:
     rows = [
         (
             stage.label,
-            stage.words,
+            stage.runs,
             *(f"{part * 1e3:.5g}" for part in stage.work),
             *_beside(stage, facts),
             f"{stage.total * 1e3:.5g}",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from crossopt.reports.facts.stages import Staged
 from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
+from crossopt.solvers.answer import Result as Answer
 from crossopt.solvers.codesign.combined.devices.result import CountsResult
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.combined.workloads.result import JointResult
@@ -306,26 +307,11 @@ def _others(rivals: Sequence[tuple[str, float | None, str]], best: float | None,
     return Table("Rivals", ("rival", f"value in {unit}", "above the answer in %", "note"), rows)
 
 
-class StagesAnswer(_Answer, Protocol):
-    """What answers about stages have in common."""
-
-    @property
-    def bound(self) -> float | None: ...
-    @property
-    def gap(self) -> float | None: ...
-    @property
-    def proved_by(self) -> str: ...
-    @property
-    def engine(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-def of_stages(result: StagesAnswer, facts: Staged, rivals: Sequence[tuple[str, float | None, str]]) -> Digest:
+def of_stages(result: Answer[Any, Any], facts: Staged) -> Digest:
     """About a plan in stages."""
     beside = (facts.beside,) if facts.beside else ()
     rows = tuple(
-        (stage.label, stage.words, *stage.work, *((stage.beside,) if beside else ()), stage.total, stage.memory) for stage in facts.stages
+        (stage.label, stage.runs, *stage.work, *((stage.beside,) if beside else ()), stage.total, stage.memory) for stage in facts.stages
     )
     heads = ("stage", "runs", *(f"{name} in s" for name in (*facts.work, *beside)), "in all in s", "memory in bytes")
     return Digest(
@@ -341,7 +327,7 @@ def of_stages(result: StagesAnswer, facts: Staged, rivals: Sequence[tuple[str, f
         seconds=result.seconds,
         design=facts.plan,
         figures=(("stages", f"{len(facts.stages):,}"),) if facts.stages else (),
-        tables=(Table("The stages", heads, rows), _others(rivals, result.value, "s")),
+        tables=(Table("The stages", heads, rows), _others([(one.name, one.value, one.note) for one in result.rivals], result.value, "s")),
     )
 
 

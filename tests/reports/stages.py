@@ -8,13 +8,13 @@ from crossopt.reports.commands.report import page_of
 from tests.reports.look import embedded, looked_at
 
 
-def stages_drawn(result: Path, stages: str) -> str:
-    """The page of a result: the same twice, well-formed; it holds the result and names every stage of this field."""
+def stages_drawn(result: Path) -> str:
+    """The page of a result: the same twice, well-formed; it holds the result and names every stage."""
     page, data = page_of(result), json.loads(result.read_text(encoding="utf-8"))
     assert page == page_of(result)
     assert "script" not in looked_at(page).tags
     assert embedded(page) == data
     table = re.search(r"(?s)<h2>The stages</h2>.*?</table>", page)
-    assert (table[0].count('<th scope="row">') if table else 0) == len((data.get("details") or data)[stages])
+    assert (table[0].count('<th scope="row">') if table else 0) == len((data["answer"] or {"stages": ()})["stages"])
     assert (data["value"] is None) == ("proved: no plan" in page)
     return page

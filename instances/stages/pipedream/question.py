@@ -114,3 +114,8 @@ def _faults(file: PipedreamFile) -> Iterator[tuple[str, str]]:
         yield "compression", f"a compression of '{file.compression}' is none (1 leaves activations as they are, 2 halves them)"
     if file.memory is not None and not file.compatible and levels > 1:
         yield "memory", "the memory of groups of devices is not modelled (give devices as one number, or `compatible`)"
+
+
+def size_of(question: PipelineQuestion) -> str:
+    """How large the question is, in words."""
+    return f"{len(question.profile):,} nodes on {question.devices:,} devices"

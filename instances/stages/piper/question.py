@@ -90,3 +90,8 @@ def _refuse_nothing(graph: PiperGraph, source: str, without: tuple[Part, ...]) -
     ]
     if faults:
         raise InstanceError(source, faults)
+
+
+def size_of(question: PiperQuestion) -> str:
+    """How large the question is, in words."""
+    return f"{len(question.graph):,} layers for {question.devices:,} devices and {question.microbatches:,} microbatches"

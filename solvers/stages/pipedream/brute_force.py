@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.plan import Stage
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
 
 MOST_NODES, MOST_PLANS = 10, 3_000
 _Nodes = frozenset[int]
@@ -16,18 +16,18 @@ def least_of_all(question: PipelineQuestion) -> float | None:
     if len(question.profile) > MOST_NODES:
         return None
     least = float("inf")
-    for number, stages in enumerate(every_plan(question)):
+    for number, plan in enumerate(every_plan(question)):
         if number == MOST_PLANS:
             return None
-        verdict = judge(question, stages)
+        verdict = judge(question, plan)
         least = least if verdict.violations else min(least, verdict.value)
     return least
 
 
-def every_plan(question: PipelineQuestion) -> Iterator[tuple[Stage, ...]]:
+def every_plan(question: PipelineQuestion) -> Iterator[PipedreamPlan]:
     """All plans whose stages follow the data on the devices there are."""
     everything = frozenset(range(len(question.profile)))
-    yield from _inside(question, len(question.levels) - 1, frozenset(), everything, (), ())
+    yield from map(PipedreamPlan, _inside(question, len(question.levels) - 1, frozenset(), everything, (), ()))
 
 
 def _inside(

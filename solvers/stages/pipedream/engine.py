@@ -3,11 +3,11 @@
 from time import monotonic
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.stages.pipedream.answer import Found, PipelineResult, certified
+from crossopt.solvers.answer import Found, Limits, Progress, Watch, Word
 from crossopt.solvers.stages.pipedream.ideals import ideals_of
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.optimum import best_stages
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
 from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
 
 
@@ -15,10 +15,9 @@ class _OverError(Exception):
     """The time is over."""
 
 
-def answered(question: PipelineQuestion, limits: Limits, watch: Watch) -> PipelineResult:
+def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[PipedreamPlan]:
     """The optimum with its proof; the best rule where the time ends before."""
-    began = monotonic()
-    rule = best_rule(question)
+    began, rule, rivals = monotonic(), best_rule(question), rivals_of(question)
     known = judge(question, rule).value if rule else None
 
     def tick(share: float) -> None:
@@ -29,13 +28,12 @@ def answered(question: PipelineQuestion, limits: Limits, watch: Watch) -> Pipeli
     try:
         ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
         value, stages = best_stages(question, ideals, tick)
-        reasons = () if stages else (_reason(question),)
-        found = Found(stages, value, f"dynamic programming over {len(ideals):,} cuts", reasons=reasons)
     except _OverError:
-        found = Found(rule, None, stopped="time limit")
+        return Found(rule, engine="cuts", stopped="time limit", rivals=rivals)
     except KeyboardInterrupt:
-        found = Found(rule, None, stopped="interrupted")
-    return certified(question, found, limits.gap, lambda: monotonic() - began, rivals_of(question))
+        return Found(rule, engine="cuts", stopped="interrupted", rivals=rivals)
+    proof, reasons = Word(f"dynamic programming over {len(ideals):,} cuts"), () if stages else (_reason(question),)
+    return Found(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
 
 
 def _reason(question: PipelineQuestion) -> str:

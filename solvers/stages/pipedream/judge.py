@@ -11,7 +11,8 @@ from math import fsum, prod
 
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.pipedream.question import MOST_DEVICES, PipelineQuestion
-from crossopt.solvers.stages.pipedream.plan import Stage
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,10 @@ class StageLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The judge's word on a plan."""
+class PipedreamLoads:
+    """What every stage takes, first stage first."""
 
-    value: float
     loads: tuple[StageLoad, ...]
-    violations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +53,14 @@ class _Range:
         return not self.before
 
 
-def judge(question: PipelineQuestion, stages: Sequence[Stage]) -> Verdict:
+def judge(question: PipelineQuestion, plan: PipedreamPlan) -> Verdict[PipedreamLoads]:
     """Loads, value and broken rules of a plan; a ValueError in words where it is none of the question."""
+    stages = plan.stages
     rows = _rows(question, stages)
     levels = [_ranges(stages, level, len(question.levels)) for level in range(len(question.levels))]
     loads = tuple(_load(question, stages, rows, levels, leaf) for leaf in range(len(stages)))
     broken = (*_order(question, rows), *_unseen(question, rows), *_counts(question, levels), *_memory(question, rows, levels))
-    return Verdict(max(load.total for load in loads), loads, broken)
+    return Verdict(max(load.total for load in loads), broken, PipedreamLoads(loads))
 
 
 def _rows(question: PipelineQuestion, stages: Sequence[Stage]) -> list[list[int]]:

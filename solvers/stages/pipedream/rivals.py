@@ -5,33 +5,35 @@ from math import prod
 import numpy as np
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.stages.pipedream.answer import RivalPlan
+from crossopt.solvers.answer import Rival
 from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.plan import Stage
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
 
 
-def rules(question: PipelineQuestion) -> dict[str, tuple[Stage, ...]]:
+def rules(question: PipelineQuestion) -> dict[str, PipedreamPlan]:
     """The plan of every rule."""
     depth, ids = len(question.levels), question.profile.ids
     at_top = (0,) * (depth - 1)
     everywhere = tuple(level.members for level in question.levels)
     return {
-        "one device": (Stage(ids, at_top, (1,) * depth),),
-        "data parallel": (Stage(ids, at_top, everywhere),),
+        "one device": PipedreamPlan((Stage(ids, at_top, (1,) * depth),)),
+        "data parallel": PipedreamPlan((Stage(ids, at_top, everywhere),)),
         "equal stages": _equal(question),
     }
 
 
-def _equal(question: PipelineQuestion) -> tuple[Stage, ...]:
+def _equal(question: PipelineQuestion) -> PipedreamPlan:
     """As many nodes to a stage, along one order, as make its time an equal share; a stage for each device."""
     seconds, members = question.profile.seconds, [level.members for level in question.levels]
     devices = prod(members)
     middle = np.maximum.accumulate(np.cumsum(seconds) - seconds / 2.0)
     stage = np.minimum((middle / max(float(seconds.sum()), 1e-300) * devices).astype(np.int64), devices - 1)
     used = [number for number in range(devices) if (stage == number).any()]
-    return tuple(
-        Stage(tuple(question.profile.ids[row] for row in np.flatnonzero(stage == number)), group, (1,) * len(members))
-        for number, group in zip(used, _groups(used, members), strict=True)
+    return PipedreamPlan(
+        tuple(
+            Stage(tuple(question.profile.ids[row] for row in np.flatnonzero(stage == number)), group, (1,) * len(members))
+            for number, group in zip(used, _groups(used, members), strict=True)
+        )
     )
 
 
@@ -47,17 +49,12 @@ def _groups(devices: list[int], members: list[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def rivals_of(question: PipelineQuestion) -> tuple[RivalPlan, ...]:
-    """Every rule's value, or why it has none."""
-    return tuple(_rival(question, name, stages) for name, stages in rules(question).items())
+def rivals_of(question: PipelineQuestion) -> tuple[Rival[PipedreamPlan], ...]:
+    """The plan of every rule beside the best."""
+    return tuple(Rival(name, None, plan) for name, plan in rules(question).items())
 
 
-def best_rule(question: PipelineQuestion) -> tuple[Stage, ...]:
+def best_rule(question: PipelineQuestion) -> PipedreamPlan | None:
     """The plan of the best rule that keeps the limits; none where no rule does."""
-    kept = [(verdict.value, stages) for stages in rules(question).values() if not (verdict := judge(question, stages)).violations]
-    return min(kept, key=lambda pair: pair[0])[1] if kept else ()
-
-
-def _rival(question: PipelineQuestion, name: str, stages: tuple[Stage, ...]) -> RivalPlan:
-    verdict = judge(question, stages)
-    return RivalPlan(name, None if verdict.violations else verdict.value, verdict.violations[0] if verdict.violations else "")
+    kept = [(verdict.value, plan) for plan in rules(question).values() if not (verdict := judge(question, plan)).violations]
+    return min(kept, key=lambda pair: pair[0])[1] if kept else None

@@ -3,6 +3,8 @@
 from crossopt.instances.files.units import quoted
 from crossopt.instances.stages.piper.graph import PiperQuestion
 
+LEAST_GAP = 1e-9
+"""Sums of times in floating point lose less than this: a smaller gap is none."""
 _SURE = 1.0 - 1e-11
 """Sums of times are lowered by more than rounding can have raised them."""
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.solvers.stages.piper.fronts import Bundling, Front, joined, nothing
-from crossopt.solvers.stages.piper.judge import Stage, judge
+from crossopt.solvers.stages.piper.judge import judge_rows
 from crossopt.solvers.stages.piper.network import with_free
 from crossopt.solvers.stages.piper.options import Options, dear, front_of
+from crossopt.solvers.stages.piper.plan import Stage
 from crossopt.solvers.stages.piper.search import Price, Span
 from crossopt.solvers.stages.piper.tables import places_in
 
@@ -31,17 +32,15 @@ def price_of(options: Options, cuts: Sequence[int]) -> Price:
 
     def price(spans: tuple[Span, ...]) -> tuple[float, tuple[Stage, ...] | None]:
         stages = stages_of(options, cuts, spans)
-        return (float("inf"), None) if stages is None else (judge(options.question, stages).value, stages)
+        return (float("inf"), None) if stages is None else (judge_rows(options.question, stages).value, stages)
 
     return price
 
 
 def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None:
-    question, network = options.question, options.network
-    extra = dear(options, span.tensor, inner, outer)
-    places = places_in(outer & ~inner)
+    question, places = options.question, places_in(outer & ~inner)
     exchange = 4.0 * (span.data - 1) / (question.microbatches * question.bandwidth)
-    layers = [front_of(options, place, span.tensor, extra.get(place)) for place in places]
+    layers = layers_of(options, inner, outer, span.tensor)
     steps, front = list[tuple[Front, Front]](), nothing()
     for layer in layers:
         flat = _flat(layer, exchange, span.under_way)
@@ -53,9 +52,20 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None
     for front, flat in reversed(steps):
         chosen.append(int(flat.joined[front.joined[point]]))
         point = int(front.origin[point])
-    rows = [network.rows[place] for place in places]
-    names = [network.graph.offers[row][span.tensor][number].name for row, number in zip(rows, reversed(chosen), strict=True)]
-    return Stage(tuple(rows), span.data, span.tensor, tuple(names))
+    return chosen_stage(options, places, span, chosen[::-1])
+
+
+def layers_of(options: Options, inner: int, outer: int, tensor: int) -> list[Front]:
+    """What each layer between two cuts can be."""
+    extra = dear(options, tensor, inner, outer)
+    return [front_of(options, place, tensor, extra.get(place)) for place in places_in(outer & ~inner)]
+
+
+def chosen_stage(options: Options, places: Sequence[int], span: Span, numbers: Sequence[int]) -> Stage:
+    """The stage of these layers in the configurations of these numbers."""
+    rows = [options.network.rows[place] for place in places]
+    offered = [options.network.graph.offers[row][span.tensor] for row in rows]
+    return Stage(tuple(rows), span.data, span.tensor, tuple(one[number].name for one, number in zip(offered, numbers, strict=True)))
 
 
 def _flat(layer: Front, exchange: float, under_way: int) -> Front:

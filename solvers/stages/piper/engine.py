@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.stages.piper.answer import LEAST_GAP, Found, PiperResult, RivalStages, certified
-from crossopt.solvers.stages.piper.bounds import load_bound, too_large
+from crossopt.solvers.answer import Counted, Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.stages.piper.bounds import LEAST_GAP, load_bound, too_large
 from crossopt.solvers.stages.piper.choose import price_of
 from crossopt.solvers.stages.piper.fronts import Bundling, Late
 from crossopt.solvers.stages.piper.ideals import cuts_near, ideals_of
 from crossopt.solvers.stages.piper.network import network_of
 from crossopt.solvers.stages.piper.options import Options, options_of
-from crossopt.solvers.stages.piper.rivals import rivals_of
+from crossopt.solvers.stages.piper.plan import PiperPlan, named
+from crossopt.solvers.stages.piper.rivals.every import rivals_of
 from crossopt.solvers.stages.piper.search import Known, search, seconds_of
 from crossopt.solvers.stages.piper.tables import Tables, tables_of
 
@@ -69,29 +69,27 @@ class _Work:
     """Whether the tables hold all cuts."""
 
 
-def answered(question: PiperQuestion, limits: Limits, watch: Watch) -> PiperResult:
+def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> Found[PiperPlan]:
     """The quickest stages, with their proof."""
     began = monotonic()
-    reasons = too_large(question)
-    if reasons:
-        found = Found(None, float("inf"), "counting", reasons=reasons, seconds=monotonic() - began)
-        return certified(question, limits, found, ())
+    if reasons := too_large(question):
+        return Found(None, float("inf"), Counted("counting"), "cuts", reasons=reasons, notes=question.notes)
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
     work = _Work(options_of(question, network_of(question.graph)))
-    stopped, rivals = "complete", list[RivalStages]()
+    stopped, rivals = "complete", list[Rival[PiperPlan]]()
     try:
         _search_all(work, clock)
     except Late:
         stopped = "time limit"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    clock.note(monotonic() - began)
-    found = replace(_found(work, clock.known), stopped=stopped, trace=tuple(clock.trace), seconds=monotonic() - began)
+    seconds = monotonic() - began
+    clock.note(seconds)
     clock.words = "rules to compare with"
     with suppress(Late, KeyboardInterrupt):
         if stopped == "complete" and clock.known.stages is not None and work.tables is not None:
             rivals.extend(rivals_of(work.options, work.tables, clock.tick))  # what came before a stop stays
-    return certified(question, limits, found, tuple(rivals))
+    return replace(_found(work, clock.known), stopped=stopped, rivals=tuple(rivals), trace=tuple(clock.trace), seconds=seconds)
 
 
 def _search_all(work: _Work, clock: _Clock) -> None:
@@ -150,12 +148,14 @@ def _chain(cuts: list[int], count: int) -> list[int]:
     return [*chain[: -1 : -(-len(chain) // count)], chain[-1]]
 
 
-def _found(work: _Work, known: Known) -> Found:
-    tables, bound = work.tables, known.bound if known.stages is not None or known.bound == float("inf") else None
+def _found(work: _Work, known: Known) -> Found[PiperPlan]:
+    tables, question, stages = work.tables, work.options.question, known.stages
+    plan, bound = named(question, stages) if stages else None, known.bound if stages or known.bound == float("inf") else None
     if tables is None or not work.every:
         few = "" if tables is None else f"; {len(tables.cuts):,} of more cuts were searched"
-        return Found(known.stages, bound, f"the work of all layers over all devices{few}")
+        proof = Counted(f"the work of all layers over all devices{few}")
+        return Found(plan, bound, proof, "cuts", notes=question.notes)
     bundles = ", choices bundled" if tables.bundled else ""
-    proof = f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}"
+    proof = Counted(f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}")
     reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
-    return Found(known.stages, bound, proof, reasons=reasons if bound == float("inf") else ())
+    return Found(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)

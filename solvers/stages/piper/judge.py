@@ -9,18 +9,11 @@ from fractions import Fraction
 
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
+from crossopt.instances.stages.piper.question import MOST_MICROBATCHES
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, stages_in
 
 LISTED = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Layers that run together, first stage first: their rows, replicas, devices of a replica, and the configuration of each layer."""
-
-    rows: tuple[int, ...]
-    data: int
-    tensor: int
-    configurations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +33,18 @@ class StageLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The judge's word on stages."""
+class PiperLoads:
+    """What every stage does, first stage first."""
 
-    value: float
     loads: tuple[StageLoad, ...]
-    violations: tuple[str, ...]
-
-    @property
-    def accepted(self) -> bool:
-        return not self.violations
 
 
-def judge(question: PiperQuestion, stages: Sequence[Stage]) -> Verdict:
+def judge(question: PiperQuestion, plan: PiperPlan) -> Verdict[PiperLoads]:
+    """The word on stages by name."""
+    return judge_rows(question, stages_in(question, plan))
+
+
+def judge_rows(question: PiperQuestion, stages: Sequence[Stage]) -> Verdict[PiperLoads]:
     """Loads, value and broken rules; a ValueError where the stages do not hold every layer once, in configurations that are offered."""
     chosen = _chosen(question, stages)
     place = {row: number for number, stage in enumerate(stages) for row in stage.rows}
@@ -64,15 +56,15 @@ def judge(question: PiperQuestion, stages: Sequence[Stage]) -> Verdict:
         loads.append(_load(question, stages[number], chosen[number], _boundary(question, place, number, chosen[number]), later))
     loads.reverse()
     broken = (*_order(question, place), *_shares(question, stages), *_memory(question, loads))
-    return Verdict(max(load.total for load in loads), tuple(loads), broken)
+    return Verdict(max(load.total for load in loads), broken, PiperLoads(tuple(loads)))
 
 
 def _chosen(question: PiperQuestion, stages: Sequence[Stage]) -> list[dict[int, Configuration]]:
     """The configuration of every layer of every stage."""
     found = []
     for number, stage in enumerate(stages):
-        if not stage.rows or stage.data < 1 or len(stage.rows) != len(stage.configurations):
-            raise ValueError(f"stage {number + 1} needs a layer, a replica, and a configuration for each layer")
+        if not stage.rows or not 1 <= stage.data <= MOST_MICROBATCHES or len(stage.rows) != len(stage.configurations):
+            raise ValueError(f"stage {number + 1} needs a layer, replicas that can be, and a configuration for each layer")
         kept = {}
         for row, name in zip(stage.rows, stage.configurations, strict=True):
             if not 0 <= row < len(question.graph):

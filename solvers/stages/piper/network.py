@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from crossopt.instances.stages.piper.graph import Configuration, PiperGraph
-from crossopt.solvers.stages.piper.judge import Stage
+from crossopt.solvers.stages.piper.plan import Stage
 
 
 @dataclass(frozen=True, slots=True, eq=False)

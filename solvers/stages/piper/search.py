@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.solvers.stages.piper.judge import Stage
+from crossopt.solvers.stages.piper.plan import Stage
 from crossopt.solvers.stages.piper.tables import Tables
 
 _NONE = 1 << 30

@@ -95,7 +95,7 @@ def test_a_wrong_chain_names_the_place_and_the_remedy(old: str, new: str, said: 
         (["solve", "--json"], 0, '"kind": "chain"'),
         (["solve", "--devices", "2"], 2, "--devices: this says nothing of a question about chains of layers"),
         (["solve", "--engine", "boxes"], 2, "the engine 'boxes' answers no question of kind chain"),
-        (["solve", "--set", "devices=8"], 0, "on 8 of 8 devices"),
+        (["solve", "--set", "devices=8"], 0, "on 8 devices"),
         (["solve", "--set", "devises=8"], 3, "devises: unknown key (did you mean 'devices'?) [from --set devises=8]"),
         (["validate"], 0, "a sound question: 2 layers of 1 width on 4 devices"),
         (["compare"], 0, "equal split"),

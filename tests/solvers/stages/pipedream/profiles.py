@@ -1,9 +1,19 @@
 """Small profiles for tests, as text."""
 
+from pathlib import Path
+
 import numpy as np
 
 from crossopt.instances.question import read_again
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
+from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.checking import Report, check
+from crossopt.solvers.family import solve
+from crossopt.solvers.stages.pipedream.family import FAMILY
+from crossopt.solvers.stages.pipedream.judge import PipedreamLoads
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
+
+Answer = Result[PipedreamPlan, PipedreamLoads]
 
 CHAIN = """\
 node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=100.0, parameter_size=0.0
@@ -20,6 +30,15 @@ def asked_of(text: str, settings: tuple[str, ...] = ()) -> PipelineQuestion:
     """The question about a profile in words."""
     question: PipelineQuestion = read_again({"text": text, "source": "test/graph.txt", "settings": settings}, "pipedream")
     return question
+
+
+def answered(question: PipelineQuestion, limits: Limits | None = None) -> Answer:
+    """The best plan with its proof."""
+    return solve(FAMILY, question, "auto", limits or Limits(), lambda progress: None)
+
+
+def checked(result: Answer) -> Report:
+    return check(FAMILY, result, Path())
 
 
 def random_profile(seed: int, count: int, sources: int = 2) -> str:

@@ -5,19 +5,14 @@ import pytest
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.stages.pipedream.brute_force import every_plan
-from crossopt.solvers.stages.pipedream.engine import answered
 from crossopt.solvers.stages.pipedream.ideals import ideals_of
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.optimum import best_stages
-from crossopt.solvers.stages.pipedream.plan import Stage
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
 from tests.paths import reference
-from tests.solvers.stages.pipedream.profiles import CHAIN, asked_of, random_profile
-
-
-def silent(progress: Progress) -> None:
-    del progress
+from tests.solvers.stages.pipedream.profiles import CHAIN, answered, asked_of, random_profile
 
 
 def least(question: PipelineQuestion) -> float:
@@ -25,7 +20,7 @@ def least(question: PipelineQuestion) -> float:
     ideals = ideals_of(question.profile, question.memory, question.compatible, lambda share: None)
     value, stages = best_stages(question, ideals, lambda share: None)
     if stages:
-        verdict = judge(question, stages)
+        verdict = judge(question, PipedreamPlan(stages))
         assert verdict.violations == ()
         assert verdict.value == pytest.approx(value, rel=1e-13)
     return value
@@ -87,7 +82,7 @@ def test_no_plan_of_a_small_profile_is_better_and_one_is_as_good(asked: tuple[st
     for seed in range(5):
         text = random_profile(seed, 5 if "[" in asked[0] else 6, 1 if compatible else 2)
         question = asked_of(text, (*asked, f"compatible={str(compatible).lower()}"))
-        verdicts = (judge(question, stages) for stages in every_plan(question))
+        verdicts = (judge(question, plan) for plan in every_plan(question))
         true = min((verdict.value for verdict in verdicts if not verdict.violations), default=float("inf"))
         assert least(question) == pytest.approx(true, rel=1e-12)
 
@@ -96,10 +91,9 @@ def test_compatible_levels_count_the_memory_of_each() -> None:
     found = set()
     for seed in range(8):
         question = asked_of(
-            random_profile(seed, 5, 1),
-            ("devices=[2, 2]", "bandwidth=[4e9 B/s, 5e8 B/s]", "memory=4e7 B", "compatible=true"),
+            random_profile(seed, 5, 1), ("devices=[2, 2]", "bandwidth=[4e9 B/s, 5e8 B/s]", "memory=4e7 B", "compatible=true")
         )
-        verdicts = (judge(question, stages) for stages in every_plan(question))
+        verdicts = (judge(question, plan) for plan in every_plan(question))
         true = min((verdict.value for verdict in verdicts if not verdict.violations), default=float("inf"))
         assert least(question) == pytest.approx(true, rel=1e-12)
         free = least(asked_of(random_profile(seed, 5, 1), ("devices=[2, 2]", "bandwidth=[4e9 B/s, 5e8 B/s]", "compatible=true")))
@@ -116,15 +110,17 @@ def test_small_memories_leave_some_of_these_without_a_plan_and_some_with() -> No
 def test_a_chain_by_hand() -> None:
     """3 + 1 + 5 ms; two devices halve them and sum 6 MB of gradients once: 4.5 ms + 2 * 1/2 * 6 MB / 1 GB/s = 10.5 ms."""
     question = asked_of(CHAIN, ("devices=2",))
-    together = judge(question, (Stage(("node2", "node3", "node4"), (), (2,)),))
+    together = judge(question, PipedreamPlan((Stage(("node2", "node3", "node4"), (), (2,)),)))
     assert together.value == pytest.approx(10.5e-3, rel=1e-12)
-    apart = judge(question, (Stage(("node2", "node3"), (), (1,)), Stage(("node4",), (), (1,))))
-    assert [load.total for load in apart.loads] == pytest.approx([4e-3, 5e-3], rel=1e-12)
-    assert [load.transfer for load in apart.loads] == pytest.approx([2e-3, 2e-3], rel=1e-12)
-    assert [load.memory for load in apart.loads] == [2 * (2e6 + 2.5e6), 4e6 + 5e5]
+    apart = judge(question, PipedreamPlan((Stage(("node2", "node3"), (), (1,)), Stage(("node4",), (), (1,)))))
+    assert [load.total for load in apart.details.loads] == pytest.approx([4e-3, 5e-3], rel=1e-12)
+    assert [load.transfer for load in apart.details.loads] == pytest.approx([2e-3, 2e-3], rel=1e-12)
+    assert [load.memory for load in apart.details.loads] == [2 * (2e6 + 2.5e6), 4e6 + 5e5]
     assert least(question) == pytest.approx(5e-3, rel=1e-12)
     compatible = asked_of(CHAIN, ("devices=2", "compatible=true"))
-    assert judge(compatible, (Stage(("node2", "node3", "node4"), (), (2,)),)).value == pytest.approx((9e-3 + 12e-3) / 2, rel=1e-12)
+    assert judge(compatible, PipedreamPlan((Stage(("node2", "node3", "node4"), (), (2,)),))).value == pytest.approx(
+        (9e-3 + 12e-3) / 2, rel=1e-12
+    )
 
 
 def test_more_devices_and_faster_links_are_never_worse() -> None:
@@ -149,15 +145,15 @@ def test_more_devices_and_faster_links_are_never_worse() -> None:
 )
 def test_what_is_no_plan_is_refused_in_words(stages: tuple[Stage, ...], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        judge(asked_of(CHAIN), stages)
+        judge(asked_of(CHAIN), PipedreamPlan(stages))
 
 
 def test_broken_rules_are_told() -> None:
     back = (Stage(("node3",), (), (3,)), Stage(("node2", "node4"), (), (2,)))
-    told = " ".join(judge(asked_of(CHAIN, ("straight=true", "memory=1e6 B")), back).violations)
+    told = " ".join(judge(asked_of(CHAIN, ("straight=true", "memory=1e6 B")), PipedreamPlan(back)).violations)
     for words in ("node3 runs before node node2", "5 members are used, there are 4", "is replicated", "MiB on a device of 976.562 KiB"):
         assert words in told
-    few = judge(asked_of(CHAIN, ("compatible=true",)), (Stage(("node2", "node3", "node4"), (), (1,)),))
+    few = judge(asked_of(CHAIN, ("compatible=true",)), PipedreamPlan((Stage(("node2", "node3", "node4"), (), (1,)),)))
     assert few.violations == ("level 1: 1 of 4 members are used (--compatible uses all)",)
 
 
@@ -173,7 +169,7 @@ def test_a_profile_that_branches_too_much_is_refused_in_words() -> None:
     node = "node{} -- Layer -- forward_compute_time=1.0, backward_compute_time=1.0, activation_size=1, parameter_size=0.0\n"
     question = asked_of("".join(node.format(row) for row in range(16)))
     with pytest.raises(RefusedError, match="cut in more than 20,000 places"):
-        answered(question, Limits(), silent)
+        answered(question)
 
 
 def test_what_the_public_optimizer_would_not_see_is_refused() -> None:
@@ -181,7 +177,7 @@ def test_what_the_public_optimizer_would_not_see_is_refused() -> None:
     alone = "node9 -- Layer -- forward_compute_time=1.0, backward_compute_time=1.0, activation_size=1, parameter_size=0.0\n"
     assert least(asked_of(CHAIN + alone)) > 0.0
     with pytest.raises(RefusedError, match=r"node node9 does not follow from node node2.*leave out --compatible"):
-        answered(asked_of(CHAIN + alone, ("compatible=true",)), Limits(), silent)
+        answered(asked_of(CHAIN + alone, ("compatible=true",)))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +199,6 @@ def test_what_cannot_be_asked_is_refused(asked: tuple[str, ...], said: str) -> N
 
 
 def test_the_best_rule_is_left_where_the_time_is_over() -> None:
-    result = answered(asked_of(random_profile(1, 30)), Limits(seconds=0.0), silent)
+    result = answered(asked_of(random_profile(1, 30)), Limits(seconds=0.0))
     assert (result.stopped, result.proved, result.bound) == ("time limit", False, None)
     assert result.value == min(rival.value for rival in result.rivals if rival.value is not None)

@@ -8,21 +8,13 @@ import pytest
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.stages.pipedream.answer import PipelineResult
 from crossopt.solvers.stages.pipedream.brute_force import every_plan, least_of_all
-from crossopt.solvers.stages.pipedream.check import check
-from crossopt.solvers.stages.pipedream.engine import answered
 from crossopt.solvers.stages.pipedream.judge import judge
-from crossopt.solvers.stages.pipedream.plan import Stage
+from crossopt.solvers.stages.pipedream.plan import PipedreamPlan, Stage
 from tests.solvers.stages.pipedream.plainly import Plainly, closed, seen
-from tests.solvers.stages.pipedream.profiles import asked_of, random_profile
+from tests.solvers.stages.pipedream.profiles import Answer, answered, asked_of, checked, random_profile
 
 SHAPES = ((1,), (2,), (3,), (4,), (1, 2), (2, 1), (2, 2), (3, 2), (2, 3))
-
-
-def silent(progress: Progress) -> None:
-    del progress
 
 
 def drawn(seed: int, compatible: bool) -> PipelineQuestion:
@@ -40,9 +32,9 @@ def drawn(seed: int, compatible: bool) -> PipelineQuestion:
     return asked_of(text, settings if memory is None else (*settings, f"memory={memory} B"))
 
 
-def held(question: PipelineQuestion, result: PipelineResult) -> str:
+def held(question: PipelineQuestion, result: Answer) -> str:
     """Everything that a result says, beside every plan; what kind of question it was."""
-    true, report = Plainly(question).least(), check(result)
+    true, report = Plainly(question).least(), checked(result)
     assert report.accepted, report.refused
     assert result.proved
     if true is None:
@@ -66,10 +58,10 @@ def test_what_is_proved_of_random_profiles_holds_of_every_plan(compatible: bool)
         everything = frozenset(range(len(question.profile)))
         if compatible and everything not in seen(question):
             with pytest.raises(RefusedError, match="the public optimizer would not see it"):
-                answered(question, Limits(), silent)
+                answered(question)
             kinds.add("not seen")
         else:
-            kinds.add(held(question, answered(question, Limits(), silent)))
+            kinds.add(held(question, answered(question)))
     assert kinds >= {"no plan", "beats the rules", "as good as a rule"}
     assert ("not seen" in kinds) == compatible
 
@@ -83,15 +75,15 @@ def two_first(count: int) -> str:
 
 def test_a_plan_cut_where_the_public_optimizer_sees_no_cut_is_none_of_its_plans() -> None:
     """By hand: 5 ms beside 15 ms is the best of its plans; 10 and 10 ms need a cut behind two nodes without an edge between them."""
-    asked = ("devices=2", "bandwidth=100 B/s", "compatible=true")
-    result = answered(asked_of(two_first(3), asked), Limits(), silent)
+    asked = ("devices=2", "bandwidth=100.0 B/s", "compatible=true")
+    result = answered(asked_of(two_first(3), asked))
     assert result.value == pytest.approx(15e-3, rel=1e-12)
     equal = next(rival for rival in result.rivals if rival.name == "equal stages")
     assert equal.value is None
     assert equal.note == "not all nodes of stage 1 before a cut hang together with node node1 (--compatible cuts only where they do)"
-    assert check(result).accepted
-    assert not check(result).told
-    own = answered(asked_of(two_first(3), ("devices=2", "bandwidth=100 B/s")), Limits(), silent)
+    assert checked(result).accepted
+    assert not checked(result).told
+    own = answered(asked_of(two_first(3), ("devices=2", "bandwidth=100.0 B/s")))
     assert own.value == pytest.approx(10e-3, rel=1e-12)
 
 
@@ -102,8 +94,8 @@ def test_the_judge_knows_the_cuts_of_the_public_optimizer() -> None:
         cuts, whole = seen(question), everything in seen(question)
         for cut in closed(question) - {frozenset(), everything}:
             parts = (sorted(cut), sorted(everything - cut))
-            stages = tuple(Stage(tuple(question.profile.ids[row] for row in rows), (), (1,)) for rows in parts)
-            assert (not judge(question, stages).violations) == (whole and cut in cuts)
+            plan = PipedreamPlan(tuple(Stage(tuple(question.profile.ids[row] for row in rows), (), (1,)) for rows in parts))
+            assert (not judge(question, plan).violations) == (whole and cut in cuts)
 
 
 def test_the_first_plans_of_very_many_are_looked_at_without_the_others() -> None:

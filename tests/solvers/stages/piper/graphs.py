@@ -11,6 +11,14 @@ import numpy as np
 
 from crossopt.instances.question import read
 from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.solvers.answer import Limits, Result
+from crossopt.solvers.checking import Report, check
+from crossopt.solvers.family import solve
+from crossopt.solvers.stages.piper.family import FAMILY
+from crossopt.solvers.stages.piper.judge import PiperLoads
+from crossopt.solvers.stages.piper.plan import PiperPlan
+
+Answer = Result[PiperPlan, PiperLoads]
 
 
 def configuration(name: str, time: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -76,6 +84,15 @@ def random_document(seed: int, count: int, devices: int, sync: bool = True) -> d
 
 def random_question(path: Path, seed: int, count: int, devices: int) -> PiperQuestion:
     return read(written(path, random_document(seed, count, devices)))
+
+
+def answered(question: PiperQuestion, limits: Limits | None = None) -> Answer:
+    """The quickest stages with their proof."""
+    return solve(FAMILY, question, "auto", limits or Limits(), lambda progress: None)
+
+
+def checked(result: Answer) -> Report:
+    return check(FAMILY, result, Path())
 
 
 def ideals(question: PiperQuestion) -> set[frozenset[int]]:

@@ -7,35 +7,24 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.question import read
-from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.stages.piper import fronts, ideals
-from crossopt.solvers.stages.piper.answer import PiperResult
-from crossopt.solvers.stages.piper.check import check
-from crossopt.solvers.stages.piper.engine import answered
-from crossopt.solvers.stages.piper.judge import Stage, judge
+from crossopt.solvers.stages.piper.judge import judge_rows
+from crossopt.solvers.stages.piper.plan import Stage
 from tests.paths import reference
-from tests.solvers.stages.piper.graphs import best_by_trying, document, node, random_document, random_question, written
-
-
-def silent(progress: Progress) -> None:
-    del progress
-
-
-def solved(question: PiperQuestion, limits: Limits | None = None) -> PiperResult:
-    return answered(question, limits or Limits(), silent)
+from tests.solvers.stages.piper.graphs import answered, best_by_trying, checked, document, node, random_document, random_question, written
 
 
 @pytest.mark.parametrize("seed", range(44))
 def test_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Path) -> None:
     question = random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)
-    best, result = best_by_trying(question), solved(question)
+    best, result = best_by_trying(question), answered(question)
     assert result.status == ("INFEASIBLE" if best == float("inf") else "OPTIMAL")
     if result.value is not None and result.bound is not None:
         assert result.value == pytest.approx(best, rel=1e-12)
         assert result.bound <= best
         assert all(rival.value is None or rival.value >= best * (1.0 - 1e-12) for rival in result.rivals)
-    assert check(result).accepted
+    assert checked(result).accepted
 
 
 def test_enough_of_the_random_questions_have_an_answer_and_some_have_none(tmp_path: Path) -> None:
@@ -58,9 +47,9 @@ def test_the_judge_alone_finds_the_same_optimum(seed: int, tmp_path: Path) -> No
                 stages = [
                     Stage(part, data, tensor, tuple(next(names) for _ in part)) for part, (data, tensor) in zip(parts, degrees, strict=True)
                 ]
-                verdict = judge(question, stages)
-                best = min(best, verdict.value) if verdict.accepted else best
-    found = solved(question).value
+                verdict = judge_rows(question, stages)
+                best = min(best, verdict.value) if not verdict.violations else best
+    found = answered(question).value
     assert (found is None and best == float("inf")) or found == pytest.approx(best, rel=1e-12)
 
 
@@ -73,11 +62,11 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
     monkeypatch.setattr(fronts, "MOST_POINTS", 4)
-    result = solved(question)
+    result = answered(question)
     assert result.value is None or result.value >= best * (1.0 - 1e-12)
     assert result.bound is None or result.bound <= best
     assert result.status != "INFEASIBLE" or best == float("inf")
-    assert check(result).accepted
+    assert checked(result).accepted
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -85,11 +74,11 @@ def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: 
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
     monkeypatch.setattr(ideals, "MOST_IDEALS", 3)
-    result = solved(question)
+    result = answered(question)
     assert result.status != "INFEASIBLE" or best == float("inf")
     assert result.value is None or result.value >= best * (1.0 - 1e-12)
     assert result.bound is None or result.bound <= best
-    assert check(result).accepted
+    assert checked(result).accepted
 
 
 PUBLISHED = [8, *(pytest.param(devices, marks=pytest.mark.slow) for devices in (32, 64, 128, 256, 512))]
@@ -101,7 +90,7 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
         rows = [row for row in csv.DictReader(file) if row["input"] == f"piper/bert32a100 M=8GiB N=1920 k={devices}"]
     told = {row["algorithm"]: float(row["objective"]) for row in rows} or {"piper-DP": 0.00256113}
     asked = (f"devices={devices}", "memory=8 GiB", "bandwidth=25 GiB/s", "microbatches=1920")
-    result = solved(read(reference("placement/piper/bert32a100.json"), asked))
+    result = answered(read(reference("placement/piper/bert32a100.json"), asked))
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(told["piper-DP"], rel=1e-6)
     assert result.value is not None and result.value <= told["piper-DP"] * (1.0 + 1e-6)
@@ -113,9 +102,9 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
 @pytest.mark.parametrize("devices", [2, 8, 64])
 def test_gnmt_is_proved(devices: int) -> None:
     path = reference("placement/piper/gnmt.json")
-    result = solved(read(path, (f"devices={devices}", "memory=2.5 GiB", "bandwidth=25 GiB/s", "time_unit=ms")))
+    result = answered(read(path, (f"devices={devices}", "memory=2.5 GiB", "bandwidth=25 GiB/s", "time_unit=ms")))
     assert result.status == "OPTIMAL"
-    assert check(result).accepted
+    assert checked(result).accepted
 
 
 def test_layers_without_work_multiply_no_cuts(tmp_path: Path) -> None:
@@ -125,23 +114,23 @@ def test_layers_without_work_multiply_no_cuts(tmp_path: Path) -> None:
         one["TMPCs"]["1"] = [{**one["TMPCs"]["1"][0], "parameterSize": 0.0, "memoryUsageA": 0.0, "memoryUsageB": 0.0}]
     plain, wide = document(), document(nodes=[*document()["nodes"], *idle])
     wide["edges"] = [*wide["edges"], *({"sourceId": name, "destId": 3, "communicationCost": 0.0} for name in range(10, 30))]
-    one, other = (solved(read(written(tmp_path, what))) for what in (plain, wide))
+    one, other = (answered(read(written(tmp_path, what))) for what in (plain, wide))
     assert one.value == other.value
     assert other.status == "OPTIMAL"
-    assert sum(len(stage.nodes) for stage in other.stages) == 23
+    assert sum(len(stage.nodes) for stage in other.answer.stages) == 23
 
 
 def test_a_time_limit_of_nothing_gives_no_stages_and_no_traceback(tmp_path: Path) -> None:
-    result = solved(random_question(tmp_path, 3, 6, 5), Limits(seconds=0.0))
+    result = answered(random_question(tmp_path, 3, 6, 5), Limits(seconds=0.0))
     assert (result.status, result.stopped, result.value) == ("UNKNOWN", "time limit", None)
 
 
 def test_a_gap_that_is_asked_ends_the_search(tmp_path: Path) -> None:
     question = read(written(tmp_path, random_document(2, 6, 6)), ("memory=1e6 B",))
-    near = solved(question, Limits(gap=0.5))
+    near = answered(question, Limits(gap=0.5))
     assert near.proved
     assert near.gap is not None and near.gap <= 0.5
-    assert check(near).accepted
+    assert checked(near).accepted
 
 
 def test_a_layer_without_work_stays_where_its_edges_carry_what_configurations_add(tmp_path: Path) -> None:
@@ -151,7 +140,7 @@ def test_a_layer_without_work_stays_where_its_edges_carry_what_configurations_ad
     for one in last["TMPCs"]["1"]:
         one["syncTimeFw"] = {"2": 50.0}
     edges = [{"sourceId": name, "destId": name + 1, "communicationCost": 0.0} for name in (1, 2)]
-    question = read(written(tmp_path, document(nodes=[node(1), idle, last], edges=edges, maxDevices=2)), ())
-    result = solved(question)
+    question = read(written(tmp_path, document(nodes=[node(1), idle, last], edges=edges, maxDevices=2)))
+    result = answered(question)
     assert result.value == best_by_trying(question) == 1.0
-    assert [stage.nodes for stage in result.stages] == [("1",), ("2", "3")]
+    assert [stage.nodes for stage in result.answer.stages] == [("1",), ("2", "3")]

@@ -9,7 +9,8 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
 from crossopt.instances.stages.piper.graph import narrowed
-from crossopt.solvers.stages.piper.answer import described
+from crossopt.solvers.family import described
+from crossopt.solvers.stages.piper.family import FAMILY
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import configuration, document, node, written
 
@@ -106,8 +107,8 @@ def test_settings_replace_what_the_file_says_and_the_question_can_be_asked_again
     assert (question.devices, question.memory, question.bandwidth, question.degrees) == (5, 99, 7.0, (1,))
     assert [[one.name for one in offer[1]] for offer in question.graph.offers] == [["vanilla"]] * 3
     assert question.graph.offers[0][1][0].time == 1e-3
-    again = read_again(json.loads(json.dumps(described(question))), "piper")
-    assert described(again) == described(question)
+    again = read_again(json.loads(json.dumps(described(FAMILY, question))), "piper")
+    assert described(FAMILY, again) == described(FAMILY, question)
     assert again.graph.offers == question.graph.offers
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
-from crossopt.solvers.stages.piper.judge import Stage
 from crossopt.solvers.stages.piper.network import ordered
+from crossopt.solvers.stages.piper.plan import Stage
 
 _Stages = tuple[tuple[int, ...], ...]
 

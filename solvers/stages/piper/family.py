@@ -1,0 +1,33 @@
+"""Stages of a network as a family of questions: what is asked again, who answers, who judges, what proves."""
+
+from typing import Any
+
+from crossopt.instances.stages.piper.graph import PiperQuestion
+from crossopt.solvers.family import Family, later
+from crossopt.solvers.stages.piper.bounds import LEAST_GAP
+from crossopt.solvers.stages.piper.judge import PiperLoads, judge
+from crossopt.solvers.stages.piper.plan import PiperPlan
+from crossopt.solvers.stages.piper.prove import prove
+
+_CUTS = later("crossopt.solvers.stages.piper.engine", "cuts")
+_FIGURES = ("devices", "memory", "bandwidth", "microbatches")
+
+
+def _described(question: PiperQuestion) -> dict[str, Any]:
+    """What the graph's own file and what was asked leave together."""
+    return {**{name: getattr(question, name) for name in _FIGURES}, "without": list(question.without)}
+
+
+FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
+    kind="piper",
+    what="plan",
+    unit="s",
+    answer=PiperPlan,
+    details=PiperLoads,
+    engines={"auto": _CUTS, "cuts": _CUTS},
+    judge=judge,
+    judged="order of the data, degrees, devices, memory with the microbatches under way, time",
+    prove=prove,
+    described=_described,
+    least_gap=LEAST_GAP,
+)

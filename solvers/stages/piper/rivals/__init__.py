@@ -1,0 +1,1 @@
+"""What is done beside the whole search: without one part of it, greedily, and with equal stages."""
