@@ -64,6 +64,12 @@ def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
     return {}
 
 
+def nothing_else(question: Any, saved: Any) -> list[str]:  # noqa: ANN401 - any question, any result
+    """Faults of a result that only its kind sees: none."""
+    del question, saved
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[Q, A, D]):
     """All that one kind of question brings."""
@@ -88,6 +94,8 @@ class Family(Generic[Q, A, D]):
     prove: Callable[[Q, Result[A, D]], Proved]
     """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
     described: Callable[[Q], dict[str, Any]] = keep_all
+    own_faults: Callable[[Q, Result[A, D]], list[str]] = nothing_else
+    """What else a result of this kind says wrongly, as far as that is seen without its proof."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
@@ -118,7 +126,7 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
     found = engine_of(family, engine)(question, limits, watch)
-    return certify(family, question, found, limits, monotonic() - began)
+    return certify(family, question, found, limits, monotonic() - began - found.uncounted)
 
 
 def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:

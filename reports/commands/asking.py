@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -31,19 +32,31 @@ _SECONDS = 60.0
 
 def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
+    return solve_as_read(options, kind, lambda: _read(options, kind))
+
+
+def solve_as_read(options: Namespace, kind: str, read: Callable[[], Any], known: tuple[str, ...] = ()) -> Ending:
+    """The same of a question that is read in its kind's own way, from options that only this kind knows."""
     family, name = family_of(kind), options.engine
-    refuse_options(options, (), f"a question about {KINDS[kind].about}")
+    refuse_options(options, known, f"a question about {KINDS[kind].about}")
     engine_of(family, name)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
-    limits, began = limits_of(options, seconds_of(options.time_limit)), monotonic()
-    question = _read(options, kind)
+    limits, began = _limits(options), monotonic()
+    question = read()
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, family.unit) as shown, logged(shown, options.log) as watch:
+    with progress_on(sys.stderr, family.unit or "value") as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
+
+
+def _limits(options: Namespace) -> Limits:
+    try:
+        return limits_of(options, seconds_of(options.time_limit))
+    except ValueError as error:
+        usage(str(error))
 
 
 def validate(options: Namespace, kind: str) -> Ending:
@@ -63,7 +76,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     for name in names:
         engine_of(family, name)
     question, limits = _read(options, kind), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
-    with progress_on(sys.stderr, family.unit) as watch:
+    with progress_on(sys.stderr, family.unit or "value") as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
     sys.stdout.write(compared_text(names, results))
     return Ending(results[0].status, results[0].proved)
