@@ -30,7 +30,13 @@ KINDS = {
     "piper": Kind("stages with replicas and splits", commands="crossopt.reports.commands.piper"),
     "pipeline": Kind("stages of a profile", commands="crossopt.reports.commands.pipedream"),
     "placement": Kind("operators of a graph on devices", commands="crossopt.reports.commands.placement"),
-    "sharding": Kind("strategies of operators", commands="crossopt.reports.commands.sharding"),
+    "sharding": Kind(
+        "strategies of operators",
+        "crossopt.instances.sharding.question",
+        "crossopt.solvers.sharding.family",
+        "crossopt.reports.texts.sharding",
+        "crossopt.reports.commands.sharding",
+    ),
     "study": Kind("studies", commands="crossopt.reports.commands.study"),
 }
 """By the name in questions and results; joint designs are asked by `codesign`, or by a file that names no kind."""

@@ -10,11 +10,12 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, fault_at, fault_at_key, read_file
 from crossopt.instances.files.graphs import FaultList
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.settings import laid_over
+from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.generated import digest_of, generated
 from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem
@@ -44,6 +45,29 @@ class ShardingQuestion:
     network: Network | None = None
     """What the numbers mean, where the cost model made them."""
 
+    @property
+    def name(self) -> str:
+        return self.problem.name
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"source": self.source, "digest": self.digest, "limit_asked": self.limit, "settings": list(self.settings)}
+
+
+def read(path: Path, settings: tuple[str, ...] = (), limit: float | None = None) -> ShardingQuestion:
+    """The question in a file; a RefusedError for settings of what is no YAML."""
+    if settings and path.suffix.lower() not in _YAML:
+        raise RefusedError(f"--set {settings[0]}: settings are for questions in YAML (a problem in JSON takes --memory)")
+    return read_sharding(path, limit, settings)
+
+
+def size_of(question: ShardingQuestion) -> str:
+    """How large a question is, in words."""
+    problem = question.problem
+    limit = "no limit of memory" if problem.limit is None else f"a limit of {format_quantity(float(problem.limit), 'bytes')}"
+    nodes = f"{len(problem):,} nodes with {len(problem.costs):,} strategies"
+    return f"{nodes}, {len(problem.firsts):,} edges with {len(problem.entries):,} pairs, {limit}"
+
 
 def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, ...] = ()) -> ShardingQuestion:
     """The question in a file, with a limit of memory instead of its own; an InstanceError with every fault."""
@@ -53,21 +77,22 @@ def read_sharding(path: Path, limit: float | None = None, settings: tuple[str, .
     return found if found.limit is None else replace(found, problem=replace(found.problem, limit=found.limit))
 
 
-def sharding_again(document: Mapping[str, Any], folder: Path) -> ShardingQuestion:
+def read_again(document: Mapping[str, Any], folder: Path) -> ShardingQuestion:
     """The question that a result in this folder names; an InstanceError where its file is gone, or is another one now."""
     source, digest, limit, settings = (document.get(key) for key in ("source", "digest", "limit_asked", "settings"))
     sound = isinstance(settings, list | tuple) and all(isinstance(setting, str) for setting in settings)
-    if not isinstance(source, str) or not isinstance(digest, str) or not (limit is None or type(limit) is int) or not sound:
-        raise InstanceError("result", [Fault(1, 1, "instance", "the file of the question and its digest are missing")])
+    sound = sound and (limit is None or (type(limit) is int and 0 <= limit < GREATEST_SUM))
+    if not isinstance(source, str) or not isinstance(digest, str) or not sound:
+        raise InstanceError("result", [Fault(1, 1, "question", "the file of the question and its digest are missing")])
     places = (Path(source), folder / source, folder / Path(source).name)
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         words = f"there is no {source} (put the file of the question there, or beside the result)"
-        raise InstanceError("result", [Fault(1, 1, "instance.source", words)])
+        raise InstanceError("result", [Fault(1, 1, "question.source", words)])
     found = read_sharding(path, limit, tuple(settings or ()))
     if found.digest != digest:
         words = f"{path} is another file now: its digest is {found.digest[:12]}..., the result says {digest[:12]}... (solve it again)"
-        raise InstanceError("result", [Fault(1, 1, "instance.digest", words)])
+        raise InstanceError("result", [Fault(1, 1, "question.digest", words)])
     return replace(found, source=source)
 
 

@@ -27,7 +27,6 @@ from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.placement import placement_page
 from crossopt.reports.pages.several import several_page
-from crossopt.reports.pages.sharding import of_sharding, sharding_page
 from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.stages import stages_page
 from crossopt.reports.pages.study import study_content
@@ -47,8 +46,6 @@ from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.result import Result
 from crossopt.solvers.placement.answer import from_json
 from crossopt.solvers.placement.check import check as check_placement
-from crossopt.solvers.sharding.answer import from_json as sharding_from_json
-from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
 from crossopt.solvers.stages.pipedream.answer import from_json as pipeline_from_json
 from crossopt.solvers.stages.pipedream.check import check as check_pipeline
 from crossopt.solvers.stages.piper.answer import from_json as piper_from_json
@@ -224,7 +221,10 @@ def _pipeline(path: Path) -> Drawn:
 def _of_family(path: Path, kind: str) -> Drawn:
     """A result of a kind that has a family."""
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
-    question = family.again(result.question, path.parent)
+    try:
+        question = family.again(result.question, path.parent)
+    except InstanceError as error:
+        raise VerificationError(f"{path}: the question in the result cannot be read: {error}") from error
     hold(path, faults_of_family(family, result, question))
     shown = shown_of(kind)
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
@@ -249,14 +249,6 @@ def _runs(path: Path) -> Study:
     return study
 
 
-def _sharding(path: Path) -> Drawn:
-    result, data = read_as(path, sharding_from_json), read_as(path, _plain)
-    question, faults = sharding_faults(result, path.parent)
-    hold(path, faults)
-    given = () if question is None or question.network is None else question.network.given
-    return Drawn(sharding_page(result, given, data), of_sharding(result))
-
-
 def _relaxation(path: Path) -> Drawn:
     """Only this needs integer models."""
     from crossopt.reports.facts.relaxation import from_json as relaxation_from_json  # noqa: PLC0415
@@ -276,6 +268,5 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "piper": _piper,
     "study": _study,
     "relaxation": _relaxation,
-    "sharding": _sharding,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""

@@ -1,90 +1,44 @@
-"""The command line of strategies: `solve PROBLEM.json.gz`."""
+"""What commands about strategies have of their own: the memory that is asked for, and a comparison with rules, searches and others."""
 
-import argparse
 import sys
-from dataclasses import replace
-from pathlib import Path
-from time import monotonic
+from argparse import Namespace
 
-from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import question_path
-from crossopt.instances.sharding.question import ShardingQuestion, read_sharding
-from crossopt.reports.commands.console import bytes_of, check_target, refuse_options, seconds_of, spare_question, usage
+from crossopt.instances.sharding.question import ShardingQuestion, read
+from crossopt.reports.commands.asking import solve_as_read
+from crossopt.reports.commands.console import bytes_of, refuse_options, seconds_of, usage
 from crossopt.reports.commands.families import Ending
-from crossopt.reports.commands.files import hand_out
-from crossopt.reports.commands.limits import limits_of
-from crossopt.reports.commands.progress import logged, progress_on
-from crossopt.reports.texts.sharding import comparison_text, sharding_text, size_text
-from crossopt.solvers.answer import Limits, text_of
-from crossopt.solvers.checking import Report
-from crossopt.solvers.sharding.answer import ENGINES, from_json
-from crossopt.solvers.sharding.check import check as report_of
+from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.texts.sharding import comparison_text
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.family import solve as solved
 from crossopt.solvers.sharding.comparison import compared, known_best
+from crossopt.solvers.sharding.family import FAMILY
 
 _KNOWN = ("memory", "workers")
-
-
-def solve(options: argparse.Namespace) -> Ending:
-    """Answer, print and write."""
-    from crossopt.solvers.sharding.engines import answered  # noqa: PLC0415 - a check loads no models
-
-    if options.engine not in ENGINES:
-        usage(f"the engine {options.engine!r} chooses no strategies (one of {', '.join(ENGINES)})")
-    refuse_options(options, _KNOWN, "a problem of strategies")
-    check_target(options.log, "--log")
-    check_target(options.out)
-    spare_question(options.out, options.file)
-    try:
-        limits = limits_of(options, seconds_of(options.time_limit))
-    except ValueError as error:
-        usage(str(error))
-    began = monotonic()
-    question = _question(options)
-    limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, "cost") as shown, logged(shown, options.log) as watch:
-        result = answered(question, options.engine, limits, watch)
-    hand_out(options, lambda: text_of(result), lambda: sharding_text(result))
-    return Ending(result.status, result.proved)
-
-
-def validate(options: argparse.Namespace) -> Ending:
-    """Read the question and say how large it is."""
-    question = read_sharding(question_path(options.file), None, _settings(options))
-    sys.stdout.write(f"{options.file}: a sound question: {size_text(question)}\n")
-    return Ending("FEASIBLE", proved=False)
-
-
 _PROOF, _SEARCH = 60.0, 10.0
 """Seconds for the proof, if no limit is given, and for each rival."""
 
 
-def compare(options: argparse.Namespace) -> Ending:
-    """The answer beside rules, local search, the weak model, and what others reached."""
-    from crossopt.solvers.sharding.engines import answered  # noqa: PLC0415
+def solve(options: Namespace) -> Ending:
+    """Answer, print and write."""
+    return solve_as_read(options, "sharding", lambda: _question(options), _KNOWN)
 
+
+def compare(options: Namespace) -> Ending:
+    """The answer beside rules, local search, the weak model, and what others reached."""
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, _KNOWN, "a problem of strategies")
     if options.split:
         usage("--split: this says nothing of a problem of strategies (leave it out)")
     question = _question(options)
-    known = known_best(options.known, question.problem.name) if options.known else None
+    known = known_best(options.known, question.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
-        result = answered(question, "auto", Limits(seconds), watch)
+        result = solved(FAMILY, question, "auto", Limits(seconds), watch)
         rows = list(compared(question, min(seconds, _SEARCH), options.seeds, watch))
     sys.stdout.write(comparison_text(result, [*rows, *([known] if known else [])]))
     return Ending(result.status, result.proved)
 
 
-def check(path: Path) -> Report:
-    """What can be said of saved strategies from the file of the problem alone."""
-    return report_of(read_as(path, from_json), path.parent)
-
-
-def _question(options: argparse.Namespace) -> ShardingQuestion:
-    return read_sharding(question_path(options.file), bytes_of(options.memory, "--memory"), _settings(options))
-
-
-def _settings(options: argparse.Namespace) -> tuple[str, ...]:
-    if options.settings and options.file.suffix.lower() not in {".yaml", ".yml", ""}:
-        usage(f"--set {options.settings[0]}: settings are for questions in YAML (a problem in JSON takes --memory)")
-    return tuple(options.settings)
+def _question(options: Namespace) -> ShardingQuestion:
+    return read(question_path(options.file), tuple(options.settings), bytes_of(options.memory, "--memory"))
