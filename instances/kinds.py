@@ -67,7 +67,14 @@ KINDS = {
         options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
     "sharding": Kind(
-        "strategies of operators", "crossopt.instances.sharding.question", ("file",), digest=True, commands=f"{_COMMANDS}.sharding"
+        "strategies of operators",
+        "crossopt.instances.sharding.question",
+        ("file",),
+        digest=True,
+        family="crossopt.solvers.sharding.family",
+        shown="crossopt.reports.texts.sharding",
+        commands=f"{_COMMANDS}.sharding",
+        options={"memory": "limit"},
     ),
     "study": Kind("studies", "", commands=f"{_COMMANDS}.study"),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from crossopt.reports.texts.design import bound_amount, lowered, seconds_of
-from crossopt.solvers.answer import Result, Rival, Word
+from crossopt.solvers.answer import Result, Rival
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def plain_sheet(result: Result[Any, Any], about: str, what: str) -> Sheet:
         sentence=f"A question about {about}.",
         label=label_of(result, what),
         verdict=verdict_of(result, what, unit),
-        proved=result.proved and not isinstance(result.proof, Word),
+        proved=result.proved and not result.told,
         figures=figures_of(result, unit),
         sections=tuple(section for section in sections if not _is_empty(section)),
         made=made_by(result),
@@ -85,7 +85,7 @@ def plain_sheet(result: Result[Any, Any], about: str, what: str) -> Sheet:
 
 def label_of(result: Result[Any, Any], what: str) -> str:
     """What is proved, or told by somebody, in a few words."""
-    told = isinstance(result.proof, Word)
+    told = result.told
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
     if not result.proved:

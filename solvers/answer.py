@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from crossopt.instances.sharding.extent import Extent, Taken
+
 RESULT_FORMAT = 2
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
@@ -62,7 +64,49 @@ class Counted:
     form: Literal["counted"] = "counted"
 
 
-Proof = Word | Counted
+@dataclass(frozen=True, slots=True)
+class Reductions:
+    """What was left to choose before and after all of them."""
+
+    before: Extent
+    after: Extent
+    steps: tuple[Taken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofStep:
+    """A branch, by its node and the strategies of its first part, or a dual in units of 1 / scale (formulation.sharding.tree)."""
+
+    node: int | None
+    first: tuple[int, ...]
+    scale: int
+    times: tuple[int, ...]
+    prices: tuple[int, ...]
+    to_firsts: tuple[int, ...]
+    to_seconds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Steps about what reductions leave, and the bound that they prove in whole numbers; beyond every cost, that there is no answer."""
+
+    bound: int
+    steps: tuple[ProofStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Reductions, and steps about what they leave: anybody can carry both out again."""
+
+    by: str
+    told: bool
+    """Whether more is said than that shows, by somebody's word."""
+    reductions: Reductions
+    certificate: Certificate | None
+    form: Literal["steps"] = "steps"
+
+
+Proof = Word | Counted | Steps
 """How a bound is known; a check matches every kind."""
 
 
@@ -111,6 +155,8 @@ class Found(Generic[A]):
     """A gap that the engine cannot tell from none: where a smaller one was asked, this is."""
     seconds: float | None = None
     """Until this was known, where rivals are asked after it."""
+    uncounted: float = 0.0
+    """Seconds of something else, such as compiling once per installation, which no clock of an answer counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +191,11 @@ class Result(Generic[A, D]):
     @property
     def proved_by(self) -> str:
         return self.proof.by if self.proof else ""
+
+    @property
+    def told(self) -> bool:
+        """Whether somebody says more than anybody can show again."""
+        return isinstance(self.proof, Word) or (isinstance(self.proof, Steps) and self.proof.told)
 
 
 def to_text(result: "Result[A, D]") -> str:

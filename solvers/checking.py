@@ -148,12 +148,12 @@ def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
     return [f"{path}: it is {short(true)}, the result says {short(said)}"]
 
 
-def trace_holds(trace: Trace, value: float | None) -> bool:
-    """Times and bounds rise, values fall, and the last value is the result's."""
+def trace_holds(trace: Trace, value: Number | None) -> bool:
+    """Times and bounds rise, values fall, and the last value is the result's, whole ones to the digits of a float."""
     times = [at for at, _, _ in trace]
     values = [best for _, best, _ in trace if best is not None]
     bounds = [bound for _, _, bound in trace if bound is not None]
-    ends = not trace or trace[-1][1] == value
+    ends = not trace or trace[-1][1] == (None if value is None else float(value))
     rising = times == sorted(times) and all(at >= 0.0 for at in times) and bounds == sorted(bounds)
     return ends and rising and values == sorted(values, reverse=True)
 

@@ -3,7 +3,7 @@
 A family brings only what is its own; what all families do is written here and in `solvers.checking` once. For a new one see CONTRIBUTING.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from time import monotonic
@@ -90,7 +90,7 @@ class Family(Generic[Q, A, D]):
     """What the judge looks at."""
     prove: Callable[[Q, Result[A, D]], Proved]
     """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
-    faults: Callable[[Q, Result[A, D]], tuple[str, ...]] = no_faults
+    faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as rivals that anybody can find again."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     least_gap: float = 0.0
@@ -125,7 +125,8 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
     found = engine_of(family, engine)(question, limits, watch)
-    return certify(family, question, found, limits, monotonic() - began if found.seconds is None else found.seconds)
+    seconds = monotonic() - began - found.uncounted if found.seconds is None else found.seconds
+    return certify(family, question, found, limits, seconds)
 
 
 def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:

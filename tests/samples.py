@@ -13,6 +13,8 @@ class Sample:
     texts: tuple[str, ...]
     impossible: tuple[str, ...]
     suffix: str = ".yaml"
+    seconds: float = float("inf")
+    """Of each engine, where one of them goes on until its time is over."""
 
 
 CHAIN = """\
@@ -53,6 +55,27 @@ node4 -- Linear -- forward_compute_time=2.0, backward_compute_time=3.0, activati
 \tnode2 -- node3
 \tnode3 -- node4
 """
+SHARDING = """\
+kind: sharding
+name: three
+nodes:
+  first: {costs: [1, 4], usages: [6, 1], alive: [0, 2]}
+  second: {costs: [2, 3], usages: [5, 2], alive: [1, 3]}
+  third: {costs: [7, 9], usages: [0, 1], alive: [0, 1]}
+edges:
+- {between: [first, second], costs: [[0, 3], [1, 0]]}
+- {between: [second, third], costs: [[0, 1], [1, 0]]}
+- {between: [first, third], costs: [[5, 0], [0, 4]]}
+limit: 8 B
+"""
+MESH = """\
+kind: sharding
+workload:
+  transformer: {layers: 1, hidden: 512, heads: 8, ffn: 2048, vocabulary: 1024, sequence: 512}
+  global_batch: 8
+hardware: a100-80g
+mesh: [2]
+"""
 SAMPLES = {
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
     "placement": Sample(
@@ -62,4 +85,5 @@ SAMPLES = {
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "knapsack": Sample((SACK,), ("room=2",)),
+    "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5),
 }

@@ -12,6 +12,7 @@ from typing import Any
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, fault_at_key
 from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import format_quantity
 from crossopt.instances.files.written import Written
 from crossopt.instances.sharding.generated import digest_of, generated
 from crossopt.instances.sharding.network import Network
@@ -40,12 +41,20 @@ class ShardingQuestion:
     """What the numbers mean, where the cost model made them."""
 
     @property
+    def name(self) -> str:
+        return self.problem.name
+
+    @property
     def document(self) -> dict[str, Any]:
         return {"source": self.source, "digest": self.digest, "settings": list(self.settings)}
 
-    @property
-    def name(self) -> str:
-        return self.problem.name
+
+def size_of(question: ShardingQuestion) -> str:
+    """How large a question is, in words."""
+    problem = question.problem
+    limit = "no limit of memory" if problem.limit is None else f"a limit of {format_quantity(float(problem.limit), 'bytes')}"
+    nodes = f"{len(problem):,} nodes with {len(problem.costs):,} strategies"
+    return f"{nodes}, {len(problem.firsts):,} edges with {len(problem.entries):,} pairs, {limit}"
 
 
 def read(written: Written) -> ShardingQuestion:

@@ -29,18 +29,30 @@ _SECONDS = 60.0
 def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
     family, name, keys = family_of(kind), options.engine, KINDS[kind].options
-    refuse_options(options, keys, f"a question about {KINDS[kind].about}")
+    refuse_options(options, (*keys, *_of_engines(family)), f"a question about {KINDS[kind].about}")
     engine_of(family, name)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
-    limits, began = limits_of(options, seconds_of(options.time_limit)), monotonic()
+    limits, began = _limits(options), monotonic()
     question = question_of(options, keys)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, family.unit) as shown, logged(shown, options.log) as watch:
+    with progress_on(sys.stderr, family.unit or "value") as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
+
+
+def _of_engines(family: Family[Any, Any, Any]) -> tuple[str, ...]:
+    """Options that say something to engines that solve integer models, where there are such."""
+    return ("workers",) if "milp" in family.engines else ()
+
+
+def _limits(options: Namespace) -> Limits:
+    try:
+        return limits_of(options, seconds_of(options.time_limit))
+    except ValueError as error:
+        usage(str(error))
 
 
 def validate(options: Namespace, kind: str) -> Ending:
@@ -60,7 +72,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     for name in names:
         engine_of(family, name)
     question, limits = question_of(options, KINDS[kind].options), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
-    with progress_on(sys.stderr, family.unit) as watch:
+    with progress_on(sys.stderr, family.unit or "value") as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
     sys.stdout.write(compared_text(names, results))
     return Ending(results[0].status, results[0].proved)

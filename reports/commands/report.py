@@ -21,7 +21,6 @@ from crossopt.reports.pages.counts import counts_page
 from crossopt.reports.pages.design import design_page
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.several import several_page
-from crossopt.reports.pages.sharding import of_sharding, sharding_page
 from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
@@ -38,8 +37,6 @@ from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.combined.workloads.check import faults_but_proof as several_faults
 from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.result import Result
-from crossopt.solvers.sharding.answer import from_json as sharding_from_json
-from crossopt.solvers.sharding.check import faults_but_proof as sharding_faults
 from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.study.records import from_json as study_from_json
@@ -198,7 +195,10 @@ def _front(path: Path) -> Drawn:
 def _of_family(path: Path, kind: str) -> Drawn:
     """A result of a kind that has a family."""
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
-    question = read_again(result.question, kind, path.parent)
+    try:
+        question = read_again(result.question, kind, path.parent)
+    except InstanceError as error:
+        raise VerificationError(f"{path}: the question in the result cannot be read: {error}") from error
     hold(path, faults_of_family(family, result, question))
     shown = shown_of(kind)
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
@@ -213,14 +213,6 @@ def _runs(path: Path) -> Study:
     study = read_as(path, study_from_json)
     hold(path, list(check_study(study, in_blocks=True).refused))
     return study
-
-
-def _sharding(path: Path) -> Drawn:
-    result, data = read_as(path, sharding_from_json), read_as(path, _plain)
-    question, faults = sharding_faults(result, path.parent)
-    hold(path, faults)
-    given = () if question is None or question.network is None else question.network.given
-    return Drawn(sharding_page(result, given, data), of_sharding(result))
 
 
 def _relaxation(path: Path) -> Drawn:
@@ -239,6 +231,5 @@ PAGES: dict[str | None, Callable[[Path], Drawn]] = {
     "front": _front,
     "study": _study,
     "relaxation": _relaxation,
-    "sharding": _sharding,
 }
 """By the kind that a result says it is; those about chips and plans say nothing."""

@@ -2,44 +2,62 @@
 
 from collections.abc import Sequence
 from dataclasses import astuple
+from typing import TYPE_CHECKING
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.extent import Extent
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.texts.design import wrapped
-from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Reductions, ShardingResult
+from crossopt.solvers.answer import Reductions, Steps
+from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Chosen, Meaning
 from crossopt.solvers.sharding.comparison import Row
-from crossopt.solvers.sharding.plans import Chosen
+
+if TYPE_CHECKING:
+    from crossopt.reports.pages.shell import Page
+    from crossopt.reports.tables.digest import Digest
 
 _COLUMNS = ("nodes", "strategies", "edges", "entries", "members", "times")
 
 
-def sharding_text(result: ShardingResult) -> str:
+def text_of(question: ShardingQuestion, result: Answer) -> str:
     """The answer for the terminal."""
-    lines = [f"{result.instance['name']}   {_headline(result)}", ""]
-    if result.reductions is not None:
-        lines += [*_table(result.reductions), ""]
-    if result.value is None:
+    del question
+    lines = [f"{result.question['name']}   {_headline(result)}", ""]
+    if isinstance(result.proof, Steps):
+        lines += [*_table(result.proof.reductions), ""]
+    if result.value is None or result.details is None:
         return "\n".join([*lines, *(f"  {reason}" for reason in result.reasons), *_notes(result)]).rstrip() + "\n"
-    unit = f" {result.instance['unit']}".rstrip()
+    unit = f" {result.question['unit']}".rstrip()
     bound = "" if result.bound is None else f"      bound {result.bound:,}{unit}, gap {_share(result.gap or 0.0)}"
-    lines += [f"  cost                {result.value:,}{unit}{bound}", f"  memory at its peak  {_peak(result)}", *_notes(result), ""]
-    lines += [*_choices(result.choices), *_plans(result)]
+    lines += [
+        f"  cost                {result.value:,}{unit}{bound}",
+        f"  memory at its peak  {_peak(result, result.details)}",
+        *_notes(result),
+        "",
+    ]
+    lines += [*_choices(result.details.choices), *_plans(result)]
     return "\n".join([*lines, *_certificate(result)]) + "\n"
 
 
-def size_text(question: ShardingQuestion) -> str:
-    """How large a question is."""
-    problem = question.problem
-    limit = "no limit of memory" if problem.limit is None else f"a limit of {_bytes(problem.limit)}"
-    nodes = f"{len(problem):,} nodes with {len(problem.costs):,} strategies"
-    return f"{nodes}, {len(problem.firsts):,} edges with {len(problem.entries):,} pairs, {limit}"
+def page_of(question: ShardingQuestion, result: Answer, data: object) -> "Page":
+    """The answer as a page."""
+    from crossopt.reports.pages.sharding import sharding_page  # noqa: PLC0415 - only pages need pictures
+
+    return sharding_page(question, result, data)
 
 
-def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
+def digest_of(question: ShardingQuestion, result: Answer) -> "Digest":
+    """The answer as tables."""
+    from crossopt.reports.pages.sharding import of_sharding  # noqa: PLC0415
+
+    del question
+    return of_sharding(result)
+
+
+def comparison_text(result: Answer, rows: Sequence[Row]) -> str:
     """The answer and each rule beside it, as gaps to the bound."""
-    unit = f" in {result.instance['unit']}" if result.instance["unit"] else ""
-    lines = [f"{result.instance['name']}: cost{unit}", "", f"  {'':<24}{'value':>20}{'above bound':>13}{'own bound':>20}{'seconds':>9}"]
+    unit = f" in {result.question['unit']}" if result.question["unit"] else ""
+    lines = [f"{result.question['name']}: cost{unit}", "", f"  {'':<24}{'value':>20}{'above bound':>13}{'own bound':>20}{'seconds':>9}"]
     rows = (Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1])), *rows)
     for row in rows:
         value, own = ("none" if figure is None else f"{figure:,}" for figure in (row.value, row.bound))
@@ -50,7 +68,7 @@ def comparison_text(result: ShardingResult, rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "", *_notes(result), *_certificate(result)]) + "\n"
 
 
-def _headline(result: ShardingResult) -> str:
+def _headline(result: Answer) -> str:
     time = f"{result.seconds:.2g} s" if result.seconds < 10.0 else f"{result.seconds:,.0f} s"
     if result.status == "INFEASIBLE":
         told = f"proved in {time} by" if result.proved_by in WHOLE else f"answered in {time} by the word of"
@@ -60,7 +78,7 @@ def _headline(result: ShardingResult) -> str:
     stopped = "nothing left to try" if result.stopped == "complete" else result.stopped
     near = f"to {_share(result.gap)} " if result.gap and result.status != "OPTIMAL" else ""
     ended = f"proved {near}in {time} by {result.engine}" if result.proved else f"not proved: {stopped} after {time}"
-    return f"{result.instance['nodes']:,} nodes with {result.instance['strategies']:,} strategies, {ended}"
+    return f"{result.question['nodes']:,} nodes with {result.question['strategies']:,} strategies, {ended}"
 
 
 def _table(reductions: Reductions) -> list[str]:
@@ -95,25 +113,25 @@ _PLANS = 5
 """So many are listed."""
 
 
-def _plans(result: ShardingResult) -> list[str]:
+def _plans(result: Answer) -> list[str]:
     """Megatron-LM's best plans beside the answer."""
-    fitting = [plan for plan in result.plans if plan.value is not None]
+    fitting = [plan for plan in result.rivals if plan.value is not None]
     lines = [
         f"  {plan.value:>20,}  {plan.value / result.value - 1.0:>7.2%} above  {plan.name}"
         for plan in fitting[:_PLANS]
         if plan.value is not None and result.value
     ]
-    large = len(result.plans) - len(fitting)
+    large = len(result.rivals) - len(fitting)
     kept = f"  {large} more do not fit the memory" if large else ""
-    return [f"  Megatron-LM's plans on this mesh ({len(fitting)} fit)", *lines, *([kept] if kept else []), ""] if result.plans else []
+    return [f"  Megatron-LM's plans on this mesh ({len(fitting)} fit)", *lines, *([kept] if kept else []), ""] if result.rivals else []
 
 
-def _peak(result: ShardingResult) -> str:
-    limit, peak = result.instance["limit"], result.peak or 0
+def _peak(result: Answer, said: Meaning) -> str:
+    limit = result.question["limit"]
     if limit is None:
-        return f"{_bytes(peak)} at time {result.peak_time}, without a limit"
-    share = f" ({peak / limit:.2%})" if limit else ""
-    return f"{peak:,} of {limit:,} bytes{share} at time {result.peak_time}"
+        return f"{_bytes(said.peak)} at time {said.peak_time}, without a limit"
+    share = f" ({said.peak / limit:.2%})" if limit else ""
+    return f"{said.peak:,} of {limit:,} bytes{share} at time {said.peak_time}"
 
 
 def _bytes(figure: int) -> str:
@@ -126,23 +144,23 @@ def _share(gap: float | None) -> str:
     return f"{figure:.2%}" if not figure or figure >= 5e-5 else f"{figure:.1e}"
 
 
-def _notes(result: ShardingResult) -> list[str]:
+def _notes(result: Answer) -> list[str]:
     return [f"  note: {note}" for note in result.notes]
 
 
-def _certificate(result: ShardingResult) -> list[str]:
+def _certificate(result: Answer) -> list[str]:
     if result.value is None:
         return wrapped("  ", f"{_headline(result)}.")
     label = "certificate" if result.bound is not None else "no proof"
     return wrapped("  ", f"{label}: {certificate_sentence(result)}")
 
 
-def certificate_sentence(result: ShardingResult) -> str:
+def certificate_sentence(result: Answer) -> str:
     """What is proved, by whom."""
     if result.bound is None:
         return "these are strategies without a bound, and better ones may exist."
     judged = "judged on every node and edge"
-    sure = result.certificate.bound if result.certificate else None
+    sure = result.proof.certificate.bound if isinstance(result.proof, Steps) and result.proof.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     solver = "" if result.proved_by in WHOLE else "the word of "
     floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Counted, Result, Word
+from crossopt.solvers.answer import Counted, Result, Steps, Word
 from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
@@ -46,7 +46,7 @@ def _prove(question: PlacementQuestion, saved: Answer) -> Proved:
     match saved.proof:
         case Word():
             return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
-        case Counted() | None:
+        case Counted() | Steps() | None:
             return Proved((), (*refused, f"proof: counting does not show {what}"))
         case other:
             assert_never(other)

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Limits, Watch
+from crossopt.solvers.answer import Limits, Number, Watch
+from crossopt.solvers.family import solve
+from crossopt.solvers.sharding.family import FAMILY
 
 RIVALS = {"greedy": "greedy", "local": "local search", "weak": "weak model"}
 """Engines, and what they are called."""
@@ -21,8 +23,8 @@ class Row(NamedTuple):
     """What one of them comes to."""
 
     name: str
-    value: int | None
-    bound: int | None
+    value: Number | None
+    bound: Number | None
     seconds: float | None
     note: str = ""
 
@@ -34,9 +36,7 @@ def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watc
 
 
 def _row(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> Row:
-    from crossopt.solvers.sharding.engines import answered  # noqa: PLC0415 - reports import the rows alone
-
-    result = answered(question, engine, limits, watch)
+    result = solve(FAMILY, question, engine, limits, watch)
     note = "" if result.value is not None else "no choice keeps the rules" if result.proved else "no choice found"
     return Row(RIVALS[engine], result.value, result.bound, result.seconds, note)
 

@@ -1,13 +1,15 @@
-"""Engines for strategies, and the way to an answer: reduce, solve what is left, go back, and have the judge look at it.
+"""Engines for strategies, and the way to what they find: reduce, solve what is left, go back.
 
 An engine is a function of a Run (solvers.sharding.run): it offers choices of the reduced core and tells bounds, and ends when it is done,
 or by an EnoughError. What it offered stays, however it ends.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import inf
 from time import monotonic
 
+from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import no_dual
 from crossopt.formulation.sharding.reductions.loop import ContradictionError, Reduction, reduced
@@ -15,30 +17,16 @@ from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import SolverError, VerificationError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Limits, Progress, Watch, answer_status, gap_between, is_proved, versions
-from crossopt.solvers.sharding.answer import (
-    BY_ARCS,
-    BY_EVERY,
-    BY_LEAST,
-    BY_PAIRS,
-    BY_TREE,
-    KIND,
-    UNKEPT,
-    WHOLE,
-    Certificate,
-    ProofStep,
-    Reductions,
-    ShardingResult,
-    described,
-)
+from crossopt.solvers.answer import Certificate, Counted, Found, Limits, Progress, ProofStep, Reductions, Steps, Trace, Watch
+from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies
 from crossopt.solvers.sharding.compile_ahead import warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
 from crossopt.solvers.sharding.integer.certify_bound import close
 from crossopt.solvers.sharding.integer.cpsat import cpsat
 from crossopt.solvers.sharding.integer.milp import milp, weak
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 from crossopt.solvers.sharding.memory_fits import nothing_fits, too_much, too_much_together
-from crossopt.solvers.sharding.plans import chosen_of, plans_of
+from crossopt.solvers.sharding.rivals import rivals_of
 from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search.engine import search, spared
 from crossopt.solvers.sharding.search.local import greedy, local
@@ -59,49 +47,35 @@ _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How a solve ended, before anybody believes it."""
-
-    engine: str
-    began: float
-    stopped: str = "complete"
-    reduction: Reduction | None = None
-    run: Run | None = None
-    reasons: tuple[str, ...] = ()
-    proof: str = ""
-    """Of the reasons."""
-    notes: tuple[str, ...] = ()
+def answered(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> Found[Strategies]:
+    """The best strategies, with their proof and Megatron-LM's plans beside them."""
+    return replace(_found(engine, question, limits, watch), rivals=rivals_of(question.network))
 
 
-def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> ShardingResult:
-    """The best strategies, with their proof."""
+def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> Found[Strategies]:
     began = monotonic()
-    reasons = too_much(question.problem)
-    if reasons:
-        return _result(question, limits, _Ended(engine, began, reasons=reasons, proof=BY_LEAST))
-    began += warmed(watch)
+    if reasons := too_much(question.problem):
+        return Found(None, inf, Counted(BY_LEAST), engine, reasons=reasons)
+    compiled = warmed(watch)
+    early: Found[Strategies] = Found(None, engine=engine, uncounted=compiled)
     try:
-        reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
+        reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began + compiled))
     except ContradictionError as error:
-        return _result(question, limits, _Ended(engine, began, reasons=(str(error),), proof=BY_ARCS))
+        return replace(early, bound=inf, proof=Counted(BY_ARCS), reasons=(str(error),))
     except EnoughError:
-        return _result(question, limits, _Ended(engine, began, "time limit"))
+        return replace(early, stopped="time limit")
     except KeyboardInterrupt:
-        return _result(question, limits, _Ended(engine, began, "interrupted"))
+        return replace(early, stopped="interrupted")
     name = _by_size(reduction.core) if engine == "auto" else engine
-    run = Run(reduction.core, limits, watch, began)
+    run = Run(reduction.core, limits, watch, began + compiled)
     run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, ENGINES[name], run)
     if _to_be_proved(run):
         close(run)
-    ended = _Ended(name, began, stopped, reduction, run, notes=(*run.notes, *_unproved(run), *notes))
-    reasons = () if run.chosen is not None else too_much_together(question.problem)
-    if reasons:
-        return _result(question, limits, replace(ended, reasons=reasons, proof=BY_PAIRS))
-    if run.bound is not None and run.bound >= FORBIDDEN:
-        ended = replace(ended, reasons=nothing_fits(question.problem), proof=run.proved_by)
-    return _result(question, limits, ended)
+    chosen = None if run.chosen is None else reduction.back(run.chosen)
+    found = _none(question, run, reduction) if chosen is None else _chosen(question, chosen, run, reduction)
+    notes = (*run.notes, *_unproved(run), *notes, *found.notes)
+    return replace(found, engine=name, stopped=stopped, notes=notes, trace=_trace(run), uncounted=run.began - began)
 
 
 def _to_be_proved(run: Run) -> bool:
@@ -147,48 +121,47 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     return "complete", ()
 
 
-def _result(question: ShardingQuestion, limits: Limits, ended: _Ended) -> ShardingResult:
-    """The result: the judge's word on the choice, on the problem of the file, and how far the bound is below it."""
-    run, reduction = ended.run, ended.reduction
-    strategies = None if run is None or run.chosen is None or reduction is None else reduction.back(run.chosen).tolist()
-    verdict = None if strategies is None else judge(question.problem, strategies)
-    if verdict and verdict.violations:
-        raise VerificationError(f"the strategies found break a rule: {'; '.join(verdict.violations)}")
-    if verdict and run and verdict.cost != run.cost:
-        raise VerificationError(f"the search prices the strategies at {run.cost}, the judge at {verdict.cost}")
-    value, bound = (verdict.cost if verdict else None), (run.bound if run and verdict else None)
-    if value is not None and bound is not None and value < bound:
-        raise VerificationError(f"the judge prices the strategies at {value}, below the bound {bound}")
-    shown = bound is not None or ended.proof == BY_TREE
-    certificate = None if run is None or not shown or run.proved_by == BY_EVERY else _certificate(run)
-    unkept = shown and certificate is None and run is not None and run.proved_by != BY_EVERY
-    proved = bool(ended.reasons) or is_proved(value, bound, limits.gap) if value is not None or ended.reasons else False
-    return ShardingResult(
-        kind=KIND,
-        instance=described(question),
-        engine=ended.engine,
-        status=answer_status(value, float("inf") if ended.reasons else bound, proved, 0.0),
-        stopped=ended.stopped,
-        value=value,
-        bound=bound,
-        gap=None if value is None or bound is None else gap_between(value, bound),
-        gap_asked=limits.gap,
-        proved=proved,
-        proved_by=ended.proof or (run.proved_by if run and bound is not None else ""),
-        strategies=None if strategies is None else tuple(strategies),
-        peak=verdict.peak if verdict else None,
-        peak_time=verdict.peak_time if verdict else None,
-        reasons=ended.reasons,
-        notes=(*ended.notes, UNKEPT) if unkept else ended.notes,
-        reductions=None if reduction is None else Reductions(reduction.before, reduction.after, reduction.steps),
-        certificate=certificate,
-        choices=chosen_of(question.network, strategies),
-        plans=plans_of(question.network),
-        trace=tuple(run.trace) if run else (),
-        seconds=monotonic() - (ended.began if run is None else run.began),
-        seed=limits.seed,
-        versions=versions(),
-    )
+def _chosen(question: ShardingQuestion, chosen: Whole, run: Run, reduction: Reduction) -> Found[Strategies]:
+    """The best choice for the problem of the file, with what bounds it."""
+    answer = Strategies(tuple(chosen.tolist()))
+    cost = weigh(question.problem, answer.strategies).cost
+    if cost != run.cost:
+        raise VerificationError(f"the search prices the strategies at {run.cost}, the judge at {cost}")
+    return _proved(Found(answer, run.bound), run, reduction)
+
+
+def _none(question: ShardingQuestion, run: Run, reduction: Reduction) -> Found[Strategies]:
+    """Why there is no choice, or how much is left to choose where that is open."""
+    left = _reductions(reduction)
+    if reasons := too_much_together(question.problem):
+        return Found(None, inf, Steps(BY_PAIRS, told=False, reductions=left, certificate=None), reasons=reasons)
+    if run.bound is not None and run.bound >= FORBIDDEN:
+        return _proved(Found(None, inf, reasons=nothing_fits(question.problem)), run, reduction)
+    nodes, pairs = ((getattr(left.after, name), getattr(left.before, name)) for name in ("nodes", "entries"))
+    return Found(None, notes=(f"reductions leave {nodes[0]:,} of {nodes[1]:,} nodes with a choice, {pairs[0]:,} of {pairs[1]:,} pairs",))
+
+
+def _proved(found: Found[Strategies], run: Run, reduction: Reduction) -> Found[Strategies]:
+    """With the proof of its bound, or a note where that is too large."""
+    by, certificate = run.proved_by, None
+    if by != BY_EVERY and (found.answer is not None or by == BY_TREE):
+        certificate = _certificate(run)
+        found = found if certificate else replace(found, notes=(UNKEPT,))
+    proof = Steps(by, by not in WHOLE or UNKEPT in found.notes, _reductions(reduction), certificate)
+    return replace(found, proof=proof)
+
+
+def _reductions(reduction: Reduction) -> Reductions:
+    return Reductions(reduction.before, reduction.after, reduction.steps)
+
+
+def _trace(run: Run) -> Trace:
+    """Its course, without bounds that were taken back."""
+    rows, least = list[tuple[float, float | None, float | None]](), inf
+    for at, cost, bound in reversed(run.trace):
+        least = min(least, inf if bound is None else bound)
+        rows.append((at, cost, None if bound is None else least))
+    return tuple(reversed(rows))
 
 
 def _certificate(run: Run) -> Certificate | None:

@@ -1,16 +1,21 @@
-"""What a choice of strategies costs and takes, from the arrays of the file and nothing of what found it."""
+"""What a choice of strategies costs and takes, from the arrays of the file and nothing of what found it, and what it means."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.instances.sharding.network import BELONGINGS, Network
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.sharding.answer import Chosen, Meaning, Strategies
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Weighed:
     """The cost of a choice, the memory at its peak, and the rules that it breaks."""
 
     cost: int
@@ -20,9 +25,18 @@ class Verdict:
     violations: tuple[str, ...]
 
 
-def judge(problem: Problem, strategies: Sequence[int]) -> Verdict:
+def judge(question: ShardingQuestion, answer: Strategies) -> Verdict[Meaning]:
     """The verdict on one strategy for each node; a ValueError where it is no such thing."""
-    chosen = np.asarray(strategies, np.int64)
+    found = weigh(question.problem, answer.strategies)
+    return Verdict(found.cost, found.violations, Meaning(found.peak, found.peak_time, chosen_of(question.network, answer.strategies)))
+
+
+def weigh(problem: Problem, strategies: Sequence[int]) -> Weighed:
+    """The same of the figures alone."""
+    try:
+        chosen = np.asarray(strategies, np.int64)
+    except OverflowError as error:
+        raise ValueError("a strategy of that number is none of any node") from error
     if chosen.shape != (len(problem),):
         raise ValueError(f"{len(strategies)} strategies are given for {len(problem)} nodes")
     wrong = np.flatnonzero((chosen < 0) | (chosen >= problem.counts))
@@ -40,7 +54,7 @@ def judge(problem: Problem, strategies: Sequence[int]) -> Verdict:
     ]
     if problem.limit is not None and peak > problem.limit:
         violations.append(f"at time {time} {peak:,} bytes are in use, the limit is {problem.limit:,}")
-    return Verdict(int(costs[costs < FORBIDDEN].sum() + pairs[pairs < FORBIDDEN].sum()), peak, time, tuple(violations))
+    return Weighed(int(costs[costs < FORBIDDEN].sum() + pairs[pairs < FORBIDDEN].sum()), peak, time, tuple(violations))
 
 
 def peak_of(problem: Problem, usages: Whole) -> tuple[int, int]:
@@ -56,3 +70,18 @@ def peak_of(problem: Problem, usages: Whole) -> tuple[int, int]:
     in_use = np.cumsum(in_use)
     most = int(in_use.argmax())
     return int(in_use[most]), int(moments[most])
+
+
+def chosen_of(network: Network | None, strategies: Sequence[int]) -> tuple[Chosen, ...]:
+    """The choice in words, operators of all layers together; none where the numbers have no meaning."""
+    if network is None:
+        return ()
+    rows = zip(network.names, network.options, strategies, strict=True)
+    counts = Counter((name.rpartition(": ")[2], options[strategy]) for name, options, strategy in rows)
+    return tuple(Chosen(name, _words(name, way), count) for (name, way), count in counts.items())
+
+
+def _words(name: str, way: tuple[str, ...]) -> str:
+    """Parts of weights are no features: they are split whichever way the operator needs."""
+    belongs = name.rpartition(", ")[2] in BELONGINGS
+    return " · ".join("split" if belongs and part == "feature" else part for part in way)

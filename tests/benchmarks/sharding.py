@@ -19,14 +19,15 @@ PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
 from crossopt.instances.question import read
-from crossopt.solvers.codesign.certify import Limits
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.family import solve
 from crossopt.solvers.sharding.answer import WHOLE
-from crossopt.solvers.sharding.engines import answered
+from crossopt.solvers.sharding.family import FAMILY
 path, engine, seconds, began = json.loads(sys.argv[1])
 question = read(Path(path))
 read = time.time() - began
-found = answered(question, engine, Limits(seconds - read), lambda progress: None)
-left = found.reductions
+found = solve(FAMILY, question, engine, Limits(seconds - read), lambda progress: None)
+left = found.proof.reductions
 print(json.dumps({
     "value": found.value, "bound": found.bound, "gap": found.gap, "engine": found.engine, "seconds": time.time() - began, "read": read,
     "exact": found.proved_by in WHOLE,

@@ -11,7 +11,7 @@ from crossopt.formulation.sharding.reductions.contraction import contracted
 from crossopt.formulation.sharding.reductions.elimination import eliminated
 from crossopt.formulation.sharding.reductions.loop import STEPS, ContradictionError, Reduction, reduced, size_of
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 from tests.instances.sharding.tiny import choices_of, least, peak, tiny
 
 SEEDS = range(60)
@@ -54,7 +54,7 @@ def test_all_together_keep_the_optimum_to_the_judge() -> None:
             continue
         costs = []
         for chosen, cost in choices_of(done.core):
-            verdict = judge(problem, done.back(chosen).tolist())
+            verdict = weigh(problem, done.back(chosen).tolist())
             assert verdict.violations == ()
             assert verdict.cost == cost
             costs.append(cost)

@@ -5,8 +5,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.answer import Limits, Watch, result_in, to_text
+from crossopt.solvers.checking import Report, check
+from crossopt.solvers.family import solve
+from crossopt.solvers.sharding.answer import Answer, Meaning, Strategies
+from crossopt.solvers.sharding.family import FAMILY
+from crossopt.solvers.sharding.judge import weigh
 from tests.instances.sharding.tiny import least, tiny
 
 
@@ -45,10 +51,19 @@ def solved(folder: Path, path: Path, *options: str) -> tuple[int, Path]:
     return main(["solve", str(path), "--out", str(target), *options]), target
 
 
+def answered(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> Answer:
+    return solve(FAMILY, question, engine, limits, watch)
+
+
+def checked(result: Answer, folder: Path) -> Report:
+    """What a check says of a result after it was written and read."""
+    return check(FAMILY, result_in(json.loads(to_text(result)), Strategies, Meaning), folder)
+
+
 def feasible(folder: Path) -> Path:
     """A tiny problem on which memory counts."""
     for seed in range(100):
         problem = tiny(seed)
-        if problem.limit is not None and least(problem) is not None and judge(problem, [0] * 5).violations:
+        if problem.limit is not None and least(problem) is not None and weigh(problem, [0] * 5).violations:
             return written(folder, seed)
     raise LookupError

@@ -1,9 +1,8 @@
 """Questions about a transformer on a mesh: answers beside Megatron's plans, what is checked of them, and what is refused."""
 
-import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.answer import from_json
-from crossopt.solvers.sharding.check import check
-from crossopt.solvers.sharding.engines import answered
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
+from tests.instances.sharding.files import answered, checked
 
 SMALL = """
 kind: sharding
@@ -38,44 +35,52 @@ def test_the_optimum_is_no_worse_than_any_plan_of_megatron(tmp_path: Path) -> No
     result = answered(question, "auto", Limits(120.0), lambda progress: None)
     assert result.status == "OPTIMAL"
     assert result.value is not None
-    fitting = [plan.value for plan in result.plans if plan.value is not None]
+    fitting = [plan.value for plan in result.rivals if plan.value is not None]
     assert len(fitting) > 10
     assert result.value <= min(fitting)
-    assert sum(choice.count for choice in result.choices) == len(question.problem)
-    assert check(result, tmp_path).refused == ()
+    assert result.details is not None
+    assert sum(choice.count for choice in result.details.choices) == len(question.problem)
+    assert checked(result, tmp_path).refused == ()
 
 
 def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Path) -> None:
     """Where weights are large and the batch is one sample, nothing is better than columns, heads, rows: Megatron's layer."""
     text = SMALL.replace("[2, 4]", "[4]").replace("global_batch: 16", "global_batch: 1").replace("hidden: 1024", "hidden: 8192")
     result = answered(read(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), lambda progress: None)
-    ways = {choice.operator: choice.way for choice in result.choices}
+    assert result.details is not None
+    ways = {choice.operator: choice.way for choice in result.details.choices}
     assert ways["queries, keys, values"] == "columns"
     assert ways["attention"] == "feature"
     assert ways["projection"] in {"summed", "scattered"}
     assert ways["inner product"] == "columns"
     assert ways["outer product"] in {"summed", "scattered"}
-    assert result.plans[0].name.startswith("tensor 4")
+    assert result.rivals[0].name.startswith("tensor 4")
 
 
-@pytest.mark.parametrize(("field", "value"), [("choices", []), ("plans", []), ("value", 1)])
-def test_an_edited_answer_is_refused(tmp_path: Path, field: str, value: object) -> None:
-
+def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path) -> None:
+    """And what the strategies mean is said again."""
     result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
-    edited = {**json.loads(json.dumps(asdict(result))), field: value}
-    assert check(from_json(edited), tmp_path).refused
+    assert result.details is not None
+    assert checked(result, tmp_path).refused == ()
+    first, second, *others = result.rivals
+    for rivals in ((), (second, first, *others), (replace(first, name="other"), second, *others), (first, *others)):
+        assert "rivals: they are not Megatron-LM's plans" in checked(replace(result, rivals=rivals), tmp_path).refused[0]
+    edited = replace(result, details=replace(result.details, choices=()))
+    assert "details.choices" in checked(edited, tmp_path).refused[0]
 
 
 def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
     question = read(_file(tmp_path))
     free = answered(question, "auto", Limits(120.0), lambda progress: None)
-    assert free.peak is not None
+    assert free.details is not None
     assert free.value is not None
-    tight = read(_file(tmp_path), (f"limit={free.peak * 0.8} B",))
+    limit = free.details.peak * 0.8
+    tight = read(_file(tmp_path), (f"limit={limit} B",))
     result = answered(tight, "auto", Limits(120.0), lambda progress: None)
     assert result.value is not None
     assert result.value >= free.value
-    assert judge(tight.problem, result.strategies or ()).peak <= free.peak * 0.8
+    assert result.answer is not None
+    assert weigh(tight.problem, result.answer.strategies).peak <= limit
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.sharding.network import Network, network_problem
 from crossopt.instances.sharding.problem import FORBIDDEN
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 
 MODEL = Transformer(name="small", layers=2, hidden=1024, heads=16, ffn=4096, vocabulary=51200, sequence=512, global_batch=16, biases=False)
 GIB = 2**30
@@ -42,15 +42,15 @@ def test_memory_is_that_of_weights_state_and_kept_outputs(found: Network) -> Non
     outputs = 2 * tokens * 1024 * (1 + 2 * (6 + 3 + 1 + 4 + 4))
     rule = found.rules["data 2 · data 4"]
     # at the turn from forward to backward all outputs are kept, and the head's gradients are there
-    assert judge(found.problem, rule).peak >= weights * 14 + outputs / 8 + 4 * 51200 * 1024
-    assert judge(found.problem, rule).peak <= weights * 18 + outputs / 8
-    sharded = judge(found.problem, found.rules["data 2 · data 4 · ZeRO-3"])
+    assert weigh(found.problem, rule).peak >= weights * 14 + outputs / 8 + 4 * 51200 * 1024
+    assert weigh(found.problem, rule).peak <= weights * 18 + outputs / 8
+    sharded = weigh(found.problem, found.rules["data 2 · data 4 · ZeRO-3"])
     assert sharded.peak <= (weights * 18 + outputs) / 8
 
 
 def test_stages_of_zero_take_less_memory_and_the_same_work(found: Network) -> None:
     peaks = [
-        judge(found.problem, found.rules[name]).peak for name in ("data 2 · data 4", *(f"data 2 · data 4 · ZeRO-{z}" for z in (1, 2, 3)))
+        weigh(found.problem, found.rules[name]).peak for name in ("data 2 · data 4", *(f"data 2 · data 4 · ZeRO-{z}" for z in (1, 2, 3)))
     ]
     assert peaks == sorted(peaks, reverse=True)
     assert len(set(peaks)) == 4
@@ -60,7 +60,7 @@ def test_costs_grow_with_the_layers_alone(hardware: Hardware) -> None:
     costs = []
     for layers in (1, 2, 3):
         problem = network_problem(replace(MODEL, layers=layers), hardware, (2, 4), (4, 8), 76 * GIB)
-        costs.append(judge(problem.problem, problem.rules["data 2 · tensor 4 · sequence parallel · ZeRO-1"]).cost)
+        costs.append(weigh(problem.problem, problem.rules["data 2 · tensor 4 · sequence parallel · ZeRO-1"]).cost)
     assert costs[1] - costs[0] == costs[2] - costs[1]
 
 
@@ -68,7 +68,7 @@ def test_one_device_has_one_way(hardware: Hardware) -> None:
     found = network_problem(MODEL, hardware, (1,), (1, 1), 76 * GIB)
     rng = np.random.default_rng(1)
     choices = [rng.integers(0, found.problem.counts) for _ in range(20)]
-    assert len({judge(found.problem, choice).cost for choice in choices}) == 1
+    assert len({weigh(found.problem, choice).cost for choice in choices}) == 1
 
 
 def test_networks_with_experts_are_refused(hardware: Hardware) -> None:

@@ -13,7 +13,7 @@ from crossopt.formulation.sharding.core import cost_of, unreduced
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 
 SMALL = {
     "problem": {
@@ -38,11 +38,11 @@ def _written(folder: Path, change: object = SMALL) -> Path:
 def test_a_file_is_read_and_judged_by_hand(tmp_path: Path) -> None:
     problem = read_problem(_written(tmp_path)).problem
     assert problem.costs.tolist() == [1, 2, 3, FORBIDDEN, 0]
-    verdict = judge(problem, [0, 0, 0])  # 1 + 3 + 0, pairs 0 and 10, the loop 7; memory 5 + 4 at time 1
+    verdict = weigh(problem, [0, 0, 0])  # 1 + 3 + 0, pairs 0 and 10, the loop 7; memory 5 + 4 at time 1
     assert (verdict.cost, verdict.peak, verdict.peak_time) == (21, 9, 1)
     assert verdict.violations == ("at time 1 9 bytes are in use, the limit is 8",)
-    assert judge(problem, [1, 0, 0]).violations == ()
-    assert "forbidden" in judge(problem, [1, 1, 0]).violations[0]
+    assert weigh(problem, [1, 0, 0]).violations == ()
+    assert "forbidden" in weigh(problem, [1, 1, 0]).violations[0]
 
 
 def test_loops_and_repeated_edges_add_up(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_loops_and_repeated_edges_add_up(tmp_path: Path) -> None:
     core = unreduced(problem)
     assert list(zip(core.firsts.tolist(), core.seconds.tolist(), strict=True)) == [(0, 1)]
     for choice in ([0, 0, 0], [1, 0, 0]):
-        assert cost_of(core, np.array(choice)) == judge(problem, choice).cost
+        assert cost_of(core, np.array(choice)) == weigh(problem, choice).cost
     assert cost_of(core, np.array([0, 1, 0])) is None
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, cost_of
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 
 
 def tiny(seed: int, nodes: int = 5, most: int = 4) -> Problem:
@@ -46,7 +46,7 @@ def _figures(random: np.random.Generator, size: int, forbidden: float) -> Whole:
 
 def least(problem: Problem) -> int | None:
     """The cost of the best choice, by the judge; None where there is none."""
-    verdicts = (judge(problem, choice) for choice in product(*(range(count) for count in problem.counts)))
+    verdicts = (weigh(problem, choice) for choice in product(*(range(count) for count in problem.counts)))
     return min((verdict.cost for verdict in verdicts if not verdict.violations), default=None)
 
 

@@ -57,10 +57,11 @@ def test_the_tables_have_the_choices(saved: Path) -> None:
     assert "tensor 4" in text
 
 
-@pytest.mark.parametrize("field", ["value", "peak", "choices", "plans"])
+@pytest.mark.parametrize("field", ["value", "peak", "choices", "rivals"])
 def test_an_edited_result_has_no_page(saved: Path, tmp_path: Path, field: str) -> None:
     data = json.loads(saved.read_text())
-    data[field] = data[field][1:] if isinstance(data[field], list) else data[field] + 1
+    place = data if field in data else data["details"]
+    place[field] = place[field][1:] if isinstance(place[field], list) else place[field] + 1
     path = saved.parent / f"edited-{field}.json"
     path.write_text(json.dumps(data))
     with pytest.raises(VerificationError):
@@ -69,7 +70,7 @@ def test_an_edited_result_has_no_page(saved: Path, tmp_path: Path, field: str) -
 
 def test_a_result_without_its_file_has_no_page(saved: Path, tmp_path: Path) -> None:
     data = json.loads(saved.read_text())
-    data["instance"]["source"] = "gone.yaml"
+    data["question"]["source"] = "gone.yaml"
     path = tmp_path / "alone.json"
     path.write_text(json.dumps(data))
     with pytest.raises(VerificationError, match=r"there is no gone\.yaml"):

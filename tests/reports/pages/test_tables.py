@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_results(results: list[Path]) -> None:
             assert repr(data["bound"]) in values
         for seconds in (data.get("evaluation") or {}).get("breakdown", {}).values():
             assert not seconds or repr(seconds) in values
-    assert {None, "front", "study", "relaxation", "sharding"} == set(PAGES)
+    assert {None, "front", "study", "relaxation"} == set(PAGES)
 
 
 def test_tables_are_written_beside_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

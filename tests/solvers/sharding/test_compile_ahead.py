@@ -12,9 +12,8 @@ from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding.compile_ahead import WORDS, warmed, warmed_search
-from crossopt.solvers.sharding.engines import answered
 from crossopt.solvers.sharding.search import engine as searching
-from tests.instances.sharding.files import feasible, written
+from tests.instances.sharding.files import answered, feasible, written
 
 
 def _compiled() -> dict[str, set[str]]:

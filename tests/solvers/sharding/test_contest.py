@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.engines import answered
+from crossopt.solvers.answer import Limits, Steps
+from tests.instances.sharding.files import answered
 from tests.paths import reference
 
 
@@ -23,5 +23,6 @@ def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) 
     assert result.value is not None
     assert best >= ratio * result.value
     assert result.bound is not None
-    assert result.certificate is None or result.certificate.bound == result.bound
+    assert isinstance(result.proof, Steps)
+    assert result.proof.certificate is None or result.proof.certificate.bound == result.bound
     assert 0 < result.bound <= min(result.value, best)

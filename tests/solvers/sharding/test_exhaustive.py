@@ -17,12 +17,11 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import answer
 from crossopt.solvers.sharding import exhaustive as every
 from crossopt.solvers.sharding.answer import BY_EVERY
-from crossopt.solvers.sharding.check import check
-from crossopt.solvers.sharding.engines import ENGINES, answered
+from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 from tests.instances.sharding.cores import CORES
-from tests.instances.sharding.files import written
+from tests.instances.sharding.files import answered, checked, written
 from tests.instances.sharding.tiny import choices_of, least, peak, tiny
 from tests.paths import reference
 
@@ -60,7 +59,7 @@ def test_few_choices_need_no_solver_and_are_proved_anew(tmp_path: Path) -> None:
     for seed in range(60):
         result = answered(read(written(tmp_path, seed)), "auto", Limits(), lambda progress: None)
         assert result.engine in {"auto", "exhaustive"}
-        report = check(result, tmp_path)
+        report = checked(result, tmp_path)
         assert report.refused == ()
         assert not report.told
         proved += result.proved_by == BY_EVERY and result.value is not None
@@ -75,11 +74,11 @@ def test_that_no_choice_fits_is_proved_anew_too(tmp_path: Path) -> None:
     path.write_text(json.dumps({"problem": {"nodes": nodes, "edges": edges, "usage_limit": 8}}))
     result = answered(read(path), "auto", Limits(), lambda progress: None)
     assert (result.status, result.proved_by) == ("INFEASIBLE", BY_EVERY)
-    report = check(result, tmp_path)
+    report = checked(result, tmp_path)
     assert report.refused == ()
     assert not report.told
     edited = replace(result, reasons=("it is too much",))
-    assert check(edited, tmp_path).refused == (
+    assert checked(edited, tmp_path).refused == (
         "reasons: no choice takes allowed strategies and pairs only and keeps the limit of 8 bytes at every time",
     )
 
@@ -90,12 +89,19 @@ def test_a_choice_that_is_not_the_best_is_refused(tmp_path: Path) -> None:
     for seed in range(60):
         problem = tiny(seed)
         result = answered(read(written(tmp_path, seed)), "exhaustive", Limits(), lambda progress: None)
-        verdicts = {choice: judge(problem, choice) for choice in product(*(range(count) for count in problem.counts))}
+        verdicts = {choice: weigh(problem, choice) for choice in product(*(range(count) for count in problem.counts))}
         worse = [choice for choice, verdict in verdicts.items() if not verdict.violations and verdict.cost > (result.value or 0)]
         if result.proved_by == BY_EVERY and worse:
             said = verdicts[worse[0]]
-            edited = replace(result, strategies=worse[0], value=said.cost, bound=said.cost, peak=said.peak, peak_time=said.peak_time)
-            assert check(edited, tmp_path).refused == (f"bound: a choice costs {result.value:,}, below {said.cost:,}",)
+            edited = replace(
+                result,
+                answer=answer.Strategies(worse[0]),
+                value=said.cost,
+                bound=said.cost,
+                details=answer.Meaning(said.peak, said.peak_time, ()),
+                trace=(),
+            )
+            assert checked(edited, tmp_path).refused == (f"bound: a choice costs {result.value:,}, below {said.cost:,}",)
             refused += 1
     assert refused > 1
 

@@ -9,23 +9,22 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT
-from crossopt.solvers.sharding.check import check
-from crossopt.solvers.sharding.engines import answered
-from crossopt.solvers.sharding.judge import judge
-from tests.instances.sharding.files import feasible, solved
+from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT, Meaning, Strategies
+from crossopt.solvers.sharding.judge import weigh
+from tests.instances.sharding.files import answered, checked, feasible, solved
 
 
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("value", 1, "value: it is"),
-        ("strategies", [0] * 5, "REFUSED"),
-        ("strategies", [0] * 4, "4 strategies are given for 5 nodes"),
-        ("peak", 10**6, "peak: it is"),
+        ("value", 1, "value: the choice takes"),
+        ("answer", {"strategies": [0] * 5}, "REFUSED"),
+        ("answer", {"strategies": [0] * 4}, "4 strategies are given for 5 nodes"),
+        ("answer", {"strategies": [10**30] * 5}, "none of the question"),
+        ("details", {"peak": 10**6, "peak_time": 1, "choices": []}, "details.peak: it is"),
         ("bound", 0, "gap: "),
         ("status", "FEASIBLE", "status"),
     ],
@@ -41,8 +40,8 @@ def test_an_edited_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_an_edited_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, target = solved(tmp_path, feasible(tmp_path), "--engine", "milp")
     result = json.loads(target.read_text())
-    assert result["certificate"]["bound"] == result["value"]
-    result["certificate"]["steps"].pop()
+    assert result["proof"]["certificate"]["bound"] == result["value"]
+    result["proof"]["certificate"]["steps"].pop()
     target.write_text(json.dumps(result))
     capsys.readouterr()
     assert main(["check", str(target)]) == 30
@@ -53,37 +52,49 @@ NOTHING = {
     "status": "INFEASIBLE",
     "proved": True,
     "reasons": ["no choice"],
-    **dict.fromkeys(("value", "bound", "gap", "strategies", "peak", "peak_time", "certificate")),
+    **dict.fromkeys(("value", "bound", "gap", "answer", "details")),
+    "certificate": None,
+    "trace": [],
 }
 """What a result says that there is no choice."""
+
+
+def forged(path: Path, change: dict[str, object]) -> None:
+    """Writes a result with other words; those of its proof by their names there."""
+    result = json.loads(path.read_text())
+    own = {name: change[name] for name in ("by", "told", "certificate") if name in change}
+    result["proof"] |= own
+    path.write_text(json.dumps({**result, **{name: value for name, value in change.items() if name not in own}}))
 
 
 @pytest.mark.parametrize(
     ("engine", "change", "said"),
     [
         ("milp", {"certificate": None}, "certificate: it is missing"),
-        ("milp", {"certificate": None, "proved_by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
-        ("greedy", {"proved_by": "HiGHS"}, "the engine greedy asks no solver"),
-        ("milp", {"reductions": None}, "strategies come with the counts of their reductions"),
+        ("milp", {"certificate": None, "by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
+        ("greedy", {"by": "HiGHS"}, "the engine greedy asks no solver"),
+        ("milp", {"proof": {"by": BY_TREE, "form": "counted"}}, "strategies come with the counts of their reductions"),
+        ("milp", {"proof": {"by": "highs 1.12.0", "form": "word"}}, "a word comes with what reductions leave to prove"),
+        ("milp", {"told": True}, "a word is told, and whole numbers that are kept are not"),
+        ("milp", {"value": 3.5}, "value and bound are whole numbers"),
         ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
-        ("exhaustive", {"proved_by": "HiGHS"}, "the engine exhaustive asks no solver"),
-        ("milp", {"proved_by": "magic"}, "nothing is proved by 'magic'"),
-        ("exhaustive", {**NOTHING, "proved_by": BY_EVERY}, "reasons: there is a choice, which costs"),
-        ("exhaustive", {**NOTHING, "proved_by": BY_ARCS}, "reasons: there is a choice, which costs"),
-        ("cpsat", {**NOTHING, "proved_by": "cpsat 9.14"}, "reasons: there is a choice, which costs"),
-        ("milp", {**NOTHING, "proved_by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
-        ("milp", {**NOTHING, "proved_by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
-        ("milp", {**NOTHING, "proved_by": BY_TREE}, "reasons: there is a choice, which costs"),
-        ("milp", {"proved_by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and is a proof within a millionth at best"),
-        ("local", {**NOTHING, "proved_by": "highs 1.12.0"}, "the engine local asks no solver"),
+        ("exhaustive", {"by": "HiGHS"}, "the engine exhaustive asks no solver"),
+        ("milp", {"by": "magic"}, "nothing is proved by 'magic'"),
+        ("exhaustive", {**NOTHING, "by": BY_EVERY}, "reasons: there is a choice, which costs"),
+        ("exhaustive", {**NOTHING, "by": BY_ARCS}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "told": True}, "reasons: there is a choice, which costs"),
+        ("milp", {**NOTHING, "by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
+        ("milp", {**NOTHING, "by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
+        ("milp", {**NOTHING, "by": BY_TREE}, "reasons: there is a choice, which costs"),
+        ("milp", {"by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and is a proof within a millionth at best"),
+        ("local", {**NOTHING, "by": "highs 1.12.0"}, "the engine local asks no solver"),
     ],
 )
 def test_a_proof_that_was_taken_away_or_lent_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str, change: dict[str, object], said: str
 ) -> None:
     _, target = solved(tmp_path, feasible(tmp_path), "--engine", engine)
-    result = json.loads(target.read_text())
-    target.write_text(json.dumps({**result, **change}))
+    forged(target, change)
     capsys.readouterr()
     assert main(["check", str(target)]) == 30
     assert said in capsys.readouterr().out
@@ -96,22 +107,22 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
     cost, choice, verdict = next(
         (verdict.cost, choice, verdict)
         for choice in product(*map(range, question.problem.counts.tolist()))
-        if not (verdict := judge(question.problem, choice)).violations and verdict.cost > best.value
+        if not (verdict := weigh(question.problem, choice)).violations and verdict.cost > best.value
     )
-    forged = replace(
+    assert isinstance(best.proof, Steps)
+    worse = replace(
         best,
         engine="cpsat",
         value=cost,
         bound=cost,
         gap=0.0,
-        strategies=choice,
-        peak=verdict.peak,
-        peak_time=verdict.peak_time,
-        proved_by="cpsat 9.14",
-        certificate=None,
+        answer=Strategies(choice),
+        details=Meaning(verdict.peak, verdict.peak_time, ()),
+        proof=replace(best.proof, by="cpsat 9.14", told=True, certificate=None),
         notes=(UNKEPT,),
+        trace=(),
     )
-    assert f"bound: a choice costs {best.value:,}, below {cost:,}" in check(forged, tmp_path).refused
+    assert checked(worse, tmp_path).refused == (f"bound: a choice costs {best.value:,}, below {cost:,}",)
 
 
 def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,8 +131,8 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
         _, target = solved(tmp_path, feasible(tmp_path), "--engine", engine)
         for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
             result = json.loads(target.read_text())
-            result["reductions"]["before"]["entries"] += 1
-            result["reductions"]["after"]["entries"] += both
+            result["proof"]["reductions"]["before"]["entries"] += 1
+            result["proof"]["reductions"]["after"]["entries"] += both
             edited = tmp_path / "edited.json"
             edited.write_text(json.dumps(result))
             capsys.readouterr()
@@ -132,9 +143,10 @@ def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pyte
 def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_STORED", -1)
     result = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
-    assert (result.certificate, result.notes) == (None, (UNKEPT,))
-    assert not check(result, tmp_path).told
+    assert isinstance(result.proof, Steps)
+    assert (result.proof.certificate, result.proof.told, result.notes) == (None, True, (UNKEPT,))
+    assert not checked(result, tmp_path).told
     monkeypatch.setattr(every, "MOST", 0)
-    report = check(result, tmp_path)
+    report = checked(result, tmp_path)
     assert report.refused == ()
     assert report.told

@@ -17,7 +17,7 @@ from crossopt.solvers.backends.arrays import Look, Session
 from crossopt.solvers.sharding.answer import WHOLE
 from crossopt.solvers.sharding.integer.certify_bound import close
 from crossopt.solvers.sharding.integer.milp import milp
-from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.judge import weigh
 from crossopt.solvers.sharding.run import EnoughError, Run
 from tests.instances.sharding.tiny import choices_of, least, tiny
 from tests.paths import reference
@@ -57,7 +57,7 @@ def test_value_and_bound_are_the_optimum(reduce_first: bool) -> None:
         assert run.proved_by in WHOLE
         infeasible += best is None
         if best is not None:
-            assert judge(problem, back(run.chosen).tolist()).cost == best
+            assert weigh(problem, back(run.chosen).tolist()).cost == best
             assert run.dual is not None
             assert run.dual_bound == bound_of(core, run.dual) <= best
     assert infeasible or reduce_first

@@ -12,9 +12,9 @@ from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sharding.answer import ShardingResult
-from crossopt.solvers.sharding.engines import answered
-from crossopt.solvers.sharding.judge import judge, peak_of
+from crossopt.solvers.sharding.answer import Answer
+from crossopt.solvers.sharding.judge import peak_of, weigh
+from tests.instances.sharding.files import answered
 from tests.paths import reference
 
 _SECONDS = 15.0
@@ -68,7 +68,7 @@ def _order(problem: Problem) -> Whole:
 
 
 @lru_cache
-def _original(letter: str) -> tuple[ShardingQuestion, ShardingResult]:
+def _original(letter: str) -> tuple[ShardingQuestion, Answer]:
     question = read(reference(f"sharding/asplos-2025-iopddl-{letter}.json.gz"))
     return question, answered(question, "auto", Limits(_SECONDS), lambda progress: None)
 
@@ -81,13 +81,14 @@ def test_changed_problems_end_with_choices_and_bounds_that_hold(letter: str, cha
     question, before = _original(letter)
     problem = change(question.problem)
     result = answered(replace(question, problem=problem), "auto", Limits(_SECONDS), lambda progress: None)
-    assert result.strategies is not None
+    assert result.answer is not None
     assert result.value is not None
     assert result.bound is not None
-    assert judge(problem, result.strategies).violations == ()
+    assert weigh(problem, result.answer.strategies).violations == ()
     assert 0 < result.bound <= result.value
-    assert before.strategies is not None
-    known = np.asarray(before.strategies)[_order(problem)] if change is _other_order else np.asarray(before.strategies)
-    verdict = judge(problem, known.tolist())
+    assert before.answer is not None
+    known = np.asarray(before.answer.strategies)
+    known = known[_order(problem)] if change is _other_order else known
+    verdict = weigh(problem, known.tolist())
     assert verdict.violations or result.bound <= verdict.cost
     assert result.seconds < 1.1 * _SECONDS

@@ -10,13 +10,12 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.reports.texts.sharding import sharding_text
-from crossopt.solvers.answer import Limits
+from crossopt.reports.texts.sharding import text_of
+from crossopt.solvers.answer import Limits, Steps
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
 from crossopt.solvers.sharding import engines
-from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, ShardingResult, lowered
-from crossopt.solvers.sharding.check import check
-from crossopt.solvers.sharding.engines import answered
+from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, lowered
+from tests.instances.sharding.files import answered, checked
 from tests.instances.sharding.tiny import least
 
 Solve = Callable[[Session, float, tuple[float, float], Look], Solved]
@@ -38,9 +37,9 @@ def _question(folder: Path, seed: int, factor: int = 1) -> ShardingQuestion:
     return read(path)
 
 
-def _answers(folder: Path, seeds: range, factor: int, limits: Limits) -> list[tuple[ShardingResult, int | None]]:
+def _answers(folder: Path, seeds: range, factor: int, limits: Limits) -> list[tuple[ShardingQuestion, Answer, int | None]]:
     questions = [_question(folder, seed, factor) for seed in seeds]
-    return [(answered(question, "milp", limits, lambda progress: None), least(question.problem)) for question in questions]
+    return [(question, answered(question, "milp", limits, lambda progress: None), least(question.problem)) for question in questions]
 
 
 def _without_closing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,15 +59,15 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Session, "solved", too_high)
     _without_closing(monkeypatch)
     told = 0
-    for result, best in _answers(tmp_path, range(25), factor, Limits()):
+    for question, result, best in _answers(tmp_path, range(25), factor, Limits()):
         if result.proved_by not in WHOLE and result.value is not None and result.bound is not None:
             told += 1
             assert best is not None
             assert result.proved_by.startswith(IN_FLOATS)
             assert (result.status, result.proved) == ("FEASIBLE", False)
             assert result.bound <= lowered(result.value)
-            assert "in floating point" in sharding_text(result)
-            report = check(result, tmp_path)
+            assert "in floating point" in text_of(question, result)
+            report = checked(result, tmp_path)
             assert report.refused == ()
     assert told > 2
 
@@ -79,7 +78,7 @@ def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_co
     """It says that nothing is better than what a simple rule found."""
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
     worse = 0
-    for result, best in _answers(tmp_path, range(10), 1, Limits()):
+    for _, result, best in _answers(tmp_path, range(10), 1, Limits()):
         assert result.status != "OPTIMAL" or (result.value == best and result.proved_by in WHOLE)
         worse += result.value is not None and result.value != best
     assert worse > 2
@@ -91,7 +90,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeyp
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
     monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descended", lambda run: None)
     unknown = 0
-    for result, best in _answers(tmp_path, range(25), 1, Limits()):
+    for _, result, best in _answers(tmp_path, range(25), 1, Limits()):
         assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)
         if result.status == "UNKNOWN":
             unknown += 1
@@ -106,16 +105,18 @@ def test_that_there_is_no_choice_is_counted_and_checked(tmp_path: Path) -> None:
         question = _question(tmp_path, seed)
         result = answered(question, "milp", Limits(), lambda progress: None)
         assert (result.status == "INFEASIBLE") == (least(question.problem) is None)
-        if result.certificate and result.value is None:
+        certificate = result.proof.certificate if isinstance(result.proof, Steps) else None
+        if certificate and result.value is None:
             counted += 1
-            report = check(result, tmp_path)
+            report = checked(result, tmp_path)
             assert report.refused == ()
             assert not report.told
             for cut in (
-                replace(result.certificate, steps=result.certificate.steps[:-1]),
-                replace(result.certificate, bound=result.certificate.bound - 1),
+                replace(certificate, steps=certificate.steps[:-1]),
+                replace(certificate, bound=certificate.bound - 1),
             ):
-                assert "certificate: it does not prove that there is no choice" in check(replace(result, certificate=cut), tmp_path).refused
+                edited = replace(result, proof=replace(result.proof, certificate=cut))
+                assert "certificate: it does not prove that there is no choice" in checked(edited, tmp_path).refused
     assert counted > 2
 
 
@@ -123,7 +124,7 @@ def test_a_gap_wider_than_what_is_given_away_is_proved_by_a_word(tmp_path: Path,
     """The bound is as near as was asked after it was lowered."""
     _without_closing(monkeypatch)
     words = 0
-    for result, best in _answers(tmp_path, range(25), 10**10, Limits(gap=1e-3)):
+    for _, result, best in _answers(tmp_path, range(25), 10**10, Limits(gap=1e-3)):
         if best is not None:
             assert result.proved
             assert result.bound is not None

@@ -1,0 +1,39 @@
+"""Strategies of operators as a family of questions: what is asked again, who answers, who judges, what proves."""
+
+from functools import partial
+from typing import Any
+
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.solvers.family import Family, later
+from crossopt.solvers.sharding.answer import ENGINES, Meaning, Strategies
+from crossopt.solvers.sharding.judge import judge
+from crossopt.solvers.sharding.prove import own_faults, prove
+
+_ANSWERED = later("crossopt.solvers.sharding.engines", "answered")
+
+
+def _described(question: ShardingQuestion) -> dict[str, Any]:
+    """The problem may be hundreds of megabytes: a result names its file and the digest of its text, and says how large it is."""
+    problem = question.problem
+    return {
+        "unit": "" if question.network is None else "ns",
+        "nodes": len(problem),
+        "edges": len(problem.firsts),
+        "strategies": len(problem.costs),
+        "limit": problem.limit,
+    }
+
+
+FAMILY: Family[ShardingQuestion, Strategies, Meaning] = Family(
+    kind="sharding",
+    what="choice",
+    unit="",
+    answer=Strategies,
+    details=Meaning,
+    engines={name: partial(_ANSWERED, name) for name in ENGINES},
+    judge=judge,
+    judged="what is forbidden, cost, memory at every time",
+    prove=prove,
+    described=_described,
+    faults=own_faults,
+)
