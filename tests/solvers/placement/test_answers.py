@@ -15,6 +15,7 @@ from crossopt.solvers.placement import engines
 from crossopt.solvers.placement.answer import BY_COUNTING, PlacementResult, from_json
 from crossopt.solvers.placement.check import check
 from crossopt.solvers.placement.engines import answered
+from tests.every import every
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 
@@ -38,7 +39,7 @@ PUBLISHED = {
 """Optima of stages by the authors' dynamic program over ideals, as far as it prints digits."""
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@every("name", PUBLISHED)
 def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(name: str) -> None:
     result = answered(read_placement(reference(f"placement/throughput/{name}.json"), Asked()), "auto", Limits(), silent)
     assert result.status == "OPTIMAL"
@@ -90,7 +91,7 @@ def test_a_placement_moved_to_another_device_is_refused(result: PlacementResult)
     assert not check(from_json(data)).accepted
 
 
-@pytest.mark.parametrize(
+@every(
     ("words", "code", "said"),
     [
         ([], 0, "certificate: no placement is below"),
