@@ -15,6 +15,7 @@ from crossopt.solvers.sharding.check import check
 from crossopt.solvers.sharding.engines import ENGINES, answered
 from crossopt.solvers.sharding.judge import judge
 from crossopt.solvers.sharding.search import engine as searching
+from tests.every import every
 from tests.instances.sharding.files import feasible, solved, written
 from tests.instances.sharding.tiny import least
 from tests.paths import reference
@@ -132,7 +133,7 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(target)]) == 0
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "said"),
     [
         (("between: [first, second]", "between: [first, fourth]"), "there is no node 'fourth'"),

@@ -11,11 +11,12 @@ from crossopt.instances.sharding.question import read_sharding
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding import engines
-from crossopt.solvers.sharding import exhaustive as every
+from crossopt.solvers.sharding import exhaustive as brute_force
 from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT
 from crossopt.solvers.sharding.check import check
 from crossopt.solvers.sharding.engines import answered
 from crossopt.solvers.sharding.judge import judge
+from tests.every import every
 from tests.instances.sharding.files import feasible, solved
 
 
@@ -58,7 +59,7 @@ NOTHING = {
 """What a result says that there is no choice."""
 
 
-@pytest.mark.parametrize(
+@every(
     ("engine", "change", "said"),
     [
         ("milp", {"certificate": None}, "certificate: it is missing"),
@@ -134,7 +135,7 @@ def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, m
     result = answered(read_sharding(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert (result.certificate, result.notes) == (None, (UNKEPT,))
     assert not check(result, tmp_path).told
-    monkeypatch.setattr(every, "MOST", 0)
+    monkeypatch.setattr(brute_force, "MOST", 0)
     report = check(result, tmp_path)
     assert report.refused == ()
     assert report.told
