@@ -13,6 +13,7 @@ from crossopt.solvers.answer import Limits, Progress, text_of
 from crossopt.solvers.stages.chain.answer import ChainResult, Found, certified, from_json
 from crossopt.solvers.stages.chain.check import check
 from crossopt.solvers.stages.chain.engine import answered
+from tests.every import every
 from tests.paths import INSTANCES, reference
 from tests.solvers.placement.test_answers import leaves
 from tests.solvers.stages.chain.chains import SHAPES, asked_of, random_chain
@@ -89,7 +90,7 @@ def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, cap
     assert check(found).accepted
 
 
-@pytest.mark.parametrize(
+@every(
     ("old", "new", "said"),
     [
         ("devices: 4", "devices: 0", "devices: '0' is too small"),

@@ -13,6 +13,7 @@ from crossopt.solvers.stages.pipedream.ideals import ideals_of
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.optimum import best_stages
 from crossopt.solvers.stages.pipedream.plan import Stage
+from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN, asked_of, random_profile
 
@@ -81,8 +82,8 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("compatible", [False, True], ids=["own", "compatible"])
-@pytest.mark.parametrize("asked", ASKED, ids=str)
+@every("compatible", [False, True])
+@every("asked", ASKED)
 def test_no_plan_of_a_small_profile_is_better_and_one_is_as_good(asked: Asked, compatible: bool) -> None:
     """Compatible only from one first node, since the public optimizer does not see all cuts of other profiles."""
     for seed in range(5):

@@ -16,6 +16,7 @@ from crossopt.solvers.stages.piper.answer import Found, PiperResult, RivalStages
 from crossopt.solvers.stages.piper.check import check, proved_again
 from crossopt.solvers.stages.piper.engine import answered
 from crossopt.solvers.stages.piper.judge import Stage, judge
+from tests.every import every
 from tests.solvers.stages.piper.graphs import document, node, written
 from tests.test_start_up import SLOW, loaded
 
@@ -119,7 +120,7 @@ def test_a_bound_that_is_too_high_is_not_proved_anew(result: PiperResult, tmp_pa
     assert not proved_again(question, None)
 
 
-@pytest.mark.parametrize(
+@every(
     ("words", "code", "said"),
     [
         ([], 0, "certificate: no stages take less than"),

@@ -14,6 +14,7 @@ from crossopt.solvers.stages.piper.answer import PiperResult
 from crossopt.solvers.stages.piper.check import check
 from crossopt.solvers.stages.piper.engine import answered
 from crossopt.solvers.stages.piper.judge import Stage, judge
+from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import best_by_trying, document, node, random_document, random_question, written
 
@@ -26,7 +27,7 @@ def solved(question: PiperQuestion, limits: Limits | None = None) -> PiperResult
     return answered(question, limits or Limits(), silent)
 
 
-@pytest.mark.parametrize("seed", range(44))
+@every("seed", range(44))
 def test_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Path) -> None:
     question = random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)
     best, result = best_by_trying(question), solved(question)
@@ -68,7 +69,7 @@ def _partitions(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
     return [tuple(rows[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(rows)), strict=True)) for cuts in ((), (1,), (2,), (1, 2))]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
@@ -80,7 +81,7 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     assert check(result).accepted
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)

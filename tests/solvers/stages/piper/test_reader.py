@@ -10,6 +10,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.stages.piper.graph import narrowed
 from crossopt.instances.stages.piper.question import Asked, piper_again, read_piper
 from crossopt.solvers.stages.piper.answer import described
+from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import configuration, document, node, written
 
@@ -54,7 +55,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("what", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
+@every(("what", "message"), REFUSED)
 def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InstanceError) as raised:
         read_piper(written(tmp_path, what), Asked())
