@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import every
 from tests.paths import ROOT
 
 ROOMS = ("crossflow", "instances", "formulation", "solvers", "reports")
@@ -137,7 +138,7 @@ def test_networkx_is_named_in_one_file_at_most() -> None:
     assert len([name for name, tree in TREES.items() if named({"networkx"}, tree)]) <= 1
 
 
-@pytest.mark.parametrize("name", [name for name in OURS if Path(name).name in {"judge.py", "check.py", "checking.py"}])
+@every("name", [name for name in OURS if Path(name).name in {"judge.py", "check.py", "checking.py"}])
 def test_judges_and_checks_name_no_solver(name: str) -> None:
     """A proof that the same code wrote and checks proves nothing."""
     assert [module for module in imports(TREES[name]) if ".backends" in module or (".engines" in module and "judge" in name)] == []

@@ -10,6 +10,7 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.question import Asked, placement_again, read_placement
 from crossopt.solvers.placement.answer import described
+from tests.every import every
 from tests.paths import reference
 
 
@@ -56,7 +57,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("what", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
+@every(("what", "message"), REFUSED)
 def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InstanceError) as raised:
         read_placement(written(tmp_path, what), Asked())

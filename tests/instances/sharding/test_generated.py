@@ -15,6 +15,7 @@ from crossopt.solvers.sharding.answer import from_json
 from crossopt.solvers.sharding.check import check
 from crossopt.solvers.sharding.engines import answered
 from crossopt.solvers.sharding.judge import judge
+from tests.every import every
 
 SMALL = """
 kind: sharding
@@ -78,7 +79,7 @@ def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
     assert judge(tight.problem, result.strategies or ()).peak <= free.peak * 0.8
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "said"),
     [
         (("mesh: [2, 4]", ""), "mesh: a mesh of 1 to 3 axes"),
