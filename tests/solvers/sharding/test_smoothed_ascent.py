@@ -11,6 +11,7 @@ from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.reductions.loop import reduced
 from crossopt.instances.sharding.question import read_sharding
+from crossopt.solvers.sharding.messages import smoothed_ascent
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
 from crossopt.solvers.sharding.messages.passes import State, network_of, passed, state_of
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
@@ -48,6 +49,17 @@ def test_cooling_goes_on_where_single_steps_stand_still() -> None:
     climb(stepped, lambda _: True, 25 * 19 // 3)
     cool(ascent, cooling_of(ascent), lambda: next(turns) / 25, lambda: True, 25)
     assert ascent.best - before > 3.0 * (stepped.best - before)
+
+
+def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ascent, heats, shares = ascent_of(CORES[0]), list[float](), iter((0.0, 0.5, 1.0))
+    climb(ascent, lambda _: True, 1)
+    cooling = cooling_of(ascent)
+    monkeypatch.setattr(smoothed_ascent, "smoothed", lambda network, state, weights, heat, forward: heats.append(heat) or 0.0)
+    monkeypatch.setattr(smoothed_ascent, "_step", lambda *_: None)
+    cool(ascent, cooling, lambda: next(shares), lambda: True, 3)
+    assert sorted(heats, reverse=True) == heats
+    assert [heat / cooling.heat for heat in heats[:: len(heats) // 3]] == pytest.approx([1.0, 0.003**0.5, 0.003])
 
 
 @every("core", CORES[:40])
