@@ -1,5 +1,7 @@
 """Questions in which plans offload to the memory of the host: those where every option moves activations, and others."""
 
+from functools import cache
+
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
@@ -44,6 +46,7 @@ choices:
 """Full recomputation leaves the link less to move than no recomputation does, and is faster by it."""
 
 
+@cache
 def offloading_question(seed: int) -> Instance:
     """A small question like no other with a host; two of three move activations under every option."""
     random = np.random.default_rng([seed, 1])

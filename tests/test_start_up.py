@@ -37,7 +37,7 @@ def modules(*arguments: str) -> set[str]:
         "    pass\n"
         "sys.stderr.write('\\n' + ' '.join(sorted(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
     return set(done.stderr.splitlines()[-1].split())
 
 

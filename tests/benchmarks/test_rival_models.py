@@ -13,6 +13,7 @@ from crossopt.instances.measured.runs import Measurement, device_for, read_measu
 from crossopt.solvers.measured.fitting import row_weights
 from tests.benchmarks.rival_formulas import ONE, TWELVE, Run, closed_form, one_efficiency, run_of, runs_of
 from tests.benchmarks.rival_models import KIND, Judged, error_table, fitted, judged, models, own, page, section
+from tests.every import every
 from tests.paths import ROOT, reference
 
 PAGE = ROOT / "reports/gallery/accuracy.md"
@@ -106,7 +107,7 @@ def test_an_exchange_hides_behind_what_there_is_to_hide_behind() -> None:
     assert seconds(replace(RUN, data_seconds=300.0)) == pytest.approx(170.9 + 1000.0 - 0.25 * 170.9 + 6.0)
 
 
-@pytest.mark.parametrize("name", CONSTANTS)
+@every("name", CONSTANTS)
 def test_each_of_the_twelve_constants_counts(name: str) -> None:
     run = replace(RUN, flops=1.0, traffic=0.1, reduces=0.0) if name == "floor" else RUN
     assert seconds(run, **{name: 1.1 * CONSTANTS[name]}) != seconds(run)

@@ -19,6 +19,7 @@ from crossopt.crossflow.technology import (
     scale_logic,
     scale_network,
 )
+from tests.every import every
 
 DATA = Path(__file__).parents[2] / "../shared/data/crossflow"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published case study is not on this machine")
@@ -200,7 +201,7 @@ def test_logic_steps_give_the_published_nodes(step: int) -> None:
 
 
 @needs_data
-@pytest.mark.parametrize("step", range(19))
+@every("step", range(19))
 def test_network_steps_give_the_published_links(step: int) -> None:
     scaled = scale_network(technology_of(inputs_of("energy_per_xbit", "1")), step)
     assert_same_figures(scaled, technology_of(inputs_of("energy_per_xbit", str(step + 1))))

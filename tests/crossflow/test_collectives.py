@@ -23,6 +23,7 @@ from crossopt.crossflow.collectives import (
     tree_all_reduce,
 )
 from crossopt.crossflow.hardware import Link
+from tests.every import every
 
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
 """Bytes per second, seconds a step, seconds a start, joules a byte."""
@@ -58,7 +59,7 @@ def test_a_tree_takes_two_steps_a_doubling_on_the_outermost_level() -> None:
     assert figures(tree_all_reduce(800.0, (6.0, 1.0))) == [(1, 6, 1600), (0, 0, 0)]
 
 
-@pytest.mark.parametrize(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
+@every(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
 def test_doublings_are_exact_at_powers_of_two(ranks: int, doublings: int) -> None:
     assert figures(tree_all_reduce(1.0, (float(ranks),)))[0][1] == 2 * doublings
 

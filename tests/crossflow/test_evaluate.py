@@ -14,6 +14,7 @@ from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Gemm, Transformer
 from tests.conftest import scaled
+from tests.every import every
 
 PLAN = Plan(tensor=4, data=16)
 
@@ -98,8 +99,8 @@ NEEDED = (
 )
 
 
-@pytest.mark.parametrize("resource", NEEDED)
-@pytest.mark.parametrize("factor", [0.0, -1.0, inf, nan])
+@every("resource", NEEDED)
+@every("factor", [0.0, -1.0, inf, nan])
 def test_a_device_without_a_resource_is_refused_with_its_name(
     design: Design, small_model: Transformer, resource: str, factor: float
 ) -> None:

@@ -27,6 +27,7 @@ from crossopt.crossflow.roofline import Cost, Product, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS
+from tests.every import every
 
 CLUSTER = Cluster(64, (8, 64))
 GPT = Transformer("gpt", 4, 1024, 16, 4096, 32000, 2048, 8, attention="unfused", biases=False, learned_positions=False)
@@ -52,8 +53,8 @@ def arithmetic(plain: Hardware) -> Hardware:
     return replace(plain, vector_throughput=1e30, dram=endless, l2=endless, l1=endless, registers=endless)
 
 
-@pytest.mark.parametrize("model", [GPT, GROUPED, EXPERTS, replace(GPT, head_size=128)])
-@pytest.mark.parametrize(
+@every("model", [GPT, GROUPED, EXPERTS, replace(GPT, head_size=128)])
+@every(
     "plan",
     [Plan(), Plan(tensor=4), Plan(tensor=2, context=2, microbatch=2), Plan(data=4, expert=4), Plan(tensor=4, sequence_parallel=True)],
 )
@@ -219,8 +220,8 @@ def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: str, k
     assert priced.launch == (100 - 15) + (10 * kernels - 28 - again)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-@pytest.mark.parametrize("mode", RECOMPUTE)
+@every("model", MODELS)
+@every("mode", RECOMPUTE)
 def test_what_a_layer_spends_adds_up_to_its_two_passes(a100: Hardware, model: Transformer, mode: str) -> None:
     one = group(Plan(tensor=2, context=2, data=4, microbatch=2))
     priced = layer(forward_pass(model, one, a100), backward_pass(model, one, a100), mode, a100)

@@ -11,6 +11,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.layout import Spread, lay_out
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plan, table
+from tests.every import every
 
 DEVICES = 48
 PLAN = Plan(tensor=2, context=2, data=4, pipeline=3, expert=2)
@@ -51,8 +52,8 @@ def counts(spread: Spread) -> list[int]:
     return [int(part[0, 0]) for part in spread]
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
-@pytest.mark.parametrize("placement", PLACEMENTS)
+@every("cluster", CLUSTERS)
+@every("placement", PLACEMENTS)
 def test_groups_lie_where_the_numbering_puts_them(cluster: Cluster, placement: str) -> None:
     """Exact where all groups of a kind fill the units they lie in alike; elsewhere never fewer units than the worst group needs."""
     layout = lay_out(table([replace(PLAN, placement=placement)]), cluster)

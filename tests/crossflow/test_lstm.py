@@ -17,6 +17,7 @@ from crossopt.crossflow.lstm_memory import held_on_chain, memory
 from crossopt.crossflow.lstm_operations import HOST_BANDWIDTH
 from crossopt.crossflow.price_table import total
 from crossopt.crossflow.workload import Lstm
+from tests.every import every
 
 GIB, MIB = 2.0**30, 2.0**20
 ENDLESS = 1.0e30
@@ -207,7 +208,7 @@ def test_the_chain_ends_when_its_operations_do_one_by_one(devices: list[list[flo
 # Laws.
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@every("plan", PLANS)
 def test_the_breakdown_adds_up_to_the_step_time(plan: KernelPlan) -> None:
     one = priced(plan)
     assert total(one.time) == pytest.approx(float(one.step_time), rel=1e-12)
@@ -250,7 +251,7 @@ def test_more_of_a_resource_is_never_slower(plan: KernelPlan, other: str, resour
     assert after.step_time <= before.step_time * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@every("plan", PLANS)
 def test_shorter_latencies_and_launches_are_never_slower(plan: KernelPlan) -> None:
     slow = priced(plan).step_time
     links = tuple(replace(link, latency=link.latency / 2, setup=link.setup / 2) for link in DEVICE.links)
@@ -260,7 +261,7 @@ def test_shorter_latencies_and_launches_are_never_slower(plan: KernelPlan) -> No
         assert priced(plan, replace(DEVICE, efficiency=efficiency)).step_time <= slow
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@every("plan", PLANS)
 def test_twice_the_rates_are_half_the_time(plan: KernelPlan) -> None:
     """Without latencies and launches every second is work over a rate; only the host's copies have a rate of their own."""
     links = tuple(replace(link, latency=0.0, setup=0.0) for link in DEVICE.links)
@@ -278,7 +279,7 @@ def test_twice_the_rates_are_half_the_time_of_a_chain_with_slow_links() -> None:
     assert after == pytest.approx(before / 2.0, rel=1e-5)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@every("plan", PLANS)
 def test_no_plan_beats_the_arithmetic(plan: KernelPlan) -> None:
     """Forward alone is a third of the FLOPs; all of them over all devices bound the step."""
     one, peak = priced(plan), DEVICE.throughput * DEVICE.efficiency.matrix
@@ -286,7 +287,7 @@ def test_no_plan_beats_the_arithmetic(plan: KernelPlan) -> None:
     assert dict(one.time)["matrix products"] >= one.flops / (16 * peak)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@every("plan", PLANS)
 def test_energy_is_at_least_idling_and_arithmetic(plan: KernelPlan) -> None:
     one = priced(plan)
     assert one.energy > 16 * DEVICE.idle_power * one.step_time + one.flops * DEVICE.energy_per_flop

@@ -25,6 +25,7 @@ from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
+from tests.every import every
 
 GIB = 2.0**30
 GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
@@ -43,8 +44,8 @@ def memory(plan: Plan, model: Transformer = GPT, stage: int = 0) -> StageMemory:
     return stage_memory(model, shards(plan, model), stage)
 
 
-@pytest.mark.parametrize("tensor", [1, 2, 8])
-@pytest.mark.parametrize(("hidden", "heads", "length", "batch"), [(1024, 16, 512, 1), (6144, 64, 2048, 4), (2048, 16, 4096, 3)])
+@every("tensor", [1, 2, 8])
+@every(("hidden", "heads", "length", "batch"), [(1024, 16, 512, 1), (6144, 64, 2048, 4), (2048, 16, 4096, 3)])
 def test_a_layer_keeps_the_published_bytes_in_every_mode(tensor: int, hidden: int, heads: int, length: int, batch: int) -> None:
     """Korthikanti et al. 2022, table 2: all modes of tensor and sequence parallelism and of recomputation."""
     model = replace(GPT, hidden=hidden, heads=heads, ffn=4 * hidden, sequence=length)

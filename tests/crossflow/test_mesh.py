@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads, placement
+from tests.every import every
 
 DERATES = Path(__file__).parents[2] / "../shared/data/crossflow/derates.csv"
 NAMES = ("kp1", "kp2", "dp", "lp")
@@ -157,7 +158,7 @@ def test_a_dimension_of_one_member_may_stand_anywhere(layout: Layout, place: int
 # Input that has no answer.
 
 
-@pytest.mark.parametrize(
+@every(
     ("mesh", "sizes", "chains", "message"),
     [
         (Mesh(2), (("dp", 2), ("lp", 3)), NOTHING, "dimensions 2 x 3 hold 6 devices, but the mesh has 4"),

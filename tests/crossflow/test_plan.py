@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
+from tests.every import every
 
 MODEL = Transformer("model", 12, 1536, 12, 6144, 32000, 1024, 192, kv_heads=4, experts=4)
 GOOD = Plan(tensor=2, context=2, pipeline=3, data=4, expert=2, microbatch=2, interleave=2, sequence_parallel=True, zero=1, overlap="both")
@@ -18,7 +19,7 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
     assert broken_rules(MODEL, GOOD, 48) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     ("plan", "devices", "sentence"),
     [
         (Plan(tensor=2), 4, "tensor x context x pipeline x data is the 4 devices"),

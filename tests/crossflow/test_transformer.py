@@ -55,6 +55,7 @@ def many(hardware: Hardware, count: int) -> Hardware:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_tables_give_the_same_digits_as_the_formulas_and_as_one_design_alone(
     model: Transformer, cluster: Cluster, data: st.DataObject
@@ -87,7 +88,7 @@ def test_the_breakdown_adds_up_to_the_step_time(model: Transformer, data: st.Dat
 
 @pytest.mark.parametrize("name", [*names("hardware"), *names("technologies")])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_more_of_a_resource_is_never_slower(name: str, model: Transformer, data: st.DataObject) -> None:
     """The bounds of every engine rest on this; it holds as computed, without any tolerance."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
+from tests.every import every
 from tests.formulation.models import every_point, kept_by_hand, models
 
 A, B = Variable("a"), Variable("b")
@@ -71,7 +72,7 @@ def test_no_point_is_better_than_the_ranges_allow(model: Model) -> None:
     assert model.domain_bound() == (min if model.minimise else max)(values)
 
 
-@pytest.mark.parametrize(
+@every(
     ("build", "sentence"),
     [
         (lambda: Variable("", 0, 1), "a variable needs a name"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from crossopt.formulation.model import Model, Variable
 from crossopt.formulation.piecewise import RECIPROCAL
 from crossopt.formulation.segments import Points, by_bits, by_filling, by_segments, whole_pieces
+from tests.every import every
 from tests.formulation.models import searched
 
 ENCODINGS = pytest.mark.parametrize("encoding", [by_segments, by_bits, by_filling])
@@ -44,7 +45,7 @@ def test_the_rows_allow_the_floor_of_the_function_and_nothing_else(encoding: typ
     assert found == {(at, floor_of(points, at)) for at in range(points[0][0], points[-1][0] + 1)}
 
 
-@pytest.mark.parametrize("pieces", range(1, 18))
+@every("pieces", range(1, 18))
 def test_the_encodings_need_as_many_choices_as_they_say(pieces: int) -> None:
     points = [(place, place * place) for place in range(pieces + 1)]
     x, y = Variable("x", 0, pieces), Variable("y", 0, pieces**2)

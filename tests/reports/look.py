@@ -107,7 +107,7 @@ def faults_in_a_browser(page: str, folder: Path, width: int) -> list[str]:
         "--dump-dom",
         f"file://{path}",
     )
-    done = subprocess.run([browser, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([browser, *arguments], capture_output=True, text=True, check=True, timeout=600)
     found = re.search(r'(?s)<pre id="faults">(.*?)</pre>', done.stdout)
     assert found, done.stderr
     faults: list[str] = json.loads(unescape(found[1]))

@@ -12,6 +12,7 @@ from crossopt.instances.measured.runs import read_measured
 from crossopt.reports.drawing.scatter import Labels, Series, scatter
 from crossopt.reports.texts.accuracy import document, plot, text
 from crossopt.solvers.measured.accuracy import Accuracy, accuracy
+from tests.every import every
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,time_kind,framework"
 NAME = "a source of which the name is so long that it cannot stand in a column <&>"
@@ -109,7 +110,7 @@ def test_as_many_series_as_a_file_may_have_look_different() -> None:
     assert signs[:32] == signs[32:]
 
 
-@pytest.mark.parametrize("decades", range(4, 40))
+@every("decades", range(4, 40))
 def test_there_are_never_too_many_ticks(decades: int) -> None:
     picture = scatter([Series("x", hollow=True, points=((10.0**-3, 10.0 ** (decades - 3)),))], LABELS, 0.1)
     assert 3 <= len(re.findall(r'text-anchor="end"[^>]*>([^<]+)<', picture)) <= 8

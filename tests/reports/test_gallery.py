@@ -7,6 +7,7 @@ import pytest
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.drawing.svg import picture, words
 from crossopt.reports.pages.shell import Page, figure, page
+from tests.every import every
 from tests.paths import ROOT
 from tests.reports.look import faults_in_a_browser, looked_at
 
@@ -29,7 +30,7 @@ def test_every_page_of_the_gallery_is_made_from_results_that_are_there() -> None
     assert len(COMPARED) == 2
 
 
-@pytest.mark.parametrize("name", PAGES)
+@every("name", PAGES)
 def test_pages_are_drawn_again_byte_for_byte(name: str) -> None:
     text = page_of(*PAGES[name])
     assert text == drawn(name)
@@ -40,7 +41,7 @@ def test_tables_are_written_again_byte_for_byte() -> None:
     assert tables_on("markdown", COMPARED) == drawn("compared.md")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@every("name", PAGES)
 def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     seen = looked_at(drawn(name))
     assert seen.pictures

@@ -9,6 +9,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.cli import main
 from crossopt.reports.launch import STACKS, launch_text
+from tests.every import every
 from tests.paths import INSTANCES
 
 MODEL = Transformer("m", layers=96, hidden=12288, heads=96, ffn=49152, vocabulary=51200, sequence=2048, global_batch=1536)
@@ -68,7 +69,7 @@ def test_what_is_offloaded_has_its_settings() -> None:
     assert not any("offload" in name for stack in STACKS for name in settings(stack))
 
 
-@pytest.mark.parametrize(
+@every(
     ("stack", "plan", "word"),
     [
         ("megatron", Plan(data=8, zero=3), "FSDP"),

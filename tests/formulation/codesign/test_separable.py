@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.codesign.separable import Capacity, Separable, bound_of, table_of
+from tests.every import every
 
 U, V, W = np.array([1.0, 2.0, 5.0]), np.array([3.0, 1.0]), np.array([0.5, 4.0, 2.0])
 POINT = {"u": 1, "v": 0, "w": 2}
@@ -38,7 +39,7 @@ FORMULAS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_a_bound_is_nowhere_above_and_meets_the_figure_at_the_given_chip(name: str) -> None:
     formula = FORMULAS[name]
     bound = bound_of(formula(*tables()), POINT)

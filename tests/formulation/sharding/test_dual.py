@@ -9,6 +9,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import Dual, bound_of, message_offsets, no_dual
 from crossopt.instances.sharding.problem import FORBIDDEN
+from tests.every import every
 from tests.instances.sharding.tiny import choices_of, least, tiny
 
 
@@ -20,7 +21,7 @@ def _random_dual(core: Core, seed: int) -> Dual:
     return Dual(int(random.integers(1, 9)), times, prices, random.integers(-30, 30, first), random.integers(-30, 30, second))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_any_prices_and_messages_bound_every_choice(seed: int) -> None:
     problem = tiny(seed)
     core, best = unreduced(problem), least(problem)

@@ -10,11 +10,12 @@ from crossopt.formulation.sharding.core import Core
 from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.timeline import in_use, timeline_of
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb, priced, proof_of
+from tests.every import every
 from tests.instances.sharding.cores import CORES
 from tests.instances.sharding.tiny import choices_of, peak
 
 
-@pytest.mark.parametrize("core", CORES)
+@every("core", CORES)
 def test_rows_of_the_timeline_tell_the_peak(core: Core) -> None:
     random = np.random.default_rng(7)
     timeline = timeline_of(core)
@@ -27,7 +28,7 @@ def test_rows_of_the_timeline_tell_the_peak(core: Core) -> None:
         assert paid * max(core.limit or 0, 1) == pytest.approx(float(used @ multipliers))
 
 
-@pytest.mark.parametrize("core", CORES)
+@every("core", CORES)
 def test_messages_never_pass_the_optimum(core: Core) -> None:
     best = min((cost for _, cost in choices_of(core)), default=None)
     ascent = ascent_of(core)
@@ -46,7 +47,7 @@ def test_messages_never_pass_the_optimum(core: Core) -> None:
         assert all(later >= sooner - 1e-6 for sooner, later in pairwise(bounds))
 
 
-@pytest.mark.parametrize("core", [core for core in CORES if core.limit])
+@every("core", [core for core in CORES if core.limit])
 def test_directions_that_cancel_lead_nowhere_far(core: Core) -> None:
     """The step stays within a few times what one along the last excess of memory would be."""
     ascent = ascent_of(core)

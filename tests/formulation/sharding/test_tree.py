@@ -16,6 +16,7 @@ from crossopt.solvers.sharding.integer import certify_bound as closing
 from crossopt.solvers.sharding.integer.certify_bound import close
 from crossopt.solvers.sharding.integer.milp import milp
 from crossopt.solvers.sharding.run import EnoughError, Run
+from tests.every import every
 from tests.instances.sharding.tiny import choices_of, tiny
 
 
@@ -63,7 +64,7 @@ def _random_steps(core: Core, random: np.random.Generator) -> list[Dual | Branch
     return [dual, *(Branch(int(random.integers(0, 3)), random.integers(0, 4, 2)) for _ in range(30))]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_no_steps_close_above_the_optimum(seed: int) -> None:
     core, random = unreduced(tiny(seed)), np.random.default_rng(seed)
     best = min((cost for _, cost in choices_of(core)), default=None)

@@ -15,6 +15,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.engines import exhaustive
 from crossopt.solvers.codesign.result import from_json
+from tests.every import every
 from tests.solvers.codesign.questions import TINY_FREE
 
 FIXED = ladder()["tiny"].read_text(encoding="utf-8")
@@ -134,7 +135,7 @@ def test_a_device_that_makes_no_physical_sense_is_refused_where_it_says_so(old: 
     assert told in faults_of(folder / "fixed.yaml")
 
 
-@pytest.mark.parametrize(
+@every(
     ("old", "new", "told"),
     [
         ("nominal_power: 0.33 W", "nominal_power: 0 W", "core: nominal_power is 0.0, a finite positive number is needed"),

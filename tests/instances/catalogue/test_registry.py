@@ -30,6 +30,7 @@ from crossopt.instances.catalogue.registry import (
     technology_named,
 )
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
+from tests.every import every
 
 DATA = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published reference data is not on this machine")
@@ -78,7 +79,7 @@ def test_the_ladder_lists_the_instances_beside_the_package() -> None:
     assert set(ladder()) < set(shipped())
 
 
-@pytest.mark.parametrize(
+@every(
     ("find", "name", "message"),
     [
         (device, "a100-80gb", "'a100-80gb' is no known device (did you mean 'a100-80g'? see `crossopt list hardware`)"),
@@ -384,7 +385,7 @@ def test_the_modern_accelerator_is_like_an_a100() -> None:
 # --- workloads ------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@every("name", WEIGHTS)
 def test_a_network_has_the_published_number_of_weights(name: str) -> None:
     shape = model(name).transformer
     assert shape is not None
@@ -392,7 +393,7 @@ def test_a_network_has_the_published_number_of_weights(name: str) -> None:
     assert parameters(Transformer(name=name, global_batch=1, **named)) == pytest.approx(WEIGHTS[name], rel=0.013)
 
 
-@pytest.mark.parametrize("name", names("workloads"))
+@every("name", names("workloads"))
 def test_every_network_has_one_shape_and_a_source(name: str) -> None:
     entry = model(name)
     assert sum(shape is not None for shape in (entry.transformer, entry.lstm, entry.gemm)) == 1

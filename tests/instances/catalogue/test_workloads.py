@@ -16,6 +16,7 @@ from crossopt.instances.catalogue.huggingface import LARGEST, config_in, text_of
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
 from crossopt.instances.files.written import Files
+from tests.every import every
 
 SHAPE = TransformerShape(layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
 LLAMA: dict[str, Any] = {
@@ -106,7 +107,7 @@ def test_a_matrix_product_needs_no_batch() -> None:
 WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
 
 
-@pytest.mark.parametrize(
+@every(
     ("section", "faults"),
     [
         (WorkloadSection(global_batch=8), [("", f"no network is given {WAYS}")]),
@@ -158,7 +159,7 @@ def weights(config: dict[str, Any], tmp_path: Path) -> float:
     return parameters(workload)
 
 
-@pytest.mark.parametrize(
+@every(
     ("published", "config"),
     [
         (
@@ -167,13 +168,29 @@ def weights(config: dict[str, Any], tmp_path: Path) -> float:
         ),
         (
             20.55e9,
-            {"model_type": "gpt_neox", "num_hidden_layers": 44, "hidden_size": 6144, "num_attention_heads": 64, "intermediate_size": 24576,
-             "vocab_size": 50432, "max_position_embeddings": 2048, "tie_word_embeddings": False},
+            {
+                "model_type": "gpt_neox",
+                "num_hidden_layers": 44,
+                "hidden_size": 6144,
+                "num_attention_heads": 64,
+                "intermediate_size": 24576,
+                "vocab_size": 50432,
+                "max_position_embeddings": 2048,
+                "tie_word_embeddings": False,
+            },
         ),
         (
             6.658e9,
-            {"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "ffn_dim": 16384,
-             "word_embed_proj_dim": 4096, "vocab_size": 50272, "max_position_embeddings": 2048},
+            {
+                "model_type": "opt",
+                "num_hidden_layers": 32,
+                "hidden_size": 4096,
+                "num_attention_heads": 32,
+                "ffn_dim": 16384,
+                "word_embed_proj_dim": 4096,
+                "vocab_size": 50272,
+                "max_position_embeddings": 2048,
+            },
         ),
         (559.2e6, {"model_type": "bloom", "n_layer": 24, "n_embed": 1024, "num_attention_heads": 16, "vocab_size": 250880}),
         (176.247e9, {"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880, "seq_length": 2048}),
@@ -184,21 +201,43 @@ def weights(config: dict[str, Any], tmp_path: Path) -> float:
         ),
         (
             46.703e9,
-            {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8,
-             "num_experts_per_tok": 2},
+            {
+                **LLAMA,
+                "model_type": "mixtral",
+                "num_key_value_heads": 8,
+                "intermediate_size": 14336,
+                "num_local_experts": 8,
+                "num_experts_per_tok": 2,
+            },
         ),
         (
             7.6156e9,
-            {**LLAMA, "model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
-             "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064},
+            {
+                **LLAMA,
+                "model_type": "qwen2",
+                "hidden_size": 3584,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 28,
+                "num_key_value_heads": 4,
+                "intermediate_size": 18944,
+                "vocab_size": 152064,
+            },
         ),
         (
             1.2358e9,
-            {**LLAMA, "hidden_size": 2048, "num_hidden_layers": 16, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192,
-             "vocab_size": 128256, "tie_word_embeddings": True},
+            {
+                **LLAMA,
+                "hidden_size": 2048,
+                "num_hidden_layers": 16,
+                "num_key_value_heads": 8,
+                "head_dim": 64,
+                "intermediate_size": 8192,
+                "vocab_size": 128256,
+                "tie_word_embeddings": True,
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_a_published_configuration_gives_the_published_number_of_weights(published: float, config: dict[str, Any], tmp_path: Path) -> None:
     """Sizes of the checkpoints of gpt2, gpt-neox-20b, opt-6.7b, bloom, Llama-2-7b, Mistral-7B, Mixtral-8x7B, Qwen2-7B, Llama-3.2-1B."""
     assert weights(config, tmp_path) == pytest.approx(published, rel=1e-3)
@@ -232,7 +271,7 @@ def test_a_workload_from_a_file_is_named_after_it_or_its_folder(tmp_path: Path) 
 KINDS = "(one of gpt2, gpt_neox, opt, bloom, llama, mistral, mixtral, qwen2)"
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "message"),
     [
         ({"model_type": "t5"}, f"'model_type' is 't5', which cannot be read {KINDS}"),
@@ -252,7 +291,7 @@ KINDS = "(one of gpt2, gpt_neox, opt, bloom, llama, mistral, mixtral, qwen2)"
             "'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         transformer_from_config({**LLAMA, **change})

@@ -14,6 +14,7 @@ from crossopt.solvers.codesign.combined.workloads.engines import auto as auto_of
 from crossopt.solvers.codesign.combined.workloads.result import JointResult
 from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.result import Result
+from tests.every import every
 
 LADDER = ladder()
 QUICK = {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64", "llama3-70b-512xh100", "gpt3-175b-1024xa100"}
@@ -49,14 +50,14 @@ def test_names_and_descriptions_are_unique() -> None:
     assert len(set(words)) == len(words)
 
 
-@pytest.mark.parametrize("path", LADDER.values(), ids=LADDER)
+@every("path", LADDER.values())
 def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> None:
     instance = read_asked(path)
     assert size(instance) > 1
     assert instance.document["text"] == path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(QUICK))
+@every("name", sorted(QUICK))
 def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str) -> None:
     result = answered(LADDER[name])
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)

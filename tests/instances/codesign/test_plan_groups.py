@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, plan_at
@@ -15,13 +14,14 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.codesign.objective import OBJECTIVES
 from crossopt.solvers.codesign.pricing import head_values_of, values_of
+from tests.every import every
 from tests.offloading_questions import offloading_question, slow_link
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
 
 QUESTIONS = [random_question(seed) for seed in range(12)] + [wide_question(seed, choices=3, options=3) for seed in range(12)]
-OFFLOADING = [offloading_question(seed) for seed in range(24)]
+OFFLOADING = [offloading_question(seed) for seed in range(12)]
 
 
 def listed(plans: AnyPlans) -> list[object]:
@@ -32,7 +32,7 @@ def every_plan(instance: Instance) -> Counter[object]:
     return Counter(plan for block in plan_blocks(instance) for plan in listed(block))
 
 
-@pytest.mark.parametrize("instance", [*QUESTIONS, *OFFLOADING, ask(LSTM), ask(GEMM), read_instance(INSTANCES / "small.yaml")], ids=str)
+@every("instance", [*QUESTIONS, *OFFLOADING, ask(LSTM), ask(GEMM), read_instance(INSTANCES / "small.yaml")])
 def test_the_members_of_all_families_are_all_plans(instance: Instance) -> None:
     blocks = list(family_blocks(instance))
     found = Counter(plan for block in blocks for plan in listed(members(instance, block.heads)))
@@ -46,8 +46,8 @@ def test_the_questions_have_families_of_several_plans() -> None:
     assert len(np.unique(counts)) > 3
 
 
-@pytest.mark.parametrize("objective", ["step_time", "energy_per_token", "cost_per_token", "rated_energy_per_token", "worst_step_time"])
-@pytest.mark.parametrize("instance", QUESTIONS, ids=str)
+@every("objective", ["step_time", "energy_per_token", "cost_per_token", "rated_energy_per_token", "worst_step_time"])
+@every("instance", QUESTIONS)
 def test_no_member_is_below_its_head(instance: Instance, objective: str) -> None:
     """To the last bit, memory included: where a member fits, its family has a bound, and the bound is not above it."""
     asked = replace(instance, objective=objective)
@@ -55,8 +55,8 @@ def test_no_member_is_below_its_head(instance: Instance, objective: str) -> None
     assert_heads_bound_members(asked, corners(asked, space, whole(space)))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("instance", OFFLOADING, ids=str)
+@every("objective", OBJECTIVES)
+@every("instance", OFFLOADING)
 def test_no_member_is_below_its_head_where_plans_offload(instance: Instance, objective: str) -> None:
     """On drawn devices, and on the best ones of drawn boxes."""
     asked, random = replace(instance, objective=objective, budget=Budget()), np.random.default_rng(0)

@@ -12,6 +12,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
+from tests.every import every
 from tests.paths import INSTANCES
 
 FIXED = """\
@@ -215,7 +216,7 @@ def refusal(text: str, *given: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(("text", "old", "new", "message"), REFUSED, ids=[message[:60] for *_, message in REFUSED])
+@every(("text", "old", "new", "message"), REFUSED)
 def test_a_wrong_question_names_the_place_the_value_and_the_remedy(text: str, old: str, new: str, message: str) -> None:
     assert old in text
     assert refusal(text.replace(old, new, 1)) == f"q.yaml:{message}\n1 fault, nothing solved"

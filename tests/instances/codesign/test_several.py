@@ -9,6 +9,7 @@ import pytest
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import asked_in, read_asked, read_instance, read_question
 from crossopt.instances.errors import InstanceError
+from tests.every import every
 
 TWO = """\
 kind: codesign
@@ -133,7 +134,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "message"), REFUSED, ids=[message[:60] for *_, message in REFUSED])
+@every(("old", "new", "message"), REFUSED)
 def test_a_wrong_question_names_the_place_and_the_remedy(old: str, new: str, message: str) -> None:
     assert old in TWO
     assert f"q.yaml:{message}" in refusal(TWO.replace(old, new, 1))

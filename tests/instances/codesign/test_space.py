@@ -29,6 +29,7 @@ from crossopt.instances.codesign.space import (
     plan_block_count,
     plan_blocks,
 )
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
@@ -62,7 +63,7 @@ def same(one: object, other: object) -> bool:
 QUESTIONS = [ask(TINY_FREE), ask(LSTM), ask(GEMM), read_instance(INSTANCES / "tiny.yaml"), *map(random_question, range(6))]
 
 
-@pytest.mark.parametrize("instance", QUESTIONS, ids=range(len(QUESTIONS)))
+@every("instance", QUESTIONS)
 def test_the_blocks_hold_every_plan_exactly_once(instance: Instance) -> None:
     found = plans_of(instance)
     assert len(set(found)) == len(found)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import DEEPEST, LARGEST, Node, Scalar, fault_at, fault_at_key, read_file, read_text
+from tests.every import every
 
 EMPTY = "f.yaml:1:1: the document is empty (write 'key: value' lines)"
 OPEN_QUOTE = "a quote is opened and never closed"
@@ -67,7 +68,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[repr(text)[:40] for text, _ in REFUSED])
+@every(("text", "message"), REFUSED)
 def test_a_text_that_cannot_be_read_names_place_and_remedy(text: str, message: str) -> None:
     with pytest.raises(InstanceError) as raised:
         read_text(text, "f.yaml")
@@ -122,7 +123,7 @@ def test_columns_count_characters_not_bytes() -> None:
     assert (raised.value.faults[0].column, raised.value.faults[0].path) == (12, "größe[1]")
 
 
-@pytest.mark.parametrize("word", ["no", "1e9", "0x10", "null", "2024-01-01", "1:30", "~", "=", "010"])
+@every("word", ["no", "1e9", "0x10", "null", "2024-01-01", "1:30", "~", "=", "010"])
 def test_scalars_stay_as_written(word: str) -> None:
     """YAML 1.1 would make False, a text, 16, None, a date and 5400 of these."""
     root = read_text(f"a: {word}", "f.yaml")
@@ -225,7 +226,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytes
 NESTED = "choices:\n  sizes: [1, {deep: 2}]\n  size: 3\n  llama-3.1: 4\n"
 
 
-@pytest.mark.parametrize(
+@every(
     ("path", "value", "key"),
     [
         ("", (1, 1), (1, 1)),

@@ -15,6 +15,7 @@ from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.ranges import MOST_VALUES
 from crossopt.instances.files.schema import Bounds, Choice, Doc, Unit, fault_at, fault_at_key, read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of
+from tests.every import every
 
 Area = Annotated[float, Unit("area")]
 Areas = Annotated[tuple[float, ...], Unit("area"), Choice()]
@@ -216,14 +217,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "name", "value"), READ, ids=[text for text, _, _ in READ])
+@every(("text", "name", "value"), READ)
 def test_a_field_is_read_by_its_annotation(text: str, name: str, value: object) -> None:
     answer = getattr(read(text), name)
     assert answer == value
     assert type(answer) is type(value)
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text for text, _ in REFUSED])
+@every(("text", "message"), REFUSED)
 def test_a_bad_value_names_place_value_and_remedy(text: str, message: str) -> None:
     with pytest.raises(InstanceError) as raised:
         read(text)

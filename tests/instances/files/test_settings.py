@@ -1,8 +1,7 @@
 """Settings laid over a question: what each is taken for, and which one is named where it is wrong."""
 
-import pytest
-
 from crossopt.instances.codesign.instance import FreeHardware
+from tests.every import every
 from tests.instances.codesign.test_reading import FIXED, read, refusal
 
 
@@ -26,7 +25,7 @@ def test_null_takes_a_value_away() -> None:
     assert isinstance(free.hardware, FreeHardware)
 
 
-@pytest.mark.parametrize(
+@every(
     ("setting", "message"),
     [
         ("tensor", "--set tensor:1:1: a setting is written KEY=VALUE (for example tensor=8)"),
@@ -39,7 +38,7 @@ def test_null_takes_a_value_away() -> None:
         ("cluster.pods=1", "q.yaml:3:10: cluster.pods: unknown key (did you mean 'pod'?) [from --set cluster.pods=1]"),
         ("data={fro: 1, to: 4}", "q.yaml:6:3: choices.data.fro: unknown key (did you mean 'from'?) [from --set data={fro: 1, to: 4}]"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_setting_says_which(setting: str, message: str) -> None:
     """The line of the file does not show what is wrong, so that the setting is named."""
     assert refusal(FIXED, setting) == f"{message}\n1 fault, nothing solved"

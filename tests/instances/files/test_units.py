@@ -17,6 +17,7 @@ from crossopt.instances.files.units import (
     quoted,
     spellings,
 )
+from tests.every import every
 
 READ = [
     ("815 mm^2", "area", 815e-6),
@@ -92,18 +93,18 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "dimension", "value"), READ)
+@every(("text", "dimension", "value"), READ)
 def test_a_quantity_is_the_nearest_float_to_what_was_written(text: str, dimension: str, value: float) -> None:
     assert parse_quantity(text, dimension) == value
 
 
-@pytest.mark.parametrize(("text", "dimension", "message"), REFUSED)
+@every(("text", "dimension", "message"), REFUSED)
 def test_what_is_no_quantity_names_value_and_remedy(text: str, dimension: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         parse_quantity(text, dimension)
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "dimension", "text"),
     [
         (8.15e-4, "area", "815 mm^2"),
@@ -152,7 +153,7 @@ def test_a_unit_belongs_to_one_dimension() -> None:
     assert len(owners) == len(dict(owners))
 
 
-@pytest.mark.parametrize("name", sorted(DIMENSIONS))
+@every("name", sorted(DIMENSIONS))
 def test_every_spelling_of_a_unit_is_read_and_fits_the_pattern(name: str) -> None:
     for unit, size in DIMENSIONS[name].units.items():
         for spelling in spellings(unit):

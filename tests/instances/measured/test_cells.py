@@ -6,6 +6,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.measured.cells import LARGEST, REQUIRED, read_rows
+from tests.every import every
 
 ROW = dict.fromkeys(REQUIRED, "8") | {"source": "a paper", "model": "GPT", "gpu": "A100"}
 
@@ -53,7 +54,7 @@ def test_a_row_of_another_length_is_a_fault(file: Path) -> None:
     assert faults(file) == ["2: : the row has 3 cells, the header has 13 (put a cell that holds a comma in double quotes)"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "message"),
     [
         (b"", "a header of columns"),

@@ -11,6 +11,7 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
 from crossopt.instances.measured.words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, zero_of
+from tests.every import every
 from tests.paths import reference
 
 GPT = {
@@ -173,7 +174,7 @@ def test_experts_are_told_by_the_name(file: Path) -> None:
 # --- machines ------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("spelling", "name"),
     [
         ("A100", "a100-80g"),
@@ -194,9 +195,7 @@ def test_spellings_of_devices(spelling: str, name: str) -> None:
     assert device(name).devices_per_node == 8
 
 
-@pytest.mark.parametrize(
-    "spelling", ["DGX-GB200", "GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"]
-)
+@every("spelling", ["DGX-GB200", "GB300", "GH200", "H800", "TPU v5p", "A100-PCIe-40GB", "H100 NVL", "MI300X", "a machine"])
 def test_a_device_that_the_registry_lacks_is_a_rejected_row(spelling: str, file: Path) -> None:
     assert "is no device of the registry" in reason(file, {"gpu": spelling})
 
@@ -249,7 +248,7 @@ def test_words_for_recomputation(word: str, meaning: str) -> None:
     assert recompute_of(word) == meaning
 
 
-@pytest.mark.parametrize(
+@every(
     ("word", "stage"),
     [
         ("ZeRO-0", 0),
@@ -345,7 +344,7 @@ def test_a_narrow_feed_forward_part_is_gated() -> None:
 # --- rejected rows -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("changes", "why"),
     [
         ({"time_per_iter_s": ""}, "no step time is stated"),

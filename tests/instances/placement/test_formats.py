@@ -11,6 +11,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
 from crossopt.solvers.family import described
 from crossopt.solvers.placement.family import FAMILY
+from tests.every import every
 from tests.paths import reference
 
 
@@ -57,7 +58,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("what", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
+@every(("what", "message"), REFUSED)
 def test_a_wrong_graph_names_the_place_and_the_remedy(what: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(InstanceError) as raised:
         read(written(tmp_path, what))

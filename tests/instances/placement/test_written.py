@@ -13,6 +13,7 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import described
 from crossopt.solvers.placement.family import FAMILY
+from tests.every import every
 from tests.instances.placement.test_formats import document, written
 from tests.solvers.placement.asking import answered, silent
 
@@ -86,7 +87,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+@every(("text", "message"), REFUSED)
 def test_a_wrong_question_names_the_place_and_the_remedy(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(InstanceError) as error:

@@ -14,6 +14,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
 from crossopt.solvers.sharding.judge import weigh
+from tests.every import every
 
 SMALL = {
     "problem": {
@@ -71,7 +72,7 @@ def _with(path: str, value: object) -> str:
     return json.dumps(changed)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         ("{", "a key is needed"),

@@ -17,6 +17,7 @@ from crossopt.reports.commands.files import read_result
 from crossopt.solvers.answer import Limits, Watch
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.result import Result
+from tests.every import every
 from tests.paths import INSTANCES
 
 TINY = str(INSTANCES / "tiny.yaml")
@@ -67,7 +68,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         assert f"\n    {command} " in err
 
 
-@pytest.mark.parametrize(
+@every(
     ("arguments", "message"),
     [
         (("frob",), "invalid choice: 'frob'"),
@@ -94,7 +95,6 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("compare", TINY, "--seeds", "0"), "0 is too few (write 1 or more)"),
         (("list", "cats"), "invalid choice: 'cats'"),
     ],
-    ids=lambda value: " ".join(value)[-30:] if isinstance(value, tuple) else "",
 )
 def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...], message: str, capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -8,10 +8,11 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.kinds import KINDS, family_of
 from crossopt.reports.cli import main
 from crossopt.reports.commands.families import check_of, command_of
+from tests.every import every
 from tests.paths import ROOT
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "text", "family"),
     [
         ("graph.json", "{}", "placement"),
@@ -31,8 +32,8 @@ def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name
     assert family_of(path) == family
 
 
-@pytest.mark.parametrize("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
-@pytest.mark.parametrize("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
+@every("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
+@every("name", ["quickstart", "gpt3-13b-on-8", "joint-vs-single-layer"])
 def test_a_result_in_place_of_a_question_is_named_as_such(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     result = ROOT / "reports/gallery" / f"{name}.json"
     assert main([*command, str(result)]) == 3

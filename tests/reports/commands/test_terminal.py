@@ -30,7 +30,7 @@ ENDLESS = (
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "crossopt.reports.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def test_a_dash_is_standard_output() -> None:
@@ -40,7 +40,7 @@ def test_a_dash_is_standard_output() -> None:
 
 
 def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
-    done = run("solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2s")
+    done = run("solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "1200 ms")
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
     assert "\r" not in done.stdout + done.stderr
@@ -54,7 +54,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=600) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 
@@ -89,8 +89,8 @@ def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path:
 def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2s"],
-        stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=60,
+        [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "1200 ms"],
+        stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=600,
     )  # fmt: skip
     os.close(follower)
     shown = os.read(leader, 1 << 16).decode()
@@ -101,14 +101,18 @@ def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     assert shown.endswith("\r\x1b[K")
 
 
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from crossopt.reports.cli import main; main()"
+"""Also where these tests run in the background of a shell, whose children ignore Ctrl-C."""
+
+
 def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
-    command = [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--out", str(target)]
+    command = [sys.executable, "-c", LISTENING, "solve", *ENDLESS, "--engine", "exhaustive", "--out", str(target)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     process.stderr.readline()  # the first line of progress: there is a design by then
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     assert "not proved: interrupted" in out
     result = read_result(target)
@@ -116,12 +120,21 @@ def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -
     assert check(result, lambda _: None).accepted
 
 
-@pytest.mark.parametrize("engine", sorted(set(ENGINES) - set(SEARCHERS) - {"milp", "cpsat"} | {"anneal"}))
-def test_a_time_limit_is_kept_with_any_engine(engine: str) -> None:
-    """Not by looking at hundreds of millions of chips for the expert rule first or after: that would run into the limit of `run`."""
-    done = run("solve", *ENDLESS, "--engine", engine, "--time-limit", "300 ms", "--json")
-    assert done.returncode in {0, 10}
-    assert json.loads(done.stdout)["stopped"] in ({"time limit"} if engine == "exhaustive" else {"complete", "time limit"})
+def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
+    """Not by looking at hundreds of millions of chips for the expert rule first or after: that would run into the limit of time here.
+
+    All engines in one process."""
+    engines = sorted(set(ENGINES) - set(SEARCHERS) - {"milp", "cpsat"} | {"anneal"})
+    program = "import sys; from crossopt.reports.cli import main; words = sys.argv[1:]\n" + "".join(
+        f"code = main([*words, '--engine', {engine!r}, '--out', {str(tmp_path / engine)!r}]); assert code in (0, 10), code\n"
+        for engine in engines
+    )
+    command = [sys.executable, "-c", program, "solve", *ENDLESS, "--time-limit", "200 ms"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    ended = {engine: json.loads((tmp_path / engine).read_text())["stopped"] for engine in engines}
+    assert ended.pop("exhaustive") == "time limit"
+    assert set(ended.values()) <= {"complete", "time limit"}, ended
 
 
 @pytest.mark.parametrize("engine", ["milp", "cpsat"])

@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -15,8 +14,11 @@ from tests.instances.placement.test_formats import document
 from tests.instances.placement.test_formats import written as graph_in
 from tests.paths import reference
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.work import calls_in
 
 LARGEST = 500_000
+CALLS = 200_000
+"""Of functions, to draw a page: three times as many as when this was written, which took an eighth of a second."""
 OPTIONS = {
     "stages": (),
     "anywhere, overlapped": ("--contiguous", "no", "--transfers", "overlapped"),
@@ -109,9 +111,9 @@ def test_an_edited_placement_is_not_drawn(path: tuple[Any, ...], new: object, tm
 @pytest.mark.parametrize("name", ["layer/gnmt_training", "operator/bert_l-6_training"])
 def test_large_graphs_are_drawn_soon_small_and_without_overlaps(name: str, tmp_path: Path) -> None:
     result = solved(tmp_path, reference(f"placement/throughput/{name}.json"))
-    began = monotonic()
-    page = page_of(result)
-    assert monotonic() - began < 2.0
+    pages: list[str] = []
+    assert calls_in(lambda: pages.append(page_of(result))) < CALLS
+    [page] = pages
     assert len(page.encode("utf-8")) < LARGEST
     looked_at(page)
     assert faults_in_a_browser(page, tmp_path, 500) == []

@@ -15,6 +15,7 @@ from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.relaxation import from_json
 from crossopt.reports.texts.relaxation import relaxation_tree
 from crossopt.solvers.codesign.exhaustive import search
+from tests.every import every
 from tests.paths import INSTANCES
 
 
@@ -63,7 +64,7 @@ EDITS: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
+@every("name", EDITS)
 def test_an_edited_relaxation_is_refused(saved: Path, tmp_path: Path, name: str) -> None:
     data = json.loads(saved.read_text())
     EDITS[name](data)

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,9 +12,11 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import asked_of, facts_of
 from crossopt.solvers.codesign.result import from_json
+from tests.every import every
 from tests.paths import INSTANCES, ROOT
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, LSTM
+from tests.work import calls_in
 
 GALLERY = ROOT / "reports/gallery"
 LARGEST = 500_000
@@ -85,7 +86,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@every("name", QUESTIONS)
 def test_every_kind_of_answer_has_its_page(name: str, tmp_path: Path) -> None:
     question, options = QUESTIONS[name]
     result = solved(tmp_path, question, *options)
@@ -164,7 +165,7 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == page_of(GALLERY / "quickstart.json")
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "words"),
     [
         ("{", "not JSON"),
@@ -209,7 +210,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     assert "none.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@every(
     "path",
     [
         ("value",),
@@ -221,7 +222,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
         ("space", "within_1_percent"),
         ("space", "near", 0, "options"),
     ],
-    ids=str,
 )
 def test_edited_figures_are_not_drawn(path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = stored()
@@ -253,7 +253,6 @@ def test_the_result_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_the_largest_question_that_comes_along_is_drawn_at_once(tmp_path: Path) -> None:
     result = solved(tmp_path, INSTANCES / "gpt3-175b-pathfinding-large.yaml", "--gap", "10%")
-    began = monotonic()
-    page = page_of(result)
-    assert monotonic() - began < 2.0
-    assert len(page.encode("utf-8")) < LARGEST
+    pages: list[str] = []
+    assert calls_in(lambda: pages.append(page_of(result))) < 1_500_000, "630 thousand, half a second, when this was written"
+    assert len(pages[0].encode("utf-8")) < LARGEST

@@ -11,6 +11,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.drawing.charts import Titles, points
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import TINY_FREE
@@ -142,8 +143,8 @@ def test_a_front_lies_on_the_page_without_overlaps(front: Path, tmp_path: Path) 
     assert faults_in_a_browser(page_of(front), tmp_path, 500) == []
 
 
-@pytest.mark.parametrize(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
-@pytest.mark.parametrize("field", ["designs", "hardware_points", "plans", "proved_by"])
+@every(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
+@every("field", ["designs", "hardware_points", "plans", "proved_by"])
 def test_made_up_counts_about_several_workloads_are_not_drawn(
     engine: str, block: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """Questions that tests ask: written as YAML text, as users write them."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ choices:
 """
 
 
+@cache  # nobody changes a question
 def ask(text: str, *settings: str) -> Instance:
     """The question in a text, with settings laid over it."""
     return read_question({"text": text, "source": "question.yaml", "settings": list(settings)})
@@ -75,6 +77,7 @@ _HARDWARE_CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+@cache
 def random_question(seed: int) -> Instance:
     """A small question like no other: dense or with experts, fixed or free hardware, any objective, loose or hard limits."""
     random = np.random.default_rng(seed)

@@ -1,5 +1,6 @@
 """Questions with several workloads that tests ask, and their answer by brute force."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -51,6 +52,7 @@ _CHOICES = {
 }
 
 
+@cache  # nobody changes a question
 def several(text: str, *settings: str) -> Portfolio:
     """The question in a text, with settings laid over it."""
     asked = asked_in({"text": text, "source": "several.yaml", "settings": list(settings)})
@@ -59,6 +61,7 @@ def several(text: str, *settings: str) -> Portfolio:
     return asked
 
 
+@cache
 def random_several(seed: int) -> Portfolio:
     """A small question like no other: one to three workloads of any kind, either way to combine them, loose or hard limits."""
     random = np.random.default_rng(seed)

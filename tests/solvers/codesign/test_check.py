@@ -23,6 +23,8 @@ from crossopt.solvers.codesign.designs import candidate, to_words
 from crossopt.solvers.codesign.engines import ENGINES, exhaustive, tree_proof
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.result import Result, evaluation_json, from_json, to_json
+from tests.every import every
+from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
@@ -34,6 +36,7 @@ def silent(progress: Progress) -> None:
     del progress
 
 
+@once
 def solved(instance: Instance, engine: str = "exhaustive") -> Result:
     return ENGINES[engine](instance, Limits(), silent)
 
@@ -51,18 +54,14 @@ def refused(data: dict[str, Any]) -> bool:
         return True
 
 
-@pytest.mark.parametrize(
-    "instance",
-    [TINY, INFEASIBLE, ask(TINY_FREE), ask(LSTM), ask(GEMM), *map(random_question, (1, 2, 9, 33, 36))],
-    ids=lambda instance: instance.name,
-)
+@every("instance", [TINY, INFEASIBLE, ask(TINY_FREE), ask(LSTM), ask(GEMM), *map(random_question, (1, 2, 9, 33, 36))])
 def test_a_fresh_result_is_accepted_be_it_feasible_or_not(instance: Instance) -> None:
     report = check(from_json(json.loads(text_of(solved(instance)))), silent)
     assert report.refused == ()
     assert report.checked[-1].startswith("the proof was carried out anew")
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@every("engine", sorted(ENGINES))
 def test_what_every_engine_writes_is_accepted(engine: str) -> None:
     assert check(solved(ask(TINY_FREE), engine), silent).accepted
 
@@ -267,7 +266,7 @@ def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accept
 # --- files that are no results -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "message"),
     [
         ({"format": 2}, "this is no result of format 1 (write one with `crossopt solve FILE --out RESULT.json`)"),

@@ -15,6 +15,8 @@ from crossopt.solvers.codesign import blocks
 from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.engines import ENGINES, relaxation_proof, tree_proof
 from crossopt.solvers.codesign.result import Relaxation, Result, Space, Tree
+from tests.every import every
+from tests.once import once
 from tests.solvers.codesign.combined.test_devices import FIXED
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -33,6 +35,7 @@ def silent(progress: Progress) -> None:
     del progress
 
 
+@once
 def solved(instance: Instance, engine: str) -> Result:
     return ENGINES[engine](instance, Limits(), silent)
 
@@ -61,10 +64,11 @@ def test_that_there_is_no_design_is_proved_anew_or_told(
 ) -> None:
     """Where boxes come to an end it is proved; where they have no time it is the solver's word, in the last line too."""
     claim = without_design(ask(TINY_FREE, IMPOSSIBLE), engine)
+    monkeypatch.setattr("crossopt.solvers.codesign.check._LOOK", float("inf"))
     report = check(claim, silent)
     assert report.refused == ()
     assert not report.told
-    monkeypatch.setattr("solvers.codesign.check._LOOK", -1.0)
+    monkeypatch.setattr("crossopt.solvers.codesign.check._LOOK", -1.0)
     report = check(claim, silent)
     assert (report.refused, report.told) == ((), True)
     assert main(["check", str(written(tmp_path, claim))]) == 0
@@ -86,7 +90,7 @@ def test_what_a_solver_tells_is_not_called_proved_on_a_page(tmp_path: Path, caps
     assert "proved within" not in page
 
 
-@pytest.mark.parametrize(
+@every(
     ("engine", "change", "said"),
     [
         ("boxes", {"space": MANY}, "space: the engine boxes does not count all designs"),
@@ -116,8 +120,8 @@ def test_blocks_of_others_are_neither_accepted_nor_drawn(
     assert not (tmp_path / "page.html").exists()
 
 
-@pytest.mark.parametrize("field", ["designs", "hardware_points", "plans", "boxes"])
-@pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
+@every("field", ["designs", "hardware_points", "plans", "boxes"])
+@every("engine", ["exhaustive", "boxes"])
 def test_counts_are_counted_anew_before_they_are_drawn(engine: str, field: str, tmp_path: Path) -> None:
     """Also where the words of the proof were made to fit."""
     result = solved(ask(TINY_FREE), engine)

@@ -23,10 +23,12 @@ from crossopt.solvers.codesign.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
 from crossopt.solvers.codesign.pricing import times_and_values
 from crossopt.solvers.codesign.result import Conflict
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
-SEEDS = (1, 2, 9, 10, 17, 22, 24, 33, 36, 44, 56)
+SEEDS = (1, 3, 5, 17, 22, 25, 29, 36, 56)
+"""Of few designs, since each is priced on its own; two questions have none."""
 QUESTIONS = {
     "tiny": read_instance(INSTANCES / "tiny.yaml"),
     "tight": read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-13b", "microbatch=[1, 2, 4]", "zero=[0, 1]")),
@@ -111,7 +113,7 @@ def test_memory_decides_in_one_of_these_questions() -> None:
     assert any(1.0 < share < 1.1 for share in shares)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@every("seed", SEEDS)
 def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seed: int) -> None:
     """Dense and sparse models, fixed and free hardware, all three objectives, loose and hard budgets."""
     instance = random_question(seed)
@@ -174,8 +176,8 @@ def test_chips_of_which_none_can_be_built_are_the_conflict() -> None:
     assert [conflict.limit.partition(":")[0] for conflict in result.conflicts] == ["cores, memory and links"]
 
 
-@pytest.mark.parametrize("name", ["free", "lstm", "tiny"])
-@pytest.mark.parametrize(("prices", "points", "combinations"), [(1, 1, 1), (10, 3, 5), (1 << 22, 1 << 14, 3)])
+@every("name", ["free", "lstm", "tiny"])
+@every(("prices", "points", "combinations"), [(1, 1, 1), (10, 3, 5), (1 << 22, 1 << 14, 3)])
 def test_the_size_of_the_blocks_does_not_matter(
     name: str, prices: int, points: int, combinations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

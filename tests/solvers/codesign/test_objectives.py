@@ -27,6 +27,7 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
 from crossopt.solvers.codesign.pricing import price
 from crossopt.solvers.codesign.result import Result
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_text
@@ -45,8 +46,8 @@ def timed(instance: Instance, share: float) -> Instance:
     return instance if least is None else replace(instance, budget=replace(instance.budget, step_time=least * share))
 
 
-@pytest.mark.parametrize("objective", NEW)
-@pytest.mark.parametrize("seed", range(10))
+@every("objective", NEW)
+@every("seed", range(6))
 def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time(objective: str, seed: int) -> None:
     instance = timed(replace(random_question(seed), objective=objective), 1.0 + 0.15 * (seed % 4))
     one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
@@ -128,7 +129,7 @@ def robust_question(seed: int) -> Instance:
     return ask(wide_text(seed, choices=6, options=3), "technology.constants=a100-80g", "objective=worst_step_time")
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)][:20])
+@every("seed", [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)][:10])
 def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seed: int) -> None:
     instance = timed(robust_question(seed), 1.0 + 0.15 * (seed % 4))
     one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
@@ -189,8 +190,8 @@ def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixt
     assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("reason", ["time limit", "interrupted"])
-@pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
+@every("reason", ["time limit", "interrupted"])
+@every("after", [0, 1, 2, 3, 4])
 def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: int) -> None:
     """Whichever question on the way is stopped, with or without a design by then."""
     for value in (None, 1.0):

@@ -1,5 +1,7 @@
 """Questions with many hardware choices, of any technology and generation: what bounds on whole boxes of chips must stand."""
 
+from functools import cache
+
 import numpy as np
 
 from crossopt.instances.catalogue.registry import TechnologyEntry, names, technology
@@ -34,6 +36,7 @@ _OTHER_CHOICES = """\
 """
 
 
+@cache
 def wide_question(seed: int, choices: int = 20, options: int = 4) -> Instance:
     """A question like no other with at most so many hardware choices of at most so many options, in any order."""
     return ask(wide_text(seed, choices, options))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crossopt.solvers.grading.assignments.knapsack import Items, fractional, judged_model, judged_set, most, most_with_needs
 from crossopt.solvers.grading.handed_model import read_model
+from tests.every import every
 
 EXAMPLE: Items = ([30, 20, 20], [42, 26, 26], 40)
 ITEMS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
@@ -28,7 +29,7 @@ def test_the_example_of_the_readme() -> None:
     assert fractional(*EXAMPLE) == pytest.approx(55.0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("chosen", "share", "word"),
     [
         ([1, 2], 1.0, ""),
@@ -70,7 +71,7 @@ def test_models_are_solved_and_their_solutions_weighed_anew() -> None:
     assert needing.why == "1 is kept without 0, which it needs"
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "word"),
     [
         (None, "a model is a dictionary"),

@@ -13,6 +13,7 @@ import pytest
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.handouts import HANDOUTS
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.grading.programs import loaded
 
@@ -30,14 +31,17 @@ def commands(block: str) -> Shown:
     return [(lines[start][2:], lines[start + 1 : end]) for start, end in zip(starts, ends, strict=True)]
 
 
+def python(words: list[str], folder: Path) -> str:
+    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
 def printed(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command prints; one of Python goes into the file that it names."""
+    """What a command prints; one of Python has written the file that it names."""
     program, *arguments = shlex.split(command)
     if program == "python":
-        *words, arrow, target = arguments
+        *_, arrow, target = arguments
         assert arrow == ">"
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
-        Path(target).write_text(done.stdout, encoding="utf-8")
+        assert Path(target).stat().st_size > 0, "the fixture has run it"
         return ""
     assert program == "crossopt"
     assert main(arguments) == 0
@@ -55,14 +59,22 @@ def missing(shown: list[str], told: str) -> list[str]:
     return left
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: str(block.splitlines()[0]))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lab with the files that the commands of all blocks write."""
+    lab = tmp_path_factory.mktemp("written") / "lab"
+    shutil.copytree(LAB, lab)
+    for line in dict.fromkeys(re.findall(r"^\$ python (.*) > (.*)$", README, re.MULTILINE)):
+        (lab / line[1]).write_text(python(shlex.split(line[0]), lab), encoding="utf-8")
+    return lab
+
+
+@every("block", BLOCKS)
 def test_commands_print_what_the_readme_shows(
-    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    block: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(LAB, tmp_path / "lab")
+    shutil.copytree(written, tmp_path / "lab")
     monkeypatch.chdir(tmp_path / "lab")
-    for line in dict.fromkeys(re.findall(r"^\$ (python .*)$", README, re.MULTILINE)):  # files that other blocks have written
-        printed(line, capsys)
     for command, shown in commands(block):
         assert missing(shown, printed(command, capsys)) == []
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from crossopt.solvers.grading import handed_model, plans_held
 from crossopt.solvers.grading.assignments import chips, knapsack, stages
 from crossopt.solvers.grading.handed_model import solved
 from crossopt.solvers.grading.marks import FULL, Assignment, Case
 from crossopt.solvers.grading.plans_held import HALF, Plan, saying
 from crossopt.solvers.grading.table import SOLUTIONS
+from tests.every import every
 from tests.solvers.grading.programs import loaded
 
 Handed = dict[str, Any]
@@ -19,6 +21,13 @@ Cheat = Callable[[Handed], Handed]
 ASSIGNMENTS = (knapsack.KNAPSACK, stages.STAGES, chips.CHIPS)
 MODELS = {"model", "model_with_needs", "weak_model", "strong_model"}
 each = pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine solves what is handed in too, only later."""
+    for module in (handed_model, plans_held):
+        monkeypatch.setattr(module, "_SECONDS", 3600.0)
 
 
 def reference(assignment: Assignment) -> ModuleType:
@@ -52,7 +61,7 @@ def pinned_by_rows(model: Handed) -> Handed:
 
 
 @each
-@pytest.mark.parametrize("cheat", [pinned, pinned_in_part, pinned_by_rows])
+@every("cheat", [pinned, pinned_in_part, pinned_by_rows])
 def test_a_model_that_holds_the_best_plan_alone_earns_nothing(assignment: Assignment, cheat: Cheat) -> None:
     solution, earned = reference(assignment), []
     for case in asked(assignment):
@@ -69,12 +78,14 @@ def nothing_else_fits(case: Case) -> bool:
 
 @each
 def test_the_best_plan_with_everything_else_allowed_earns_nothing(assignment: Assignment) -> None:
-    """The objective asks for the best plan, and no row says which plans there are."""
+    """The objective asks for the best plan, and no row says which plans there are.
+
+    Whichever of several best plans HiGHS finds, factors of one digit are proved to the last unit."""
     solution = reference(assignment)
     for case in asked(assignment):
         model = getattr(solution, case.call.function)(*case.call.arguments)
         values, _ = solved(model)
-        wanted = {name: 1 - 2 * value for name, value in values.items()}
+        wanted = {name: -1 if value else 1 for name, value in values.items()}
         verdict = case.judge({"variables": model["variables"], "minimise": wanted, "rows": []})
         assert verdict.share == 0.0
         assert any(word in verdict.why for word in ("the model holds what is not allowed: ", "the objective says"))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.solvers.grading.assignments.stages import Chain, judged_bound, judged_fewest, judged_model, judged_stages, least, slowest
+from tests.every import every
 
 EXAMPLE: Chain = ([4, 1, 1, 4], [1, 3, 1, 0])
 
@@ -25,7 +26,7 @@ def test_the_example_of_the_readme() -> None:
     assert min(least(*EXAMPLE, 2)) == 7
 
 
-@pytest.mark.parametrize(
+@every(
     ("handed", "share", "word"),
     [
         ([0, 1], 1.0, ""),
@@ -50,7 +51,7 @@ def test_stages_within_a_limit() -> None:
     assert judged_fewest([0, 1, 2], EXAMPLE, 9, 2).share == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
+@every(
     ("handed", "share", "word"),
     [
         (5, 1.0, ""),

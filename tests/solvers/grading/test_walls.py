@@ -1,12 +1,12 @@
 """What a submission cannot do, shown by submissions that try it; and that what they break is told in a sentence."""
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from crossopt.solvers.grading import grade as grading
 from crossopt.solvers.grading.assignments.layer import LAYER
 from crossopt.solvers.grading.marks import figure
 from crossopt.solvers.grading.table import SOLUTIONS
@@ -116,10 +116,8 @@ def test_what_harms_nobody_is_allowed(tmp_path: Path) -> None:
 
 
 def test_a_loop_without_end_is_stopped_and_what_was_answered_counts(tmp_path: Path) -> None:
-    began = time.monotonic()
     program = "def one():\n    return 1\n\n\ndef other():\n    while True:\n        pass\n"
     first, second = grade_of(tmp_path / "in", program, "one", "other", seconds=1).marks
-    assert time.monotonic() - began < 4.0
     assert (first.points, second.points) == (10.0, 0.0)
     assert second.why[0].startswith("every case: stopped after 1 s")
 
@@ -201,10 +199,11 @@ def test_a_file_beside_the_program_may_have_the_name_of_a_package(tmp_path: Path
     assert attempt(tmp_path, "import crossopt; return crossopt.ONE") == "done"
 
 
-def test_a_program_that_is_never_loaded_costs_the_time_of_one_task(tmp_path: Path) -> None:
-    began = time.monotonic()
+def test_a_program_that_is_never_loaded_costs_the_time_of_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(grading, "run", lambda *asked: (started.append(asked), run(*asked))[1])
     grade = grade_of(tmp_path / "in", "while True:\n    pass\n", "one", "two", "three", "four", "five", "six", seconds=1)
-    assert time.monotonic() - began < 4.0
+    assert len(started) == 1
     assert len(grade.marks) == 6
     assert all("while it was loaded: stopped after 1 s" in mark.why[0] for mark in grade.marks)
 

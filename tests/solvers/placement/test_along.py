@@ -1,6 +1,7 @@
 """Bounds along the blocks: never above the truth, equal to it where cells are fine, and proofs of published graphs."""
 
 from dataclasses import replace
+from functools import cache
 from math import isinf
 
 import numpy as np
@@ -41,43 +42,48 @@ def asked_for(seed: int) -> PlacementQuestion:
     return replace(asked, graph=scaled, cpus=cpus, memory=float("inf"), contiguity="no", communication="calls")
 
 
-@pytest.mark.parametrize("seed", range(80))
-def test_no_placement_is_below_it_whatever_the_limit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@cache
+def truth_of(seed: int) -> float:
+    """The best value of that question, by brute force."""
+    return brute_force(asked_for(seed))
+
+
+def test_no_placement_is_below_it_whatever_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor however wide cells are: most states become one where they are half or a quarter of the limit."""
-    monkeypatch.setattr(sweep, "_COARSEST", seed % 6)
-    asked = asked_for(seed)
-    true, blocks = brute_force(asked), blocks_of(asked.graph, staged=False)
-    assert not isinf(true)
-    if not true:
-        return
-    for share in (0.5, 0.999, 1.0 + 1e-9, 1.3, 4.0):
-        found = bounds(blocks, machine_of(asked), share * true, 0.0, FOREVER)
-        assert all(bound <= min(share, 1.0 + 1e-12) * true for bound in found)
-        assert found == sorted(found)
+    for seed in range(40):
+        monkeypatch.setattr(sweep, "_COARSEST", seed % 6)
+        asked = asked_for(seed)
+        true, blocks = truth_of(seed), blocks_of(asked.graph, staged=False)
+        assert not isinf(true), seed
+        for share in (0.5, 1.0 + 1e-9, (0.999, 1.3, 4.0)[seed % 3]) if true else ():
+            found = bounds(blocks, machine_of(asked), share * true, 0.0, FOREVER)
+            assert all(bound <= min(share, 1.0 + 1e-12) * true for bound in found), (seed, share)
+            assert found == sorted(found), (seed, share)
 
 
 def test_limits_below_the_truth_are_refuted_and_the_truth_is_reached() -> None:
     """With one CPU at the most nothing is lost but what cells lose."""
-    asked = [one for one in map(asked_for, range(60)) if one.cpus < 2]
-    values = [(true, one, blocks_of(one.graph, staged=False)) for one in asked if (true := brute_force(one))]
+    asked = [(truth_of(seed), one) for seed in range(30) if (one := asked_for(seed)).cpus < 2]
+    values = [(true, one, blocks_of(one.graph, staged=False)) for true, one in asked if true]
     refuted = [max(bounds(blocks, machine_of(one), 0.99 * true, 0.0, FOREVER), default=0.0) == 0.99 * true for true, one, blocks in values]
     reached = [max(bounds(blocks, machine_of(one), 1.01 * true, 0.0, FOREVER), default=0.0) >= 0.99 * true for true, one, blocks in values]
-    assert len(values) > 30
+    assert len(values) > 15
     assert all(refuted)
     assert all(reached)
 
 
 def test_what_is_left_in_the_end_is_the_best_placement() -> None:
     """However much is above it at first; memory does not bind in these questions."""
-    for asked in map(asked_for, range(0, 60, 2)):
-        true, blocks = brute_force(asked), blocks_of(asked.graph, staged=False)
+    for seed in range(0, 40, 2):
+        asked, true = asked_for(seed), truth_of(seed)
+        blocks = blocks_of(asked.graph, staged=False)
         if not true:
             continue
         *_, last = along(blocks, machine_of(asked), 1.2 * true, 0.0, FOREVER)
         verdicts = [judge(asked, placement) for placement in last.placements]
-        assert all(verdict.accepted for verdict in verdicts)
+        assert all(verdict.accepted for verdict in verdicts), seed
         if asked.cpus < 2 and 0.0 < last.bound < 1.2 * true:
-            assert min(verdict.value for verdict in verdicts) == pytest.approx(true, rel=1e-6)
+            assert min(verdict.value for verdict in verdicts) == pytest.approx(true, rel=1e-6), seed
 
 
 def test_several_cpus_are_looked_at_as_one() -> None:
@@ -91,17 +97,17 @@ def test_several_cpus_are_looked_at_as_one() -> None:
 
 
 def test_memory_can_only_raise_what_is_above_it() -> None:
-    for seed in range(60):
+    for seed in range(24):
         asked = replace(asked_at_random(seed), contiguity="no", communication="calls")
         true = brute_force(asked)
         if 0.0 < true < float("inf"):
             assert all(
                 bound <= true * (1.0 + 1e-12)
                 for bound in bounds(blocks_of(asked.graph, False), machine_of(asked), true * 1.1, 0.0, FOREVER)
-            )
+            ), seed
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_graphs_of_many_blocks_are_not_bounded_above_what_annealing_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "_COARSEST", 2)
     asked = question(random_graph(seed, 18, training=bool(seed % 2)), 2 + seed % 2, 1, contiguity="no")

@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.anneal import annealed
+from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16))
 def test_what_annealing_finds_is_no_busier_in_the_judges_eyes_and_keeps_the_memory(seed: int) -> None:
     random = np.random.default_rng(seed)
     graph = replace(

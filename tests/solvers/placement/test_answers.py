@@ -13,6 +13,7 @@ from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.placement.answer import COUNTING, Placement
 from crossopt.solvers.placement.family import Answer as Placed
 from crossopt.solvers.placement.throughput import stages
+from tests.every import every
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
@@ -32,7 +33,7 @@ PUBLISHED = {
 """Optima of stages by the authors' dynamic program over ideals, as far as it prints digits."""
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@every("name", PUBLISHED)
 def test_published_graphs_are_proved_at_the_optimum_of_the_authors_program(name: str) -> None:
     result = answered(read(reference(f"placement/throughput/{name}.json")), "auto", Limits(), silent)
     assert result.status == "OPTIMAL"
@@ -59,7 +60,7 @@ def test_other_pieces_or_notes_than_the_questions_are_refused(result: Placed) ->
         assert not checked(replace(result, question={**result.question, key: other})).accepted
 
 
-@pytest.mark.parametrize(
+@every(
     ("words", "code", "said"),
     [
         ([], 0, "certificate: no placement is below"),

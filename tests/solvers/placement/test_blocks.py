@@ -13,6 +13,7 @@ from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput.run import most
+from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, silent
@@ -34,7 +35,7 @@ def by_every_set(blocks: Blocks) -> float:
     return float(least.max())
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_minimum_cuts_find_what_every_set_shows(seed: int) -> None:
     asked = question(random_graph(seed, 8, training=bool(seed % 2)), 3, contiguity="no")
     blocks = blocks_of(asked.graph, staged=False)
@@ -42,7 +43,7 @@ def test_minimum_cuts_find_what_every_set_shows(seed: int) -> None:
     assert true * (1.0 - 1e-9) <= least_busiest(asked, blocks, most(blocks)) <= true
 
 
-@pytest.mark.parametrize("seed", range(80))
+@every("seed", range(80))
 def test_no_placement_is_below_it(seed: int) -> None:
     asked = asked_at_random(seed)
     scaled = replace(asked, graph=replace(asked.graph, transfer=asked.graph.transfer * 4.0))
@@ -52,7 +53,7 @@ def test_no_placement_is_below_it(seed: int) -> None:
         assert least_busiest(one, blocks, most(blocks)) <= brute_force(one)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_no_stages_are_below_what_one_stage_must_do(seed: int) -> None:
     asked = replace(asked_at_random(seed), contiguity="stages")
     asked = replace(asked, graph=replace(asked.graph, transfer=asked.graph.transfer * 4.0))

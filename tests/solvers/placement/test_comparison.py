@@ -53,20 +53,20 @@ def test_two_cliques_are_cut_at_the_bridge() -> None:
         assert device[0] != device[5]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_shares_of_many_small_blocks_are_equal(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    edges = [(row, row + int(step)) for row in range(80) for step in random.integers(1, 8, 2)]
-    blocks = blocks_of(graph(random.integers(1, 5, 90) * 1.0, edges, random.random(90)), staged=False)
-    work = np.bincount(equal_shares(blocks, 5, seed), blocks.accelerator_time, 5)
-    assert work.max() <= 1.15 * work.sum() / 5
+def test_shares_of_many_small_blocks_are_equal() -> None:
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        edges = [(row, row + int(step)) for row in range(80) for step in random.integers(1, 8, 2)]
+        blocks = blocks_of(graph(random.integers(1, 5, 90) * 1.0, edges, random.random(90)), staged=False)
+        work = np.bincount(equal_shares(blocks, 5, seed), blocks.accelerator_time, 5)
+        assert work.max() <= 1.15 * work.sum() / 5, seed
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_nobody_beats_the_proof_and_every_value_is_the_judges(seed: int) -> None:
     asked = question(random_graph(seed, 8), 2, 1, contiguity="no")
     proved = answered(asked, "auto", Limits(), silent)
-    rows = list(compared(asked, 1.0, 2, {"mine": np.zeros(8, np.int64)}))
+    rows = list(compared(asked, 0.2, 2, {"mine": np.zeros(8, np.int64)}))
     assert {"one device", "mine", *SEARCHES} <= {row.name for row in rows}
     assert all(row.value is None or row.note or row.value >= (proved.bound or 0.0) for row in rows)
 

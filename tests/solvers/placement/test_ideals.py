@@ -19,6 +19,7 @@ from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.orders import staged_start
+from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
 from tests.paths import reference
@@ -44,7 +45,7 @@ def staged_at_random(seed: int, largest: int = 6) -> PlacementQuestion:
     )
 
 
-@pytest.mark.parametrize("start", range(0, 200, 20))
+@every("start", range(0, 200, 20))
 def test_it_finds_what_brute_force_finds(start: int) -> None:
     for seed in range(start, start + 20):
         asked = staged_at_random(seed, 5)
@@ -73,7 +74,7 @@ def test_the_random_questions_are_of_all_kinds() -> None:
     assert any(one.graph.backward.any() and not isinf(value) for one, value in zip(asked, values, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 2))
+@every("seed", range(0, 40, 2))
 def test_it_agrees_with_the_integer_model(seed: int) -> None:
     asked = staged_at_random(seed, 14)
     factor = 1.0 / max(float(asked.graph.transfer.max()), 1e-300)

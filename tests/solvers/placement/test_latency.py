@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
-from time import monotonic
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from crossopt.solvers.placement.latency.exact import exactly, values_at
 from crossopt.solvers.placement.latency.flow import flow_of, placed, replayed, rows_placed, timed
 from crossopt.solvers.placement.latency.greedy import greedy
 from crossopt.solvers.placement.latency.judge import judge_latency
+from tests.every import every
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.instances.placement.test_formats import document, node, written
@@ -87,7 +87,7 @@ def tried_and_found(seed: int) -> tuple[float, Answer]:
     return tried(asked), answered(asked, "auto", Limits(), silent)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@every("seed", range(24))
 def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_worse(seed: int) -> None:
     true, found = tried_and_found(seed)
     assert found.value is not None
@@ -97,7 +97,7 @@ def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_wor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_larger_graphs_are_proved_at_the_best_of_all_placements(seed: int) -> None:
     asked = sample_at_random(900 + seed, nodes=8, places=1 + seed % 2)
     true, found = tried(asked), answered(asked, "auto", Limits(), silent)
@@ -112,7 +112,7 @@ def test_most_small_questions_are_answered_without_the_integer_model() -> None:
     assert sum("cpsat" not in one.proved_by for one in found) >= 9
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_the_fast_replay_says_what_the_judge_says(seed: int) -> None:
     asked = sample_at_random(seed, nodes=9, places=4)
     flow, random = flow_of(asked), np.random.default_rng(seed)
@@ -220,7 +220,7 @@ def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) ->
     assert checked(found).accepted
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16))
 def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) -> None:
     asked = sample_at_random(300 + seed, nodes=5, places=1 + seed % 3)
     flow, everywhere = flow_of(asked), [-1] * len(asked.graph)
@@ -236,10 +236,10 @@ def test_the_integer_model_alone_proves_the_best_of_all_placements(seed: int) ->
 
 def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
     asked = published("layer/inceptionv3")
-    began = monotonic()
-    found = answered(asked, "auto", Limits(seconds=1.0), silent)
+    found = answered(asked, "auto", Limits(seconds=0.0), silent)
     assert found.stopped == "time limit"
-    assert monotonic() - began <= 2.0  # loaded machines take longer over the last step
+    assert found.value is not None
+    assert not found.proved
 
     def press(progress: Progress) -> None:
         if progress.best is not None and progress.best < 1300.0:

@@ -11,6 +11,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
 from crossopt.solvers.placement.latency.search import LARGEST
 from crossopt.solvers.placement.latency.side_nodes import sharper
+from tests.every import every
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.paths import reference
@@ -84,7 +85,7 @@ def test_several_pieces_of_an_accelerator_fill_one_memory() -> None:
     assert 8.0 < plain <= tried(asked) == 11.125
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_bounds_are_below_the_best_of_all_placements(seed: int) -> None:
     asked = sample_at_random(100 + seed, nodes=6 - seed % 3, places=1 + seed % 3)
     true = tried(asked)

@@ -6,6 +6,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.solvers.placement.latency.comparison import RULES, SEEDED, compared, equal_pieces, list_by_rank
 from crossopt.solvers.placement.latency.flow import CPU, flow_of
+from tests.every import every
 from tests.instances.placement.graphs import graph
 from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.paths import reference
@@ -13,7 +14,7 @@ from tests.paths import reference
 CHAIN = [(0, 1), (1, 2), (2, 3)]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@every("seed", range(24))
 def test_nobody_beats_the_best_and_who_keeps_the_rules_has_a_value(seed: int) -> None:
     asked = sample_at_random(seed, 6, 3)
     rows = list(compared(asked, 1.0, 1, {"mine": np.full(len(asked.graph), asked.accelerators)}))

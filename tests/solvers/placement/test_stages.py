@@ -14,6 +14,7 @@ from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.intervals import best_stages
 from crossopt.solvers.placement.judge import judge
+from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 
 
@@ -45,7 +46,7 @@ def by_model(asked: PlacementQuestion, greatest: float) -> tuple[float | None, f
     return verdict.value, real(answer.bound, stages.figures.quantum)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_the_model_of_stages_finds_what_brute_force_finds(seed: int) -> None:
     random = np.random.default_rng(seed)
     graph = random_graph(seed, int(random.integers(2, 6 - 2 * (seed % 2))), training=bool(seed % 2))
@@ -76,7 +77,7 @@ def chain(seed: int, count: int) -> Blocks:
     return Blocks(times, 23.0 * times, np.ones(count), nets, transfer, nets, np.arange(count))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_a_chain_that_dynamic_programming_places_is_not_called_infeasible(seed: int) -> None:
     """CP-SAT 9.15 calls one in ten of these models infeasible, so that a solver whose word is wrong is found here.
 

@@ -19,7 +19,7 @@ def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) 
         best = next(int(row["best_known"]) for row in csv.DictReader(file) if row["instance"] == letter)
     result = answered(question, "auto", Limits(60.0), lambda progress: None)
     assert result.engine == "search"
-    assert result.seconds < 66.0
+    assert result.stopped == "time limit" or result.proved
     assert result.value is not None
     assert best >= ratio * result.value
     assert result.bound is not None

@@ -3,7 +3,6 @@
 from itertools import product
 
 import numpy as np
-import pytest
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import unreduced
@@ -11,6 +10,7 @@ from crossopt.solvers.sharding.search.elimination import NODES, best_choice, reg
 from crossopt.solvers.sharding.search.layout import Layout, layout_of, standing_of
 from crossopt.solvers.sharding.search.moves import closed, difference, gathered, opened
 from crossopt.solvers.sharding.search.xorshift import seed_of
+from tests.every import every
 from tests.instances.sharding.tiny import tiny
 
 
@@ -26,7 +26,7 @@ def _value(layout: Layout, labels: Whole, prices: Whole) -> int:
     return total
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_a_region_ends_at_its_best_choice_or_no_worse(seed: int) -> None:
     random = np.random.default_rng(seed)
     core = unreduced(tiny(seed, nodes=6, most=3))

@@ -13,6 +13,7 @@ from crossopt.solvers.sharding.messages.ascent import ascent_of
 from crossopt.solvers.sharding.search import neighbourhoods as search
 from crossopt.solvers.sharding.search.layout import layout_of, least_slack, moved, standing_of
 from crossopt.solvers.sharding.search.neighbourhoods import Clock, searched
+from tests.every import every
 from tests.instances.sharding.cores import CORES
 from tests.instances.sharding.tiny import choices_of, peak
 
@@ -23,7 +24,7 @@ def _turns(most: int) -> Clock:
     return lambda: next(looks) / most
 
 
-@pytest.mark.parametrize("core", CORES[:30])
+@every("core", CORES[:30])
 def test_what_stands_stays_right_as_it_moves(core: Core) -> None:
     random = np.random.default_rng(3)
     layout = layout_of(core)
@@ -44,7 +45,7 @@ def test_what_stands_stays_right_as_it_moves(core: Core) -> None:
             assert least_slack(standing, low, high) == standing.slack[low:high].min()
 
 
-@pytest.mark.parametrize("core", CORES)
+@every("core", CORES)
 def test_the_search_finds_the_optimum_of_tiny_problems(core: Core) -> None:
     choices = choices_of(core)
     told: list[int] = []

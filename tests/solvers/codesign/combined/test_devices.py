@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from crossopt.solvers.codesign.combined.devices.check import check_open
 from crossopt.solvers.codesign.combined.devices.engine import solve_counts
 from crossopt.solvers.codesign.combined.devices.result import CountsResult, counts_from_json
 from crossopt.solvers.codesign.engines import ENGINES
+from tests.every import every
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 FIXED = """\
@@ -43,18 +45,20 @@ def counted(text: str, *settings: str) -> Counted:
     return asked
 
 
+@cache
 def solved(text: str, *settings: str, engine: str = "auto", seconds: float = float("inf")) -> CountsResult:
     return solve_counts(counted(text, *settings), engine, Limits(seconds), silent)
 
 
+@cache
 def alone(text: str, count: int, *settings: str) -> float | None:
     """The optimum of the question with this number of devices."""
     return ENGINES["exhaustive"](ask(text, *settings, f"cluster.devices={count}"), Limits(), silent).value
 
 
-@pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
-@pytest.mark.parametrize("objective", ["step_time", "cost_per_token", "energy_per_token"])
-@pytest.mark.parametrize("text", [FIXED, FREE])
+@every("engine", ["exhaustive", "boxes"])
+@every("objective", ["step_time", "cost_per_token", "energy_per_token"])
+@every("text", [FIXED, FREE])
 def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:
     setting = f"objective={objective}"
     result = solved(text, setting, engine=engine)
@@ -166,7 +170,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
+@every("name", EDITS)
 def test_an_answer_that_was_edited_is_refused(name: str) -> None:
     data = json.loads(text_of(solved(FIXED, "objective=cost_per_token")))
     assert check_open(counts_from_json(copy.deepcopy(data)), silent).accepted

@@ -8,11 +8,14 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.texts.near import near_text
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.engines import boxes
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.exhaustive import Found, search
 from crossopt.solvers.codesign.explain import near_optimal as module
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near, near_optimum
 from crossopt.solvers.codesign.result import Result
+from tests.every import every
+from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
@@ -39,6 +42,7 @@ def silent(progress: object) -> None:
     del progress
 
 
+@once
 def solved(instance: Instance) -> Result:
     return boxes(instance, Limits(), silent)
 
@@ -49,20 +53,25 @@ def found_near(instance: Instance, gap: float, deadline: float = float("inf")) -
     return near
 
 
+@once
+def enumerated(instance: Instance) -> Found:
+    return search(instance, silent)
+
+
 def counted(instance: Instance, limit: float) -> dict[str, set[object]]:
     """The options that occur among designs up to the limit, by enumeration."""
-    return {choice.name: set(choice.within(limit)) for choice in search(instance, silent).space.near}
+    return {choice.name: set(choice.within(limit)) for choice in enumerated(instance).space.near}
 
 
 def options_of(known: Known, mask: tuple[bool, ...]) -> set[object]:
     return {option for option, holds in zip(known.options, mask, strict=True) if holds}
 
 
-FEASIBLE = [instance for instance in SMALL if search(instance, silent).value is not None]
+FEASIBLE = [instance for instance in SMALL if enumerated(instance).value is not None]
 
 
-@pytest.mark.parametrize(("gap", "few"), GAPS)
-@pytest.mark.parametrize("instance", FEASIBLE)
+@every(("gap", "few"), GAPS)
+@every("instance", FEASIBLE)
 def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: float, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEW", few)
     near = found_near(instance, gap)
@@ -102,7 +111,7 @@ def test_the_search_alone_decides_what_dives_do_not_find(monkeypatch: pytest.Mon
                 assert options_of(known, known.occur) == expected[known.name]
 
 
-@pytest.mark.parametrize("looks", (0, 2, 5, 9, 20))
+@every("looks", (0, 3, 9, 20))
 def test_short_of_time_nothing_false_is_said(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock jumps past the deadline after so many looks at it."""
     instance = SMALL[1]
@@ -116,6 +125,17 @@ def test_short_of_time_nothing_false_is_said(looks: int, monkeypatch: pytest.Mon
         assert not options_of(known, known.never) & expected[known.name]
     if not looks:
         assert "; not decided in time whether " in near_text(near, 0.01)
+
+
+def test_a_search_that_is_stopped_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, whole = SMALL[1], module.branch
+    expected = counted(instance, found_near(instance, 0.01).limit)
+    monkeypatch.setattr(module, "dive", lambda *_: None)
+    monkeypatch.setattr(module, "branch", lambda *given: whole(*given[:-1], Spend(deadline=0.0)))
+    near = found_near(instance, 0.01)
+    for known in near.choices:
+        assert not options_of(known, known.never) & expected[known.name]
+    assert any(not (occurs or never) for known in near.choices for occurs, never in zip(known.occur, known.never, strict=True))
 
 
 def test_an_interrupt_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from crossopt.reports.cli import INFEASIBLE, NO_DESIGN, USAGE, main
 from crossopt.solvers.codesign.engines import ENGINES, Limits
+from tests.every import every
 from tests.solvers.backends.test_export import read_with_highs
 from tests.solvers.codesign.linear.test_refine import WIDE, agrees_with, silent
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
@@ -118,7 +119,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "more", "sentence", "code"), REFUSED)
+@every(("text", "more", "sentence", "code"), REFUSED)
 def test_refusals_are_a_sentence_and_write_nothing(
     text: str,
     more: tuple[str, ...],

@@ -30,6 +30,7 @@ from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
 from crossopt.solvers.codesign.result import Result
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
@@ -79,15 +80,15 @@ def agrees_with(value: float | None, bound: float | None, true: float | None) ->
 FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
 
 
-@pytest.mark.parametrize("seed", FREE[3:10])
+@pytest.mark.parametrize("seed", FREE[3:8])
 def test_both_solvers_agree_with_counting_from_a_cold_start(seed: int) -> None:
     instance = step_time_question(seed)
     true = search(instance, silent).value
     assert all(agrees(from_cold(instance, solver), true) for solver in SOLVERS.values())
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", FREE[3:6])
+@every("form", FORMS)
+@every("seed", FREE[3:5])
 def test_every_form_agrees_with_counting_from_a_cold_start(seed: int, form: str) -> None:
     instance = step_time_question(seed)
     true = search(instance, silent).value
@@ -95,7 +96,7 @@ def test_every_form_agrees_with_counting_from_a_cold_start(seed: int, form: str)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [*FREE[:3], *FREE[10:]])
+@pytest.mark.parametrize("seed", [*FREE[:3], *FREE[8:]])
 def test_more_questions_from_a_cold_start(seed: int) -> None:
     test_both_solvers_agree_with_counting_from_a_cold_start(seed)
 
@@ -220,9 +221,9 @@ def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: p
     instance = read_instance(INSTANCES / "quickstart.yaml")
     left = survivors(instance, float("inf"), within=0.05)
     found = []
-    for size in (1024, 7):
+    for size in (1024, 16):
         monkeypatch.setattr(loop, "_PRICED", size)
         refined = refine_among(instance, left, backend("highs"), FORMS["strong"], LEAST_GAP, time.monotonic() + 120, silent, within=0.05)
         found.append((refined.value, refined.bound, refined.plans, refined.tangents, refined.rounds, refined.least))
     assert found[0] == found[1]
-    assert found[0][2] > 7
+    assert len(left.plans) > 2 * 16

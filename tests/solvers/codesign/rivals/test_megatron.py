@@ -16,6 +16,7 @@ from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
@@ -37,7 +38,7 @@ def test_the_rule_never_beats_the_optimum(path: Path) -> None:
     assert verify(instance, chosen).value >= optimum
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_the_rule_keeps_every_limit_or_gives_no_design(seed: int) -> None:
     instance = random_question(seed)
     found, chosen = search(instance, silent), expert_design(instance)

@@ -11,6 +11,7 @@ from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_point
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question
 
@@ -21,7 +22,7 @@ def silent(progress: object) -> None:
     del progress
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
     instance = random_question(seed)
     optimum, point = search(instance, silent).value, expert_point(instance)

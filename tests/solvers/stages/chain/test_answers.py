@@ -14,6 +14,7 @@ from crossopt.solvers.family import certify
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads
 from crossopt.solvers.stages.chain.plan import ChainPlan
+from tests.every import every
 from tests.paths import INSTANCES, reference
 from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random_chain
 from tests.solvers.stages.chain.chains import text_of as chain_text
@@ -60,7 +61,7 @@ def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, cap
     assert checked(found).accepted
 
 
-@pytest.mark.parametrize(
+@every(
     ("old", "new", "said"),
     [
         ("devices: 4", "devices: 0", "devices: '0' is too small"),

@@ -5,6 +5,7 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.stages.pipedream.profile import profile_of
+from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.pipedream.profiles import CHAIN
 
@@ -33,7 +34,7 @@ def test_fractions_of_a_byte_are_rounded_up_and_stages_of_other_tools_are_read_o
     assert profile.activation.tolist() == [3.0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "said"),
     [
         ("", "test:1:1: 0 nodes are given"),

@@ -16,6 +16,7 @@ from crossopt.solvers.stages.piper.family import FAMILY
 from crossopt.solvers.stages.piper.judge import judge, judge_rows
 from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, named
 from crossopt.solvers.stages.piper.prove import proved_again
+from tests.every import every
 from tests.solvers.stages.piper.graphs import Answer, answered, checked, document, node, random_question, written
 
 PLAIN, AGAIN = "vanilla", "activation recomp"
@@ -105,7 +106,7 @@ def test_a_bound_that_is_too_high_is_not_proved_anew(result: Answer, tmp_path: P
     assert not proved_again(question, None)
 
 
-@pytest.mark.parametrize(
+@every(
     ("words", "code", "said"),
     [
         ([], 0, "certificate: no plan is below"),

@@ -11,11 +11,12 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.stages.piper import fronts, ideals
 from crossopt.solvers.stages.piper.judge import judge_rows
 from crossopt.solvers.stages.piper.plan import Stage
+from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import answered, best_by_trying, checked, document, node, random_document, random_question, written
 
 
-@pytest.mark.parametrize("seed", range(44))
+@every("seed", range(44))
 def test_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Path) -> None:
     question = random_question(tmp_path, seed, 3 + seed % 4, 2 + seed % 5)
     best, result = best_by_trying(question), answered(question)
@@ -57,7 +58,7 @@ def _partitions(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
     return [tuple(rows[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(rows)), strict=True)) for cuts in ((), (1,), (2,), (1, 2))]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
@@ -69,7 +70,7 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     assert checked(result).accepted
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
