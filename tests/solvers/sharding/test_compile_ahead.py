@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from crossopt.instances.question import read
+from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, run
@@ -60,7 +61,7 @@ def test_no_limit_counts_what_is_compiled(
         compiled.append(60.0)
         return 60.0
 
-    for place in (engines, run, searching):
+    for place in (engines, run, searching, family):
         monkeypatch.setattr(place, "monotonic", lambda: monotonic() + sum(compiled))
     monkeypatch.setattr(module, name, slow)
     result = answered(question, engine, Limits(1.0), lambda progress: None)
