@@ -20,8 +20,8 @@ from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
 
-QUESTIONS = [random_question(seed) for seed in range(12)] + [wide_question(seed, choices=3, options=3) for seed in range(12)]
-OFFLOADING = [offloading_question(seed) for seed in range(12)]
+QUESTIONS = [random_question(seed) for seed in range(8)] + [wide_question(seed, choices=3, options=3) for seed in range(8)]
+OFFLOADING = [offloading_question(seed) for seed in range(8)]
 
 
 def listed(plans: AnyPlans) -> list[object]:

@@ -27,8 +27,8 @@ from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
-SEEDS = (1, 3, 5, 17, 22, 25, 29, 36, 56)
-"""Of few designs, since each is priced on its own; two questions have none."""
+SEEDS = (1, 3, 5, 22, 25, 29, 47)
+"""Of few designs, since each is priced on its own; one question has none."""
 QUESTIONS = {
     "tiny": read_instance(INSTANCES / "tiny.yaml"),
     "tight": read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-13b", "microbatch=[1, 2, 4]", "zero=[0, 1]")),

@@ -70,7 +70,7 @@ def clash_in(instance: Instance) -> tuple[Member, ...] | None:
     return clash(instance, silent)
 
 
-@every("seed", range(16))
+@every("seed", range(12))
 def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not(seed: int) -> None:
     instance = hopeless(seed)
     if value_of(instance) is not None:
@@ -87,8 +87,8 @@ def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not
 
 def test_there_are_random_clashes_of_several_kinds() -> None:
     """The test above would say nothing without them."""
-    found = [tuple(names(members)) for seed in range(16) if value_of(hopeless(seed)) is None and (members := clash_in(hopeless(seed)))]
-    assert len(found) >= 6
+    found = [tuple(names(members)) for seed in range(12) if value_of(hopeless(seed)) is None and (members := clash_in(hopeless(seed)))]
+    assert len(found) >= 5
     assert len(set(found)) >= 2
 
 
