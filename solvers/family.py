@@ -150,6 +150,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     asked = max(limits.gap, found.coarse)
     proved = is_proved(value, bound, max(asked, family.least_gap))
     told = None if value is None else bound
+    _hold_together(family, found, claims=told is not None or proved)
     return Result(
         kind=family.kind,
         question=described(family, question),
@@ -172,6 +173,14 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         seed=limits.seed,
         versions=versions(),
     )
+
+
+def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> None:
+    """A VerificationError where an engine says what no check would accept: a name that it has not, or a bound that nothing proves."""
+    if found.engine not in family.engines:
+        raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
+    if claims and found.proof is None:
+        raise VerificationError(f"the engine {found.engine} of kind {family.kind} tells a bound and does not say what proves it")
 
 
 def _met(family: Family[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:

@@ -9,13 +9,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.errors import InstanceError, RefusedError, VerificationError
 from crossopt.instances.kinds import KINDS, Kind
 from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
@@ -23,7 +24,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
 from crossopt.solvers.checking import check
-from crossopt.solvers.family import engine_of, family_of, solve
+from crossopt.solvers.family import certify, engine_of, family_of, solve
 from tests.paths import ROOT
 from tests.samples import SAMPLES
 
@@ -221,6 +222,16 @@ def test_a_check_loads_no_engine_and_no_solver(kind: str, tmp_path: Path) -> Non
     assert [
         name for name in loaded if name.startswith("crossopt.solvers") and name.rpartition(".")[2] in {"engine", "engines", "backends"}
     ] == []
+
+
+def test_what_no_check_would_accept_is_no_result() -> None:
+    """An engine that calls itself what it is not, and a bound that nothing proves."""
+    family, question = family_of("knapsack"), read("knapsack", questions("knapsack")[0])
+    found = engine_of(family, "exhaustive")(question, Limits(), silent)
+    with pytest.raises(VerificationError, match="calls itself 'nobody'"):
+        certify(family, question, replace(found, engine="nobody"), Limits(), 0.0)
+    with pytest.raises(VerificationError, match="tells a bound and does not say what proves it"):
+        certify(family, question, replace(found, proof=None), Limits(), 0.0)
 
 
 def test_answers_by_a_word_are_not_called_proved() -> None:
