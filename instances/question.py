@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.settings import TOP_ONLY, graft, laid_over
@@ -91,6 +91,8 @@ def _naming(path: Path, kind: str) -> Node:
 
 def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     """What the kind makes of it once the settings are laid over the tree."""
+    if not KINDS[kind].question:
+        raise RefusedError(f"{written.source}: {KINDS[kind].about} ask many questions, and here one is needed (`compare` runs them)")
     module, root = import_module(KINDS[kind].question), written.root
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:

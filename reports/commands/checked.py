@@ -12,7 +12,7 @@ from crossopt.solvers.checking import Report
 def checked(path: Path, cross_check: bool = False) -> Report:
     """Everything that a saved result says, said again from its question alone."""
     kind = kind_of(path)
-    if kind in KINDS:
+    if kind in KINDS and (KINDS[kind].family or KINDS[kind].commands):
         return check_of(kind)(path)
     if kind == "front":
         from crossopt.reports.commands.fronts import check_front  # noqa: PLC0415 - it asks engines

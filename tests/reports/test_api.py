@@ -65,6 +65,8 @@ def test_what_is_wrong_is_said_in_words() -> None:
         crossopt.solve("tiny", engine="nobody")
     with pytest.raises(RefusedError, match="numbers of devices are asked for, and here one is needed"):
         crossopt.explain("tiny", {"cluster.devices": [4, 8]})
+    with pytest.raises(RefusedError, match="studies ask many questions, and here one is needed"):
+        crossopt.solve("kind: study\ntitle: two\n")
     with pytest.raises(RefusedError, match="this is asked of joint designs"):
         crossopt.evaluate("gpt2-two-versions")
 

@@ -64,3 +64,9 @@ def test_every_family_solves_and_checks(family: str) -> None:
 def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
     with pytest.raises(RefusedError, match="does not answer questions about operators"):
         command_of("placement", "calibrate")
+
+
+def test_a_result_that_calls_itself_a_joint_design_is_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "answer.json").write_text('{"format": 2, "kind": "codesign"}', encoding="utf-8")
+    assert main(["check", str(tmp_path / "answer.json")]) == 3
+    assert "this is no result of format 1" in capsys.readouterr().err
