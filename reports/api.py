@@ -110,7 +110,7 @@ def solve(
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
     """The design that a question leaves, and what the full model says of it."""
-    from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
+    from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
     single = evaluate_single(_one(question, settings, workload))
     return {"design": single.design, "evaluation": single.evaluation}

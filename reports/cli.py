@@ -193,7 +193,7 @@ def _validate(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from crossopt.instances.codesign.question import read_instance  # noqa: PLC0415
     from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
-    from crossopt.solvers.codesign.single import evaluate_single  # noqa: PLC0415
+    from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
 
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from crossopt.instances.sharding.extent import Extent, Taken
+from crossopt.solvers.proofs import Proof, Relaxed, Steps, Word
 
 RESULT_FORMAT = 2
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
@@ -42,72 +42,15 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
+def unwatched(progress: Progress) -> None:
+    """Nobody is told how far the work is."""
+    del progress
+
+
 A = TypeVar("A")
 D = TypeVar("D")
 Number = int | float
 """Seconds and prices are floats; costs that are whole stay whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """Nobody but who says so knows that the bound holds."""
-
-    by: str
-    form: Literal["word"] = "word"
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Anybody can count the bound again from the question, by the same program or by looking at everything."""
-
-    by: str
-    form: Literal["counted"] = "counted"
-
-
-@dataclass(frozen=True, slots=True)
-class Reductions:
-    """What was left to choose before and after all of them."""
-
-    before: Extent
-    after: Extent
-    steps: tuple[Taken, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProofStep:
-    """A branch, by its node and the strategies of its first part, or a dual in units of 1 / scale (formulation.sharding.tree)."""
-
-    node: int | None
-    first: tuple[int, ...]
-    scale: int
-    times: tuple[int, ...]
-    prices: tuple[int, ...]
-    to_firsts: tuple[int, ...]
-    to_seconds: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Steps about what reductions leave, and the bound that they prove in whole numbers; beyond every cost, that there is no answer."""
-
-    bound: int
-    steps: tuple[ProofStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Reductions, and steps about what they leave: anybody can carry both out again."""
-
-    by: str
-    told: bool
-    """Whether more is said than that shows, by somebody's word."""
-    reductions: Reductions
-    certificate: Certificate | None
-    form: Literal["steps"] = "steps"
-
-
-Proof = Word | Counted | Steps
-"""How a bound is known; a check matches every kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +94,10 @@ class Found(Generic[A]):
     notes: tuple[str, ...] = ()
     rivals: tuple[Rival[A], ...] = ()
     trace: Trace = ()
+    value: Number | None = None
+    """What the engine thinks that its answer costs, which the judge must find too; None to leave it to the judge."""
+    parts: tuple["Result[A, Any]", ...] = ()
+    """Answers to narrower questions, which this one rests on."""
     coarse: float = 0.0
     """A gap that the engine cannot tell from none: where a smaller one was asked, this is."""
     seconds: float | None = None
@@ -182,6 +129,8 @@ class Result(Generic[A, D]):
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     rivals: tuple[Rival[A], ...]
+    parts: tuple["Result[A, D]", ...]
+    """Answers to narrower questions, which this one rests on: each a result of its own."""
     trace: Trace
     """Seconds, best value and bound, whenever one of them changed."""
     seconds: float
@@ -195,7 +144,8 @@ class Result(Generic[A, D]):
     @property
     def told(self) -> bool:
         """Whether somebody says more than anybody can show again."""
-        return isinstance(self.proof, Word) or (isinstance(self.proof, Steps) and self.proof.told)
+        own = isinstance(self.proof, Word | Relaxed) or (isinstance(self.proof, Steps) and self.proof.told)
+        return own or any(part.told for part in self.parts)
 
 
 def to_text(result: "Result[A, D]") -> str:
@@ -207,7 +157,12 @@ def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]"
     """The result in plain data; a ValueError in words if it is none."""
     if not isinstance(data, dict) or data.get("format") != RESULT_FORMAT:
         raise ValueError(f"this is no result of format {RESULT_FORMAT} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
-    found: Result[A, D] = record(Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details})
+    try:
+        found: Result[A, D] = record(
+            Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details}
+        )
+    except RecursionError as error:
+        raise ValueError("its parts lie too deep in each other") from error
     return found
 
 
@@ -291,48 +246,6 @@ _GREATEST, _WHOLE = 1.7e308, 1 << 63
 _KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
-class Answer(Protocol):
-    """The fields of a result that say how good it is."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def engine(self) -> str: ...
-    @property
-    def status(self) -> "Status": ...
-    @property
-    def stopped(self) -> str: ...
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def bound(self) -> float | None: ...
-    @property
-    def gap(self) -> float | None: ...
-    @property
-    def gap_asked(self) -> float: ...
-    @property
-    def proved(self) -> bool: ...
-    @property
-    def proved_by(self) -> str: ...
-    @property
-    def reasons(self) -> tuple[str, ...]: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class Beside(Protocol):
-    """A plan beside the answer, by a rule or a narrower search."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> float | None: ...
-
-
 def is_proved(value: float | None, bound: float | None, gap: float) -> bool:
     """Whether the bound is as near to the value as this, or says that there is no value."""
     if value is None or bound is None:
@@ -355,29 +268,15 @@ def versions() -> dict[str, str]:
     return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
 
 
-def text_of(result: "DataclassInstance") -> str:
-    """The result as JSON text."""
-    return json.dumps(asdict(result), indent=2, allow_nan=False) + "\n"
-
-
-def rival_faults(bound: float | None, rivals: Sequence[Beside]) -> list[str]:
+def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]:
     """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
     if bound is None:
         return []
     beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
     denied = "that there is no plan" if bound == float("inf") else f"that none is below {bound!r}"
-    return [f"bound: the plan of {name!r} takes {value!r} s, the result says {denied}" for name, value in beaten]
+    return [f"bound: {name!r} finds {value!r}, the result says {denied}" for name, value in beaten]
 
 
-def denied_below(result: Answer) -> float | None:
+def denied_below(result: "Result[Any, Any]") -> float | None:
     """Below what a result says that nothing is: infinite where it proves that there is no plan at all."""
     return float("inf") if result.proved and result.value is None else result.bound
-
-
-def differences(path: str, true: dict[str, Any], said: dict[str, Any]) -> list[str]:
-    """Fields that are other than they should be."""
-    return [
-        f"{path}.{name}: it is {str(true.get(name))[:60]}, the result says {str(said.get(name))[:60]}"
-        for name in sorted({*true, *said})
-        if name not in true or name not in said or true[name] != said[name]
-    ]

@@ -7,8 +7,20 @@ from typing import Any
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
-from crossopt.solvers.answer import Answer, Number, Result, Rival, Trace, answer_status, denied_below, gap_between, is_proved, rival_faults
-from crossopt.solvers.family import A, D, Family, Proved, Q, described
+from crossopt.solvers.answer import (
+    Number,
+    Result,
+    Rival,
+    Trace,
+    Watch,
+    answer_status,
+    denied_below,
+    gap_between,
+    is_proved,
+    rival_faults,
+    unwatched,
+)
+from crossopt.solvers.family import A, D, Family, Proved, Q, described, unit_of
 
 ANEW = "the proof was carried out anew: "
 
@@ -30,40 +42,77 @@ class Report:
         return not self.refused
 
 
-def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path) -> Report:
+def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path, watch: Watch = unwatched, cross_check: bool = False) -> Report:
     """Everything a result says, said again from its question alone."""
     try:
         question = read_again(saved.question, family.kind, folder)
     except InstanceError as error:
         return Report((), (f"the question in the result cannot be read: {error}",))
-    checked, refused = ["the question was read anew"], faults_but_proof(family, saved, question)
+    return check_answer(family, saved, question, watch, cross_check)
+
+
+def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Watch = unwatched, cross_check: bool = False) -> Report:
+    """The same for a question that was read anew: first all that is quickly seen, then the proofs of its parts, then its own."""
+    checked, refused, told = ["the question was read anew"], faults_but_proof(family, saved, question), False
     if saved.answer is not None:
         checked.append(f"the {family.what} was judged anew: {family.judged}")
+    if refused:
+        return Report(tuple(checked), tuple(refused))
+    for narrower, part in zip(family.parts(question), saved.parts, strict=False):
+        report = check_answer(family, part, narrower, watch, cross_check)
+        checked += [f"{part.question['name']}: {line}" for line in report.checked[1:]]
+        refused += [f"{part.question['name']}: {line}" for line in report.refused]
+        told = told or report.told
     claims = saved.bound is not None or (saved.proved and saved.value is None)
-    proved = family.prove(question, saved) if claims and not refused else Proved()
-    return Report((*checked, *proved.checked), (*refused, *proved.refused), told=proved.told)
+    prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
+    proved = prove(question, saved, watch) if claims and not refused else Proved()
+    return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)
 
 
 def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
     """Why a result is refused, as far as that can be said without carrying out its proof."""
     refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
+    refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for place, rival in enumerate(saved.rivals):
         refused += _rival_value_faults(family, question, f"rivals[{place}]", rival)
     return [*refused, *family.faults(question, saved), *rival_faults(denied_below(saved), saved.rivals)]
 
 
+def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
+    """Answers to other questions than the narrower ones of this, or with faults of their own."""
+    questions = family.parts(question)
+    if len(saved.parts) > len(questions):
+        return [f"parts: an answer to this question rests on {len(questions)} others at most, and here are {len(saved.parts)}"]
+    pairs = enumerate(zip(questions, saved.parts, strict=False))
+    return [f"parts[{place}]: {fault}" for place, (one, part) in pairs for fault in faults_but_proof(family, part, one)]
+
+
 def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
     """Where the words of a result do not follow from its value and its bound."""
+    value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
     found, claims = saved.answer is not None, saved.bound is not None or saved.proved
+    gap = None if value is None or bound is None else gap_between(value, bound)
+    near = is_proved(value, bound, max(saved.gap_asked, least_gap))
     rules = (
-        ("value, answer and details belong together", found == (saved.value is not None) == (saved.details is not None)),
+        ("value, answer and details belong together", found == (value is not None) == (saved.details is not None)),
         ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
-        ("the trace does not close in on the value", trace_holds(saved.trace, saved.value)),
+        ("the trace does not close in on the value", trace_holds(saved.trace, value)),
         ("reasons are told where nothing is proved", saved.proved or not saved.reasons),
+        (f"kind: {saved.kind!r} is no {family.kind}", saved.kind == family.kind),
+        (f"there is no engine {saved.engine!r}", saved.engine in family.engines),
+        (f"gap: {gap!r} follows, the result says {saved.gap!r}", saved.gap == gap),
+        (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
+        (f"there is no bound without {what}", value is not None or bound is None),
+        ("an answer is proved if its bound is as near as was asked, and only then", value is None or saved.proved == near),
+        ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
+        (f"reasons are told where there is {what}", value is None or not saved.reasons),
+        (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
+        (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
+        (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
+        (f"a gap of {saved.gap_asked!r} is none to ask for", 0.0 <= saved.gap_asked < 1.0),
     )
-    own = [sentence for sentence, holds in rules if not holds]
-    return [*own, *certificate_faults(saved, family.kind, tuple(family.engines), family.least_gap, f"a {family.what}")]
+    return [sentence for sentence, holds in rules if not holds]
 
 
 def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, answer: A) -> list[str]:
@@ -73,7 +122,7 @@ def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, an
         return [f"the {family.what} is none of the question: {error}"]
     faults = [f"the {family.what} breaks a rule: {violation}" for violation in verdict.violations]
     if verdict.value != saved.value:
-        faults.append(f"value: the {family.what} takes {verdict.value!r} {family.unit}, the result says {saved.value!r}")
+        faults.append(f"value: the {family.what} takes {verdict.value!r} {unit_of(family, question)}, the result says {saved.value!r}")
     return [*faults, *(_difference("details", plain(verdict.details), plain(saved.details)) if verdict.details != saved.details else [])]
 
 
@@ -85,7 +134,7 @@ def _rival_value_faults(family: Family[Q, A, D], question: Q, path: str, rival: 
     except ValueError as error:
         return [f"{path}: the {family.what} is none of the question: {error}"]
     true = None if verdict.violations else verdict.value
-    said = f"{path}: the {family.what} takes {true!r} {family.unit}, the result says {rival.value!r}"
+    said = f"{path}: the {family.what} takes {true!r} {unit_of(family, question)}, the result says {rival.value!r}"
     return [] if true == rival.value else [said]
 
 
@@ -102,28 +151,6 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
 def plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
     """A dataclass as plain data."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def certificate_faults(result: Answer, kind: str, engines: tuple[str, ...], least_gap: float, what: str) -> list[str]:
-    """Where the words of a result do not follow from its value and its bound; `what` is what it should hold."""
-    value, bound = result.value, result.bound
-    gap = None if value is None or bound is None else gap_between(value, bound)
-    near = is_proved(value, bound, max(result.gap_asked, least_gap))
-    rules = (
-        (f"kind: {result.kind!r} is no {kind}", result.kind == kind),
-        (f"there is no engine {result.engine!r}", result.engine in engines),
-        (f"gap: {gap!r} follows, the result says {result.gap!r}", result.gap == gap),
-        (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
-        (f"there is no bound without {what}", value is not None or bound is None),
-        ("an answer is proved if its bound is as near as was asked, and only then", value is None or result.proved == near),
-        ("what proved the bound is told without a bound", bool(result.proved_by) == (bound is not None or result.proved)),
-        (f"reasons are told where there is {what}", value is None or not result.reasons),
-        (f"{result.stopped!r} is no reason to stop", result.stopped in STOPPED),
-        (f"status: {result.status} does not follow", result.status == answer_status(value, bound, result.proved, least_gap)),
-        (f"{result.seconds!r} seconds are no time", result.seconds >= 0.0),
-        (f"a gap of {result.gap_asked!r} is none to ask for", 0.0 <= result.gap_asked < 1.0),
-    )
-    return [sentence for sentence, holds in rules if not holds]
 
 
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:

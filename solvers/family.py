@@ -63,6 +63,12 @@ def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
     return {}
 
 
+def no_parts(question: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any question
+    """A question whose answer rests on no others."""
+    del question
+    return ()
+
+
 def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
     """Nothing but what is checked of every kind."""
     del question, saved
@@ -77,7 +83,7 @@ class Family(Generic[Q, A, D]):
     what: str
     """What an answer is called in messages: plan, placement, design."""
     unit: str
-    """Of the value."""
+    """Of the value, where a question does not say another."""
     answer: type[A]
     """Read back from JSON by its annotations; likewise the details."""
     details: type[D]
@@ -88,8 +94,12 @@ class Family(Generic[Q, A, D]):
     """Shares nothing with the engines; a ValueError in words where an answer is none of the question."""
     judged: str
     """What the judge looks at."""
-    prove: Callable[[Q, Result[A, D]], Proved]
+    prove: Callable[[Q, Result[A, D], Watch], Proved]
     """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
+    cross_check: Callable[[Q, Result[A, D], Watch], Proved] | None = None
+    """A bound that is somebody's word held against what an engine of ours proves."""
+    parts: Callable[[Q], tuple[Q, ...]] = no_parts
+    """The narrower questions that an answer may rest on, in the order of its parts."""
     faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as rivals that anybody can find again."""
     described: Callable[[Q], dict[str, Any]] = keep_all
@@ -121,6 +131,11 @@ def described(family: Family[Q, A, D], question: Q) -> dict[str, Any]:
     return {"name": question.name, "unit": family.unit, **family.described(question), **question.document}
 
 
+def unit_of(family: Family[Q, A, D], question: Q) -> str:
+    """Of the value of an answer to a question, empty where it has none."""
+    return str(described(family, question)["unit"])
+
+
 def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, watch: Watch) -> Result[A, D]:
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
@@ -143,6 +158,8 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     rivals = tuple(judged_rival(family, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
+    if value is not None and found.value is not None and value != found.value:
+        raise VerificationError(f"the engine prices the {family.what} at {found.value!r}, the judge at {value!r}")
     if value is not None and bound is not None and value < bound:
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if faults := rival_faults(bound, rivals):
@@ -168,6 +185,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         reasons=found.reasons if proved and value is None else (),
         notes=found.notes,
         rivals=rivals,
+        parts=found.parts,
         trace=found.trace,
         seconds=seconds,
         seed=limits.seed,

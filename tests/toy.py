@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import Bounds, read_as
 from crossopt.instances.files.written import Written
-from crossopt.solvers.answer import Counted, Found, Limits, Result, Rival, Verdict, Watch
+from crossopt.solvers.answer import Found, Limits, Result, Rival, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Family, Proved
+from crossopt.solvers.proofs import Counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _dearest(question: Sack) -> Taken:
     return Taken((max(range(len(things)), key=lambda place: things[place].worth),))
 
 
-def prove(question: Sack, saved: Result[Taken, Load]) -> Proved:
+def prove(question: Sack, saved: Result[Taken, Load], _: Watch) -> Proved:
     return by_looking_at_all(saved, lambda: min((judge(question, taken).value for taken in _all(question)), default=float("inf")), "")
 
 

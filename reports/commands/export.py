@@ -12,7 +12,7 @@ from crossopt.reports.commands.files import read_result
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.commands.workloads import design_in
 from crossopt.solvers.answer import Status
-from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.answer import from_words
 
 
 def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:

@@ -19,7 +19,7 @@ from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.terms import Linearized
-from crossopt.solvers.codesign.designs import Candidate, design_of, from_words
+from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
 from crossopt.solvers.codesign.result import Relaxation
 
 Amounts = tuple[tuple[str, float], ...]

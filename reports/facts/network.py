@@ -19,7 +19,7 @@ from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.designs import design_of, from_words
+from crossopt.solvers.codesign.answer import design_of, from_words
 
 _STEP = 1e-3
 """By how much a level is made slower: enough for no figure to drown in rounding, and too little for another algorithm to become faster,

@@ -26,7 +26,7 @@ from crossopt.crossflow.roofline import Cost, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.designs import design_of, from_words
+from crossopt.solvers.codesign.answer import design_of, from_words
 
 Level = Literal["dram", "l2", "l1", "registers"]
 MEMORIES: Final[tuple[tuple[str, Level], ...]] = (("memory", "dram"), ("L2", "l2"), ("L1", "l1"), ("registers", "registers"))

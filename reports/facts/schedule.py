@@ -19,7 +19,7 @@ from crossopt.crossflow.schedule import Run, schedule
 from crossopt.crossflow.transformer import parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.codesign.designs import design_of, from_words
+from crossopt.solvers.codesign.answer import design_of, from_words
 
 MOST = 60_000
 """Passes that are looked at one by one."""

@@ -11,7 +11,8 @@ from crossopt.reports.pages.shell import Page, figure, heading, listing, paragra
 from crossopt.reports.tables.digest import Digest, Table, verdict_of
 from crossopt.reports.texts.design import bound_amount, seconds_of, time_of
 from crossopt.reports.texts.sharding import certificate_sentence
-from crossopt.solvers.answer import Number, Steps
+from crossopt.solvers.answer import Number
+from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding.answer import Answer, Meaning
 
 _ASKED = "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?"

@@ -8,7 +8,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.extent import Extent
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.texts.design import wrapped
-from crossopt.solvers.answer import Reductions, Steps
+from crossopt.solvers.proofs import Reductions, Steps
 from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Chosen, Meaning
 from crossopt.solvers.sharding.comparison import Row
 

@@ -1,32 +1,72 @@
 """The judge: prices a design again by the full model, one design on its own, whoever found it and however."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.errors import ModelError
-from crossopt.solvers.codesign.designs import Candidate, design_of
-from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, value
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.checking import differences
+from crossopt.solvers.codesign.answer import Candidate, Designs, Priced, Share, design_of, evaluation_json, from_words, to_words
+from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, combined, joint, value
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The full model's word on a design."""
+def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[Priced]:
+    """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
+    if isinstance(question, Counted):
+        if answer.devices not in question.counts:
+            raise ValueError(f"{answer.devices} devices are none of the numbers that are asked for")
+        verdict = judge(question.parts[question.counts.index(answer.devices)], answer)
+        return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
+    parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
+    _refuse_strangers(question, parts, answer)
+    chosen = [_read(part, design) for part, design in zip(parts, answer.designs, strict=True)]
+    if len({one.point for one in chosen}) > 1:
+        raise ValueError("the workloads have different chips")
+    asked = None if isinstance(question, Instance) else joint(question, answer.alone)
+    optima = answer.alone or (None,) * len(parts)
+    found = [verify(part, one) for part, one in zip(parts, chosen, strict=True)]
+    shares = tuple(map(_share, parts, weights, found, optima))
+    violations = tuple(rule for part, one in zip(parts, found, strict=True) for rule in _broken(part, one, len(parts)))
+    together = found[0].value if asked is None else float(combined(asked, [np.float64(share.value) for share in shares]))
+    return Verdict(together, violations, Priced(shares))
 
-    value: float
-    evaluation: Evaluation
-    violations: tuple[str, ...]
-    """Limits that the design breaks, in words."""
 
-    @property
-    def accepted(self) -> bool:
-        return not self.violations
+def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...], answer: Designs) -> None:
+    """A ValueError where an answer has not the parts that one to this question has."""
+    regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
+    if answer.devices != parts[0].cluster.devices:
+        raise ValueError(f"{parts[0].cluster.devices} devices are asked for, and these are {answer.devices}")
+    if len(answer.designs) != len(parts):
+        raise ValueError(f"each workload has one design: {len(parts)} are needed, and here are {len(answer.designs)}")
+    if len(answer.alone) != (len(parts) if regrets else 0):
+        raise ValueError("the optimum of each workload alone is told where regrets are asked for, and only there")
 
 
-def verify(instance: Instance, chosen: Candidate) -> Verdict:
+def _read(instance: Instance, design: dict[str, Any]) -> Candidate:
+    """The design in words, which must be those that it has."""
+    chosen = from_words(instance, design)
+    if faults := differences("design", to_words(instance, chosen), design):
+        raise ValueError(faults[0])
+    return chosen
+
+
+def _broken(part: Instance, verdict: Verdict[Evaluation], workloads: int) -> tuple[str, ...]:
+    """The rules that a plan breaks, of several with its workload."""
+    return verdict.violations if workloads == 1 else tuple(f"{rule} of {part.name}" for rule in verdict.violations)
+
+
+def _share(part: Instance, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
+    regret = None if optimum is None else verdict.value / optimum - 1.0
+    return Share(part.name, weight, verdict.value, regret, evaluation_json(verdict.details))
+
+
+def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
     """Generate the device anew, price the plan on it and check every limit. A plan that is none is a ValueError."""
     design = design_of(instance, chosen)
     broken = broken_rules(instance.workload, design)
@@ -37,4 +77,4 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict:
     if not all(map(isfinite, (evaluation.step_time, *evaluation.likely, evaluation.energy, evaluation.cost or 0.0))):
         raise ModelError(NO_FINITE_VALUE)
     violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
-    return Verdict(value(instance, evaluation), evaluation, violations)
+    return Verdict(value(instance, evaluation), violations, evaluation)

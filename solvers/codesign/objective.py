@@ -2,9 +2,16 @@
 
 Each is a sum, a product or a maximum of what never grows with a resource (time, energy) and what the best chip of a box has at its lowest
 (area, power, price), so that its value there bounds the box from below.
+
+Values of several workloads make one figure:
+
+    weighted sum    ((w_1 v_1) + w_2 v_2) + ...
+    worst regret    max(0, v_1 / v*_1 - 1, v_2 / v*_2 - 1, ...),  v*_k the least v_k on any chip
+
+Both never fall when a value grows, operation by operation, so that bounds of the values make a bound of the figure as computed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +21,9 @@ from crossopt.crossflow.bill import Prices
 from crossopt.crossflow.cost import step_cost
 from crossopt.crossflow.evaluate import Evaluation
 from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.errors import ModelError
 
 NO_FINITE_VALUE = "the model gives no finite value for a design (mend figures that are far too large or too small)"
 
@@ -78,3 +87,49 @@ def values(instance: Instance, prices: Prices, hardware: Hardware) -> Array:
 def value(instance: Instance, evaluation: Evaluation) -> float:
     """The objective of one evaluated design."""
     return OBJECTIVES[instance.objective].one(instance, evaluation)
+
+
+def unit_of(question: Instance | Portfolio | Counted) -> str:
+    """Of the value of an answer; empty for regrets, which are shares."""
+    if isinstance(question, Counted) and question.objective == FEWEST:
+        return FEWEST
+    return "" if isinstance(question, Portfolio) and question.combine == "worst_regret" else UNITS[question.objective]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Workloads with what makes one figure of their values."""
+
+    parts: tuple[Instance, ...]
+    combine: str
+    scales: tuple[float, ...]
+    """Weights, or the optima of each workload alone."""
+
+
+def joint(portfolio: Portfolio, optima: Sequence[float | None]) -> Joint:
+    """The question with the optima of each workload alone, which the worst regret needs; None where a workload has no design.
+
+    Such a workload has no value on any chip, and its scale plays no part."""
+    if portfolio.combine == "weighted_sum":
+        return Joint(portfolio.parts, portfolio.combine, portfolio.weights)
+    for part, optimum in zip(portfolio.parts, optima, strict=True):
+        if optimum == 0.0:
+            raise ModelError(f"the optimum of {part.name} alone is 0, so that nothing can be divided by it (use combine: weighted_sum)")
+    return Joint(portfolio.parts, portfolio.combine, tuple(1.0 if optimum is None else optimum for optimum in optima))
+
+
+def combined(asked: Joint, values: Sequence[Real]) -> Array:
+    """The figure of these values, one for each workload; infinite where a workload has none."""
+    with np.errstate(over="ignore"):
+        if asked.combine == "weighted_sum":
+            found = np.asarray(asked.scales[0] * values[0])
+            for scale, value in zip(asked.scales[1:], values[1:], strict=True):
+                found = found + scale * value
+        else:
+            found = np.zeros(())
+            for scale, value in zip(asked.scales, values, strict=True):
+                found = np.maximum(found, value / scale - 1.0)
+    finite = np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(value) for value in values)))
+    if not np.isfinite(found[finite]).all():
+        raise ModelError(NO_FINITE_VALUE)
+    return np.asarray(found)

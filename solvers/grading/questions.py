@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.evaluate import Evaluation
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import AnyPlans, hardware_choice, plan_blocks
-from crossopt.solvers.answer import Progress
-from crossopt.solvers.codesign.designs import candidate
-from crossopt.solvers.codesign.judge import Verdict, verify
+from crossopt.solvers.answer import Verdict
+from crossopt.solvers.codesign.answer import candidate
+from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.pricing import joined, values_of
 
 
@@ -47,18 +48,13 @@ class Small:
         """One of the plans."""
         return candidate(self.plans, row, 0).plan
 
-    def judged(self, plan: int, chip: int) -> Verdict:
+    def judged(self, plan: int, chip: int) -> Verdict[Evaluation]:
         """The full model's word on one design, priced on its own."""
         return verify(self.instance, candidate(self.plans, plan, chip))
 
     def choice(self, chip: int) -> dict[str, Any]:
         """What is chosen of a chip, in SI units."""
         return hardware_choice(self.instance, chip)
-
-
-def unwatched(progress: Progress) -> None:
-    """Nobody looks on."""
-    del progress
 
 
 @cache

@@ -10,9 +10,10 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Counted, Found, Rival, Trace, Verdict
+from crossopt.solvers.answer import Found, Rival, Trace, Verdict
 from crossopt.solvers.placement.judge import PlacementLoads, judge
 from crossopt.solvers.placement.latency.judge import judge_latency
+from crossopt.solvers.proofs import Counted
 
 LEAST_GAP = 1e-7
 """Models count in whole quanta, which lose less than this: a smaller gap is none."""

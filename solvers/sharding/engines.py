@@ -17,7 +17,8 @@ from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import SolverError, VerificationError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Certificate, Counted, Found, Limits, Progress, ProofStep, Reductions, Steps, Trace, Watch
+from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
+from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps
 from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, WHOLE, Strategies
 from crossopt.solvers.sharding.compile_ahead import warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive

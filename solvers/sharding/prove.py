@@ -3,14 +3,15 @@
 What a solver said beyond that is told as its word; no solver is asked.
 """
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.solvers.answer import Certificate, Counted, ProofStep, Reductions, Steps, Word
+from crossopt.solvers.answer import Watch
 from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import Certificate, Counted, ProofStep, Reductions, Steps, Word
 from crossopt.solvers.sharding.answer import (
     ASKING_NOBODY,
     BY_ARCS,
@@ -92,7 +93,7 @@ def _adds_up(reductions: Reductions | None) -> bool:
     return reductions is None or sum((step.taken for step in reductions.steps), reductions.after) == reductions.before
 
 
-def prove(question: ShardingQuestion, saved: Answer) -> Proved:
+def prove(question: ShardingQuestion, saved: Answer, _: Watch) -> Proved:
     """The reductions carried out anew, and what its steps prove of what they leave; what is said beyond that is told."""
     proof = saved.proof
     match proof:
@@ -100,10 +101,8 @@ def prove(question: ShardingQuestion, saved: Answer) -> Proved:
             return _none(question, saved, proof) if saved.value is None else _bound(question, saved, proof)
         case Counted():
             return _none(question, saved, None)
-        case Word() | None:
-            return Proved(refused=("proof: nothing shows what is said",))
         case _:
-            assert_never(proof)
+            return Proved(refused=("proof: nothing shows what is said",))
 
 
 def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:

@@ -17,8 +17,8 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, ModelError, VerificationError
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.checking import Report, trace_holds
-from crossopt.solvers.codesign.check import PROOFS
-from crossopt.solvers.codesign.designs import Candidate, from_words, to_words
+from crossopt.solvers.codesign.answer import Candidate, from_words, to_words
+from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.study.figures import hold_together
@@ -136,7 +136,7 @@ def _faults(instance: Instance, run: Run, seen: dict[str, _Seen]) -> list[str]:
         ("what is proved is as near to its bound as was asked", _is_near(run)),
         ("the way to the answer is no way", _is_way(run)),
         (f"{run.answered_by} does not answer for {run.engine}", _answers(run)),
-        (f"{run.answered_by} proves nothing", run.answered_by in PROOFS or not (run.proved or run.bound is not None)),
+        (f"{run.answered_by} proves nothing", run.answered_by in PROVERS or not (run.proved or run.bound is not None)),
     )
     faults = [sentence for sentence, holds in rules if not holds]
     if run.design is None:

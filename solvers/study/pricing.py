@@ -9,7 +9,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import keeps_rules
-from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import values_of
 
 _BLOCK = 32

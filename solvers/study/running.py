@@ -5,10 +5,12 @@ from pathlib import Path
 from time import monotonic
 
 from crossopt.instances.errors import ModelError, RefusedError, SolverError
-from crossopt.solvers.answer import Limits, Progress, in_words
-from crossopt.solvers.codesign.certify import versions
-from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.answer import Limits, Progress, in_words, versions
+from crossopt.solvers.codesign.answer import design_in
+from crossopt.solvers.codesign.engines import SEARCHERS
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.family import solve
 from crossopt.solvers.study.asking import Asked, Asking
 from crossopt.solvers.study.figures import hold_together
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
@@ -67,7 +69,7 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> R
 
     note(label)
     try:
-        result = ENGINES[engine](instance, limits, watch)
+        result = solve(FAMILY, instance, engine, limits, watch)
     except (RefusedError, ModelError, SolverError) as error:
         return _unanswered(place, engine, limits.seed, monotonic() - began, str(error))
     return Run(
@@ -84,8 +86,8 @@ def _run(place: int, asked: Asked, engine: str, limits: Limits, note: Note) -> R
         proved_by=result.proved_by,
         seconds=result.seconds,
         trace=result.trace,
-        design=result.design,
-        verified=bool(result.checks),
+        design=design_in(result),
+        verified=result.details is not None,
         note="",
     )
 

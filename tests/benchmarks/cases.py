@@ -68,7 +68,7 @@ def memory_of_a_long_enumeration() -> Figure:
     program = (
         "import resource; "
         "from crossopt.instances.codesign.question import read_instance; "
-        "from crossopt.solvers.codesign.exhaustive import search;"
+        "from crossopt.solvers.codesign.enumeration.exhaustive import search;"
         f"found = search(read_instance('instances/gpt3-175b-pathfinding-7nm.yaml', {_LONG!r}), lambda progress: None);"
         "print(found.space.designs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

@@ -11,7 +11,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.solvers.codesign.designs import candidate
+from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
 _PLANS = 16

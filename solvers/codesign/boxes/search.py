@@ -1,6 +1,6 @@
 """Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.
 
-Families of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Families of which no
+Groups of plans come in blocks and are priced once, at their heads, on the best chip that the whole space can hold. Groups of which no
 member fits a chip, and those that even there are no better than the design to start from, are gone before anybody looks at their members;
 members that are no better are gone before the search; `boxes.branch` has the rest. What is left of it is the tree of its cuts, and
 `reread` goes down the same tree again, with all plans, to see that no design is below the bound.
@@ -20,17 +20,17 @@ from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.boxes.descent import found_from
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
-from crossopt.solvers.codesign.designs import Candidate
 from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
 
 _PROMISING = 256
-"""Families among whose members the design to start from is sought."""
+"""Groups among whose members the design to start from is sought."""
 _HEADS = 1024
-"""Families whose members are priced together."""
+"""Groups whose members are priced together."""
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 Cuts = tuple[Kept | None, ...]
@@ -46,7 +46,7 @@ class Found:
     bound: float | None
     """No design is below this; infinite where there is none, None where too little was looked at to say."""
     plans: int
-    families: int
+    groups: int
     """Groups of plans that differ in their concessions only."""
     promising: int
     """Plans that would be below the bound on that chip."""
@@ -61,7 +61,7 @@ class Reread:
 
     cuts: Cuts
     plans: int
-    families: int
+    groups: int
     """Groups of plans that differ in their concessions only."""
     promising: int
     """Plans that would be below the bound on that chip."""
@@ -71,7 +71,7 @@ class Reread:
 
 @dataclass(slots=True)
 class Survey:
-    """The families on the best chip there could be."""
+    """The groups on the best chip there could be."""
 
     chip: Corners
     bounds: list[Array] = field(default_factory=list)
@@ -92,9 +92,9 @@ class Survivors:
     space: Grid
     root: Node
     start: Incumbent
-    families: int
+    groups: int
     seen: int
-    """Plans in the families that were looked at."""
+    """Plans in the groups that were looked at."""
     least: float
     """No design is below this; infinite where no plan fits any chip."""
     plans: AnyPlans
@@ -102,11 +102,11 @@ class Survivors:
     bounds: Array
     complete: bool
     surveyed: bool = False
-    """Whether all families were looked at, so that `least` bounds every design, even where there was no time for their members."""
+    """Whether all groups were looked at, so that `least` bounds every design, even where there was no time for their members."""
 
 
 def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
-    """Price the families on the best chip there could be, find a design to start from, and keep the plans that may be better.
+    """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
     With `within` those stay as well that may be up to this share above it. A RefusedError where bounds prove nothing on this question.
     """
@@ -120,7 +120,7 @@ def survivors(instance: Instance, deadline: float, within: float | None = None) 
 
 
 def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: float, within: float | None) -> Survivors:
-    """The members of the families bounded below the start that are so themselves, the most promising families first.
+    """The members of the groups bounded below the start that are so themselves, the most promising groups first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
     heads = kept_heads(instance, [block < _below(left.start, within) for block in survey.bounds])
@@ -167,7 +167,7 @@ def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
 def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
     """Whether the tree proves the bound.
 
-    All plans are priced on the best chip of each box, one by one and not by families; whoever is below the bound goes on into the parts of
+    All plans are priced on the best chip of each box, one by one and not by groups; whoever is below the bound goes on into the parts of
     the box, and nobody may be left in a box that is not cut.
     """
     try:
@@ -182,7 +182,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         values = values_of(instance, chip, block)[:, 0]
         plans += len(values)
         kept.append(rows_of(block, np.flatnonzero(values < bound)))
-    families = sum(len(block) for block in family_blocks(instance))
+    groups = sum(len(block) for block in family_blocks(instance))
     promising = joined(kept)
 
     def left_over(plans: AnyPlans) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         table = values_of(instance, corners(instance, space, parts_of([split])[0]), plans)
         return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
 
-    return Reread(cuts, plans, families, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
+    return Reread(cuts, plans, groups, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
 
 
 Left = TypeVar("Left")
@@ -248,7 +248,7 @@ def _wrong_cut(box: Boxes, kept: Kept) -> str:
 
 
 def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
-    """Price all families on the best chip, until the deadline."""
+    """Price all groups on the best chip, until the deadline."""
     survey, pooled = Survey(chip), np.zeros(0)
     for block in family_blocks(instance):
         bounds = head_values_of(instance, chip, block.heads)[:, 0]
@@ -271,7 +271,7 @@ def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
 
 
 def kept_heads(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
-    """The heads of the families that are kept; none where nothing was kept."""
+    """The heads of the groups that are kept; none where nothing was kept."""
     if not any(block.any() for block in kept):
         return joined([])
     return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
@@ -291,7 +291,7 @@ def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Tr
         value=_finite(best.value),
         bound=bound,
         plans=left.seen,
-        families=left.families,
+        groups=left.groups,
         promising=0 if bound is None else int((left.bounds < bound).sum()),
         cuts=tuple(cuts_of(searched.root)),
         trace=trace,

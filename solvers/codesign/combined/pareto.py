@@ -14,13 +14,13 @@ import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
+from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
 from crossopt.solvers.codesign.objective import UNITS
-from crossopt.solvers.codesign.result import Result
 
 FIGURES = ("step_time", "power", "die_area")
 """Objectives that are budgets too."""
 
-Solve = Callable[[Instance], Result]
+Solve = Callable[[Instance], DesignResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Point:
 
     first: float
     second: float
-    result: Result
+    result: DesignResult
     """The least second figure at this first one."""
 
 
@@ -57,7 +57,7 @@ class _Way:
     proved: bool = True
     points: list[Point] = field(default_factory=list)
 
-    def answer(self, objective: str, limits: dict[str, float]) -> Result:
+    def answer(self, objective: str, limits: dict[str, float]) -> DesignResult:
         """The answer to the question with another objective and lower limits."""
         result = self.solve(asked_with(self.instance, objective, limits))
         self.proved = self.proved and result.proved
@@ -98,9 +98,9 @@ def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
     thrifty = way.answer(second, {second: limit, first: best.value})
     if thrifty.value is None and way.proved:
         raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
-    if thrifty.value is None or thrifty.evaluation is None:
+    if thrifty.value is None or (priced := evaluation_in(thrifty)) is None:
         return None
-    return Point(thrifty.evaluation[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
+    return Point(priced[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
 
 
 def asked_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:

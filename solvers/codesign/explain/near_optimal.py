@@ -17,13 +17,12 @@ from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.best_per_option import option_places
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
 from crossopt.solvers.codesign.boxes.branch import Node, Spend, branch, root_node
 from crossopt.solvers.codesign.boxes.descent import dive
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent, chip_moves
-from crossopt.solvers.codesign.designs import Candidate, from_words
+from crossopt.solvers.codesign.enumeration.best_per_option import option_places
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
-from crossopt.solvers.codesign.result import Result
 
 _FEW = 8
 """So few hardware options between the ends are asked one by one, too."""
@@ -81,15 +80,16 @@ class _State:
         return float(np.nextafter(self.limit, np.inf))
 
 
-def near_optimum(instance: Instance, result: Result, gap: float, watch: Watch, deadline: float) -> Near | None:
+def near_optimum(instance: Instance, result: DesignResult, gap: float, watch: Watch, deadline: float) -> Near | None:
     """What the designs within this gap of a proved optimum have in common; None where the optimum is not proved."""
-    if result.value is None or not result.proved:
+    design = design_in(result)
+    if result.value is None or design is None or not result.proved:
         return None
 
     def told(progress: Progress) -> None:
         watch(replace(progress, best=result.value))
 
-    return near(instance, from_words(instance, result.design), result.value * (1.0 + gap), told, deadline)
+    return near(instance, from_words(instance, design), result.value * (1.0 + gap), told, deadline)
 
 
 def near(instance: Instance, best: Candidate, limit: float, watch: Watch, deadline: float) -> Near:

@@ -24,7 +24,7 @@ from crossopt.instances.files.saved import check_writable, write_whole
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.export import write_cpsat, write_lp, write_mps
-from crossopt.solvers.codesign.designs import to_words
+from crossopt.solvers.codesign.answer import to_words
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, refuse_others
 from crossopt.solvers.codesign.linear.relaxation import Untold, without_model
 

@@ -43,9 +43,9 @@ from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent, improved
 from crossopt.solvers.codesign.boxes.search import Survivors, survivors
-from crossopt.solvers.codesign.designs import Candidate
 from crossopt.solvers.codesign.pricing import memory_of, values_of
 
 _BLOCK = 64

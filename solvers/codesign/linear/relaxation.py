@@ -21,7 +21,7 @@ from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Progress, Status, Watch
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.milp import relaxation
-from crossopt.solvers.codesign.designs import Candidate, design_of
+from crossopt.solvers.codesign.answer import Candidate, design_of
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, refuse_others
 from crossopt.solvers.codesign.linear.tree import Explored, Fixed, Node, explore

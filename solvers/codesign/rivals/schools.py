@@ -18,7 +18,7 @@ from crossopt.crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
-from crossopt.solvers.codesign.designs import Candidate, candidate
+from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.pricing import rows_of as some_of
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import Ranked, expert_point, fitting, until

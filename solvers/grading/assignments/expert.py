@@ -13,16 +13,15 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.document import Node, read_text
 from crossopt.instances.files.saved import read_as
-from crossopt.solvers.answer import gap_between
+from crossopt.solvers.answer import gap_between, result_in, unwatched
+from crossopt.solvers.checking import check_answer
+from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, design_in, from_words
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import search
-from crossopt.solvers.codesign.check import check_answer
-from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.result import Result, from_json
 from crossopt.solvers.codesign.rivals.megatron import expert_design
 from crossopt.solvers.grading.marks import FULL, Assignment, Mark, Task, Verdict, by_gap
-from crossopt.solvers.grading.questions import unwatched
 
 ANSWER = "answer.json"
 _PARTS = (("a design that keeps every limit", 20), ("better than the expert", 40), ("a certificate", 40))
@@ -66,7 +65,7 @@ objective: step_time
 def judged(folder: Path, seed: str) -> tuple[Mark, ...]:
     """The marks of an answer."""
     try:
-        result = read_as(folder / ANSWER, from_json)
+        result = read_as(folder / ANSWER, lambda data: result_in(data, Designs, Priced))
         instance = _asked(result, seed)
         value = _value(result, instance)
     except (InstanceError, ValueError) as error:
@@ -83,12 +82,12 @@ def nothing(why: str) -> tuple[Mark, ...]:
     return tuple(Mark(name, 0.0, points, (why,)) for name, points in _PARTS)
 
 
-def _asked(result: Result, seed: str) -> Instance:
+def _asked(result: DesignResult, seed: str) -> Instance:
     """The question of the seed in the words of the answer; a ValueError where it answers another one.
 
     Comments, empty lines and blanks may differ: what is compared is what the text says, without its places.
     """
-    text, source, settings = (result.instance.get(name) for name in ("text", "source", "settings"))
+    text, source, settings = (result.question.get(name) for name in ("text", "source", "settings"))
     if settings or not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError(_ANOTHER)
     try:
@@ -109,12 +108,13 @@ def _plain(node: Node) -> Any:  # noqa: ANN401 - a tree of YAML
     return [_plain(part) for part in node.value] if isinstance(node.value, tuple) else node.value
 
 
-def _value(result: Result, instance: Instance) -> float:
+def _value(result: DesignResult, instance: Instance) -> float:
     """What the full model says of the design; a ValueError where it is none, or breaks a limit."""
-    if result.design is None:
+    design = design_in(result)
+    if design is None:
         raise ValueError("there is no design in the answer")
     try:
-        verdict = verify(instance, from_words(instance, result.design))
+        verdict = verify(instance, from_words(instance, design))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the design is none of the question: {error}") from error
     if verdict.violations:
@@ -139,7 +139,7 @@ def _beside(value: float, seed: str) -> Verdict:
     return FULL if value <= best else by_gap(missing, 1.0, why)
 
 
-def _edited(result: Result, value: float) -> str:
+def _edited(result: DesignResult, value: float) -> str:
     """What is certain to have been changed in the answer, as a beginning of what follows from that."""
     if result.value != value:
         return f"its value was edited, the design takes {value!r} s and the answer says {result.value!r}, so that "
@@ -148,9 +148,9 @@ def _edited(result: Result, value: float) -> str:
     return ""
 
 
-def _certified(result: Result, instance: Instance, value: float) -> Verdict:
+def _certified(result: DesignResult, instance: Instance, value: float) -> Verdict:
     """All points for a bound that was proved anew and meets the value."""
-    report = check_answer(result, instance, unwatched)
+    report = check_answer(FAMILY, result, instance)
     if not report.accepted:
         return Verdict(0.0, f"the check refuses it: {_edited(result, value)}{report.refused[0]}")
     if result.gap is None:

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, Word, gap_between
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
 from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
@@ -18,6 +18,7 @@ from crossopt.solvers.placement.latency.judge import judge_latency
 from crossopt.solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
 from crossopt.solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
 from crossopt.solvers.placement.latency.side_nodes import sharper
+from crossopt.solvers.proofs import Word
 
 NAME = "latency"
 _PROOF = "a dynamic program along a path of the data"

@@ -14,7 +14,7 @@ from crossopt.formulation.placement.reductions import contracted
 from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Found, Limits, Progress, Watch, Word
+from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.placement.answer import COARSE_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
 from crossopt.solvers.placement.bounds.along.bound import Along, along
@@ -24,6 +24,7 @@ from crossopt.solvers.placement.search.restarts import improved
 from crossopt.solvers.placement.throughput.rivals import rivals_of
 from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size
 from crossopt.solvers.placement.throughput.together import Known, solved_together
+from crossopt.solvers.proofs import Word
 
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""

@@ -11,11 +11,12 @@ from crossopt.formulation.placement.blocks import Blocks
 from crossopt.formulation.rounding import real
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Proof, Trace, Word
+from crossopt.solvers.answer import Found, Limits, Trace
 from crossopt.solvers.family import solve
 from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.proofs import Proof, Word
 
 ROUNDED = 1.0 + 1e-9
 """Sums in another order may be larger by less than this share."""

@@ -10,7 +10,7 @@ from crossopt.formulation.placement.stages import values_at as stage_values_at
 from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
-from crossopt.solvers.answer import Counted, Found, Limits, Progress, Trace, Watch, Word
+from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
@@ -19,6 +19,7 @@ from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput.rivals import rivals_of
 from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size
+from crossopt.solvers.proofs import Counted, Word
 
 _WORKERS = 3
 _STARTING = 0.1

@@ -3,7 +3,8 @@
 from time import monotonic
 
 from crossopt.instances.stages.chain import ChainQuestion, Recompute
-from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, Word
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.chain.optimum import Bests, best_plans, equal_splits
 from crossopt.solvers.stages.chain.plan import ChainPlan, even
 

@@ -1,7 +1,7 @@
 """Chains of layers as a family of questions: what is asked again, who answers, who judges, what proves."""
 
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Number, Result
+from crossopt.solvers.answer import Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Family, Proved, later
 from crossopt.solvers.stages.chain.brute_force import least_of_all
@@ -17,7 +17,7 @@ def _lowered(question: ChainQuestion, bound: Number) -> Number:
     return bound * (1.0 - _ROUNDINGS * (len(question.layers) + 2))
 
 
-def _prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads]) -> Proved:
+def _prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
     return by_looking_at_all(saved, lambda: least_of_all(question))
 
 

@@ -3,7 +3,8 @@
 from time import monotonic
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.answer import Found, Limits, Progress, Watch, Word
+from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.pipedream.ideals import ideals_of
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.optimum import best_stages

@@ -3,7 +3,7 @@
 from math import fsum
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
-from crossopt.solvers.answer import Number, Result
+from crossopt.solvers.answer import Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Family, Proved, judged_rival, later
 from crossopt.solvers.stages.pipedream.brute_force import least_of_all
@@ -28,7 +28,7 @@ def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLo
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 
-def _prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads]) -> Proved:
+def _prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], _: Watch) -> Proved:
     return by_looking_at_all(saved, lambda: least_of_all(question))
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.answer import Counted, Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
+from crossopt.solvers.proofs import Counted
 from crossopt.solvers.stages.piper.bounds import LEAST_GAP, load_bound, too_large
 from crossopt.solvers.stages.piper.choose import price_of
 from crossopt.solvers.stages.piper.fronts import Bundling, Late

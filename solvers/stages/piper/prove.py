@@ -1,7 +1,7 @@
 """The bound of saved stages, proved anew: that of the work of all layers, or the dynamic program runs again and finds none below it."""
 
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.answer import Result
+from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import Proved
 from crossopt.solvers.stages.piper.bounds import load_bound, too_large
 from crossopt.solvers.stages.piper.fronts import Bundling
@@ -16,7 +16,7 @@ from crossopt.solvers.stages.piper.tables import tables_of
 _SURE = 1.0 - 1e-12
 
 
-def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads]) -> Proved:
+def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], _: Watch) -> Proved:
     """Whoever said it: the bound is proved anew, or the result is refused."""
     if proved_again(question, saved.bound):
         return Proved(("the bound was proved anew",))

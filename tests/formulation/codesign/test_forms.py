@@ -10,7 +10,7 @@ from crossopt.instances.codesign.space import combinations
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Answer
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from tests.every import every
 from tests.solvers.codesign.linear.test_refine import FREE, SOLVERS, WIDE, agrees, cold, step_time_question

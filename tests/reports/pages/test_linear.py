@@ -19,7 +19,7 @@ from crossopt.reports.facts.terms import STEP, Linearized
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.shell import Page, page
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.answer import from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.result import Relaxation, Result
 from tests.paths import INSTANCES

@@ -14,7 +14,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
 from crossopt.reports.facts.relaxation import from_json
 from crossopt.reports.texts.relaxation import relaxation_tree
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from tests.every import every
 from tests.paths import INSTANCES
 

@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
-from crossopt.solvers.codesign.designs import candidate
+from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.judge import verify
 
 TWO = """\

@@ -17,9 +17,9 @@ from crossopt.instances.codesign.space import hardware_choice, hardware_points, 
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.codesign import exhaustive as engine
-from crossopt.solvers.codesign.designs import Candidate, candidate, design_of
+from crossopt.solvers.codesign.answer import Candidate, candidate, design_of
 from crossopt.solvers.codesign.engines import exhaustive
-from crossopt.solvers.codesign.exhaustive import Found, search
+from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
 from crossopt.solvers.codesign.pricing import times_and_values
 from crossopt.solvers.codesign.result import Conflict

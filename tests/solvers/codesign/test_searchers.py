@@ -11,9 +11,9 @@ from crossopt.instances.codesign.boxes import point_number, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.designs import Candidate, candidate, from_words
+from crossopt.solvers.codesign.answer import Candidate, candidate, from_words
 from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.result import Result
 from crossopt.solvers.codesign.rivals.searchers import driver

@@ -14,8 +14,8 @@ from crossopt.crossflow.plan import Plan, Recompute
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
-from crossopt.solvers.codesign.designs import Candidate, candidate
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.answer import Candidate, candidate
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.roofline import Product, product_cost
 from crossopt.instances.codesign.question import read_instance
-from crossopt.solvers.codesign.single import evaluate_single
+from crossopt.solvers.codesign.explain.single import evaluate_single
 from crossopt.solvers.grading.assignments.layer import LAYER, product_seconds
 from crossopt.solvers.grading.grade import graded
 from crossopt.solvers.grading.handouts import HANDOUTS, public

@@ -11,7 +11,8 @@ import pytest
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Found, Limits, Word
+from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.answer import placement_of

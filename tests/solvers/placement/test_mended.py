@@ -14,7 +14,8 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Rival, Word
+from crossopt.solvers.answer import Found, Limits, Rival
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest

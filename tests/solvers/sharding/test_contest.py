@@ -5,7 +5,8 @@ import csv
 import pytest
 
 from crossopt.instances.question import read
-from crossopt.solvers.answer import Limits, Steps
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.proofs import Steps
 from tests.instances.sharding.files import answered
 from tests.paths import reference
 

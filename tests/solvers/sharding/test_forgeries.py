@@ -9,7 +9,8 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, Steps
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import exhaustive as every
 from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT, Meaning, Strategies

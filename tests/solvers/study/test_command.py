@@ -18,7 +18,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.study import study_text
 from crossopt.solvers.answer import Limits, Watch
-from crossopt.solvers.codesign.designs import from_words
+from crossopt.solvers.codesign.answer import from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.result import Result

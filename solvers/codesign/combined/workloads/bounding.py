@@ -20,7 +20,8 @@ from crossopt.instances.codesign.boxes import Corners, Grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.codesign.boxes.branch import Rows, Split, parts_of
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, chips_of, combined, in_place
+from crossopt.solvers.codesign.combined.workloads.combined import chips_of, in_place
+from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 from crossopt.solvers.codesign.rivals.megatron import until
 

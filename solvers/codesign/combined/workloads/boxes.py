@@ -14,14 +14,15 @@ from crossopt.instances.codesign.boxes import Grid, grid, point_number
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Rows, Search, Spend, Split, root_node
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.boxes.search import Cuts, Survey, Trace, cuts_of, kept_heads, kept_plans, survey_of, tree_faults
 from crossopt.solvers.codesign.combined.workloads.bounding import bounded
 from crossopt.solvers.codesign.combined.workloads.branch import JointSearch, branch
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, below, chips_of, combined, in_place
+from crossopt.solvers.codesign.combined.workloads.combined import below, chips_of, in_place
 from crossopt.solvers.codesign.combined.workloads.incumbent import found_from
-from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
 
@@ -30,7 +31,7 @@ class Looked:
     """What is seen on the best chip there could be, workload by workload."""
 
     plans: tuple[int, ...]
-    families: tuple[int, ...]
+    groups: tuple[int, ...]
     """Groups of plans that differ in their concessions only."""
     promising: tuple[int, ...]
     """Plans with which the figure would be below the bound there."""
@@ -113,8 +114,8 @@ def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
         return found
 
     faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted)
-    families = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)
-    return Reread(Looked(tuple(map(len, every)), families, _promising(asked, every, bound)), cuts, faults)
+    groups = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)
+    return Reread(Looked(tuple(map(len, every)), groups, _promising(asked, every, bound)), cuts, faults)
 
 
 def _sorted(bounds: Array, kept: Mask) -> Rows:
@@ -125,7 +126,7 @@ def _sorted(bounds: Array, kept: Mask) -> Rows:
 
 
 def _promising(asked: Joint, every: Sequence[Array], bound: float) -> tuple[int, ...]:
-    """With how many plans of each workload the figure may be below the bound. Those of families that cannot may be missing."""
+    """With how many plans of each workload the figure may be below the bound. Those of groups that cannot may be missing."""
     minima = [float(bounds.min(initial=np.inf)) for bounds in every]
     return tuple(int(np.count_nonzero(in_place(asked, minima, place, bounds) < bound)) for place, bounds in enumerate(every))
 

@@ -13,12 +13,13 @@ import numpy as np
 from crossopt.instances.codesign.boxes import Grid
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.answer import Watch
+from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.boxes.branch import DECIDING, Node, Rows, Search, Spend, best_first, seldom, split_nodes
 from crossopt.solvers.codesign.boxes.cuts import best_cuts
 from crossopt.solvers.codesign.combined.workloads.bounding import bounded
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, below, combined, minima_of
+from crossopt.solvers.codesign.combined.workloads.combined import below, minima_of
 from crossopt.solvers.codesign.combined.workloads.incumbent import Incumbent, found_from, least_of
-from crossopt.solvers.codesign.designs import candidate
+from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import rows_of
 
 TOGETHER = 64

@@ -1,61 +1,14 @@
-"""One figure of several workloads, and the plans of each that may still make it small.
-
-    weighted sum    ((w_1 v_1) + w_2 v_2) + ...
-    worst regret    max(0, v_1 / v*_1 - 1, v_2 / v*_2 - 1, ...),  v*_k the least v_k on any chip
-
-Both never fall when a value grows, operation by operation, so that bounds of the values make a bound of the figure as computed.
-"""
+"""Several workloads: the plans of each that may still make their figure small."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Real
+from crossopt.crossflow.arrays import Array
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
-from crossopt.instances.errors import ModelError
+from crossopt.instances.codesign.instance import FreeHardware
 from crossopt.solvers.codesign.boxes.branch import Rows
-from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """Workloads with what makes one figure of their values."""
-
-    parts: tuple[Instance, ...]
-    combine: str
-    scales: tuple[float, ...]
-    """Weights, or the optima of each workload alone."""
-
-
-def joint(portfolio: Portfolio, optima: Sequence[float | None]) -> Joint:
-    """The question with the optima of each workload alone, which the worst regret needs; None where a workload has no design.
-
-    Such a workload has no value on any chip, and its scale plays no part."""
-    if portfolio.combine == "weighted_sum":
-        return Joint(portfolio.parts, portfolio.combine, portfolio.weights)
-    for part, optimum in zip(portfolio.parts, optima, strict=True):
-        if optimum == 0.0:
-            raise ModelError(f"the optimum of {part.name} alone is 0, so that nothing can be divided by it (use combine: weighted_sum)")
-    return Joint(portfolio.parts, portfolio.combine, tuple(1.0 if optimum is None else optimum for optimum in optima))
-
-
-def combined(asked: Joint, values: Sequence[Real]) -> Array:
-    """The figure of these values, one for each workload; infinite where a workload has none."""
-    with np.errstate(over="ignore"):
-        if asked.combine == "weighted_sum":
-            found = np.asarray(asked.scales[0] * values[0])
-            for scale, value in zip(asked.scales[1:], values[1:], strict=True):
-                found = found + scale * value
-        else:
-            found = np.zeros(())
-            for scale, value in zip(asked.scales, values, strict=True):
-                found = np.maximum(found, value / scale - 1.0)
-    finite = np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(value) for value in values)))
-    if not np.isfinite(found[finite]).all():
-        raise ModelError(NO_FINITE_VALUE)
-    return np.asarray(found)
+from crossopt.solvers.codesign.objective import Joint, combined
 
 
 def in_place(asked: Joint, minima: Sequence[float], place: int, values: Array) -> Array:

@@ -17,13 +17,13 @@ from crossopt.instances.codesign.boxes import Corners, within
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, as_arrays, devices, hardware_points, plan_block_count, plan_blocks
 from crossopt.solvers.answer import Progress, Watch
+from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.boxes.search import Trace
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, combined
-from crossopt.solvers.codesign.combined.workloads.result import JointSpace
-from crossopt.solvers.codesign.designs import Candidate, candidate
-from crossopt.solvers.codesign.exhaustive import PRICES
+from crossopt.solvers.codesign.enumeration.exhaustive import PRICES
+from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import until
+from crossopt.solvers.proofs import JointSpace
 
 _POINTS = 1 << 14
 """Chips whose least values are kept together."""

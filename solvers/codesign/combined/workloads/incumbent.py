@@ -15,11 +15,12 @@ from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, Grid, tightened
 from crossopt.instances.codesign.space import AnyPlans
+from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.boxes.cuts import single
 from crossopt.solvers.codesign.boxes.descent import AGAIN, DIVING, better_half
 from crossopt.solvers.codesign.boxes.incumbent import best_plans, chip_moves
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, chips_of, combined
-from crossopt.solvers.codesign.designs import candidate
+from crossopt.solvers.codesign.combined.workloads.combined import chips_of
+from crossopt.solvers.codesign.objective import Joint, combined
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
 _PLANS = 16

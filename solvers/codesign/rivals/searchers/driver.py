@@ -7,10 +7,8 @@ import numpy as np
 
 from crossopt.instances.codesign.boxes import point_number
 from crossopt.instances.codesign.instance import Instance
-from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.codesign.certify import Outcome, certified
-from crossopt.solvers.codesign.designs import Candidate, candidate
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.answer import Found, Limits, Progress, Watch
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate
 from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, asked
 
 Searcher = Callable[[Question, np.random.Generator], Iterator[Look]]
@@ -23,7 +21,7 @@ _ROUNDS = 10
 """The same in small questions, as a multiple of all their designs."""
 
 
-def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, watch: Watch) -> Result:
+def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     """The best design that the searcher sees in time. It depends on nothing but the seed as long as the time is long enough."""
     began = monotonic()
     deadline = began + limits.seconds
@@ -50,5 +48,4 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
         stopped = "time limit"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    outcome = Outcome(best, value if best else None, stopped=stopped, trace=tuple(trace))
-    return certified(instance, name, limits, began, outcome)
+    return Found(answer_of(instance, best), engine=name, stopped=stopped, trace=tuple(trace), value=value if best else None)

@@ -15,7 +15,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, drawn_plans
-from crossopt.solvers.codesign.designs import Candidate
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design
 

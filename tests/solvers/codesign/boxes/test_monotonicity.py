@@ -20,7 +20,7 @@ from crossopt.solvers.codesign.boxes import monotonicity as guard
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.pricing import values_of
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 

@@ -25,7 +25,7 @@ from crossopt.solvers.codesign.boxes.incumbent import Incumbent
 from crossopt.solvers.codesign.boxes.search import Survivors, survivors
 from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of

@@ -7,7 +7,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.exhaustive import search
+from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_point
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design

@@ -8,7 +8,8 @@ import pytest
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Result, Word
+from crossopt.solvers.answer import Found, Limits, Result
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import certify
 from crossopt.solvers.stages.chain.family import FAMILY

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Found, Limits, Word
+from crossopt.solvers.answer import Found, Limits
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
 from crossopt.solvers.stages.pipedream.brute_force import every_plan
 from crossopt.solvers.stages.pipedream.family import FAMILY

@@ -10,7 +10,8 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.kinds import family_of
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Counted, Found, Limits, Rival
+from crossopt.solvers.answer import Found, Limits, Rival
+from crossopt.solvers.proofs import Counted
 from crossopt.solvers.family import certify
 from crossopt.solvers.stages.piper.family import FAMILY
 from crossopt.solvers.stages.piper.judge import judge, judge_rows

@@ -14,7 +14,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.plan import Plans, code
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.solvers.codesign.result import Occurring
+from crossopt.solvers.proofs import Occurring
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from typing import Any
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import broken_everywhere, device_at, hardware_points, plan_blocks
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.solvers.codesign.designs import Candidate, candidate, to_words
+from crossopt.solvers.codesign.answer import Candidate, candidate, evaluation_json, to_words
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.result import evaluation_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ def evaluate_single(instance: Instance) -> Single:
     """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
     chosen = _only(instance)
     verdict = verify(instance, chosen)
-    return Single(to_words(instance, chosen), evaluation_json(verdict.evaluation))
+    return Single(to_words(instance, chosen), evaluation_json(verdict.details))
 
 
 def _only(instance: Instance) -> Candidate:

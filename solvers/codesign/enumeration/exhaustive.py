@@ -14,14 +14,14 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, Devices, devices, hardware_points, plan_block_count, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, Devices, broken_everywhere, devices, hardware_points, plan_block_count, plan_blocks
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.best_per_option import Leasts, leasts_of, occurring, see
-from crossopt.solvers.codesign.designs import Candidate, candidate
+from crossopt.solvers.codesign.answer import Candidate, candidate
+from crossopt.solvers.codesign.enumeration.best_per_option import Leasts, leasts_of, occurring, see
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
 from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
-from crossopt.solvers.codesign.result import Conflict, Space
+from crossopt.solvers.proofs import Conflict, Space
 
 PRICES = 1 << 22
 """Designs priced together: 32 MiB an array."""
@@ -87,6 +87,17 @@ def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> 
     except TimeoutError:
         stopped = "time limit"
     return _found(instance, tally, stopped)
+
+
+def conflicts_of(instance: Instance, found: Found) -> tuple[Conflict, ...]:
+    """Why there is no design: rules that no plan keeps, chips that cannot be built, limits that no design keeps."""
+    if found.stopped != "complete" or found.space.feasible:
+        return ()
+    if not found.space.plans:
+        return tuple(Conflict(f"rule: {sentence}", 0, None) for sentence in broken_everywhere(instance))
+    if found.space.unbuilt == found.space.hardware_points:
+        return (Conflict("cores, memory and links: every split leaves the chip without one of them", 0, None),)
+    return found.conflicts
 
 
 def _error(instance: Instance) -> float | None:

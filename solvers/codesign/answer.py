@@ -1,0 +1,148 @@
+"""What is answered about a joint design: a chip and the plan of each workload, in the user's words, both ways; and what the judge says."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from crossopt.crossflow.evaluate import Design, Evaluation
+from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.plan import Plan, Plans, plan_at
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
+from crossopt.solvers.answer import Result
+from crossopt.solvers.proofs import Enumerated, Relaxation, Relaxed, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Designs:
+    """The answer: on how many devices, and a design for each workload, all on the same chip."""
+
+    devices: int
+    designs: tuple[dict[str, Any], ...]
+    alone: tuple[float, ...] = ()
+    """The optimum of each workload on a chip of its own, where regrets are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one workload has of the answer."""
+
+    name: str
+    weight: float
+    value: float
+    regret: float | None
+    """value / optimum - 1, where the optimum of the workload alone is known."""
+    evaluation: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What the full model says of an answer, workload by workload."""
+
+    shares: tuple[Share, ...]
+
+
+DesignResult = Result[Designs, Priced]
+
+
+def design_in(result: DesignResult) -> dict[str, Any] | None:
+    """The design of the only workload, or of the first; None where there is none."""
+    return result.answer.designs[0] if result.answer else None
+
+
+def evaluation_in(result: DesignResult) -> dict[str, Any] | None:
+    """What the full model says of that design."""
+    return result.details.shares[0].evaluation if result.details else None
+
+
+def space_in(result: DesignResult) -> Space | None:
+    """What enumeration counted, where it proved the bound."""
+    return result.proof.space if isinstance(result.proof, Enumerated) else None
+
+
+def relaxation_in(result: DesignResult) -> Relaxation | None:
+    """The integer model that proved the bound, where one did."""
+    return result.proof.relaxation if isinstance(result.proof, Relaxed) else None
+
+
+def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
+    """An evaluation as plain data, with what follows from it."""
+    limits = [{**asdict(limit), "kept": limit.kept} for limit in evaluation.limits]
+    plain = {name: getattr(evaluation, name) for name in _PLAIN}
+    return {
+        **plain,
+        "likely": list(evaluation.likely),
+        "tokens_per_second": evaluation.tokens_per_second,
+        "breakdown": dict(evaluation.breakdown),
+        "memory": dict(evaluation.memory),
+        "device": [asdict(resource) for resource in evaluation.device],
+        "limits": limits,
+        "feasible": evaluation.feasible,
+        "binding": list(evaluation.binding),
+    }
+
+
+_PLAIN = ("step_time", "energy", "average_power", "power", "die_area", "cost", "flops", "tokens", "utilisation")
+
+
+def answer_of(instance: Instance, chosen: "Candidate | None") -> Designs | None:
+    """The answer about one workload that a design is; None where there is no design."""
+    return None if chosen is None else Designs(instance.cluster.devices, (to_words(instance, chosen),))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One design of a question: the number of its hardware point, and its plan."""
+
+    point: int
+    plan: Plan | KernelPlan
+
+
+def candidate(plans: AnyPlans, row: int, point: int) -> Candidate:
+    """The design in one row and column of a block."""
+    return Candidate(point, plan_at(plans, row) if isinstance(plans, Plans) else plans[row])
+
+
+def design_of(instance: Instance, chosen: Candidate) -> Design:
+    """The design with its device generated anew."""
+    return Design(device_at(instance, chosen.point), instance.cluster, chosen.plan)
+
+
+def to_words(instance: Instance, chosen: Candidate) -> dict[str, Any]:
+    """The design as plain data: what is chosen, in SI, and what it is called."""
+    hardware = hardware_choice(instance, chosen.point)
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    return {
+        "hardware": {"name": name, **hardware},
+        "plan": asdict(chosen.plan),
+        "words": str(chosen.plan),
+        "at_end_of_range": _at_ends(instance, hardware),
+    }
+
+
+def _at_ends(instance: Instance, hardware: dict[str, Any]) -> list[str]:
+    """Hardware choices whose value is the least or the greatest option, beyond which the question does not look."""
+    options = dict(instance.hardware.options) if isinstance(instance.hardware, FreeHardware) else {}
+    return [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
+
+
+def from_words(instance: Instance, words: object) -> Candidate:
+    """The design that plain data stands for; a ValueError in words if the question does not allow it."""
+    if not isinstance(words, dict) or not isinstance(words.get("hardware"), dict) or not isinstance(words.get("plan"), dict):
+        raise ValueError("a design needs its hardware and its plan")
+    if any(isinstance(value, bool) for name, value in words["plan"].items() if name != "sequence_parallel"):
+        raise ValueError("a degree is a number, not true or false")
+    try:
+        return _read(instance, words)
+    except TypeError as error:
+        raise ValueError(f"this is no design: {error}") from error
+
+
+def _read(instance: Instance, words: dict[str, Any]) -> Candidate:
+    point = hardware_point(instance, {name: value for name, value in words["hardware"].items() if name != "name"})
+    kind = Plan if isinstance(instance.workload, Transformer) else KernelPlan
+    plan = kind(**words["plan"])
+    fault = allows(instance, plan)
+    if fault:
+        raise ValueError(fault)
+    return Candidate(point, plan)

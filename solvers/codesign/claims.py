@@ -1,0 +1,208 @@
+"""What a proof about designs says in words and counts: how engines tell it, and how it is held against the question without carrying it
+out. Reports rely on this alone, and checks begin with it.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf, prod
+from typing import Any
+
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.combined.devices import together
+from crossopt.solvers.codesign.rivals.megatron import expert_rivals
+from crossopt.solvers.proofs import Boxes, Conflict, Enumerated, EnumeratedTogether, JointSpace, Relaxation, Relaxed, Space, Tree
+
+Rules = tuple[tuple[str, bool], ...]
+
+PROVERS = {"exhaustive": Enumerated, "boxes": Boxes, "milp": Relaxed, "cpsat": Relaxed}
+"""Engines that prove something about one workload, and how; of several workloads the first two do."""
+_FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
+"""Combinations of choices up to which plans are counted: together, and where they are made one by one."""
+
+
+def enumerated(space: Space, conflicts: tuple[Conflict, ...]) -> Enumerated:
+    """The proof of who priced every design."""
+    return Enumerated(f"exhaustive enumeration of {space.designs:,} designs", space, conflicts)
+
+
+def enumerated_together(space: JointSpace) -> EnumeratedTogether:
+    """The same for several workloads."""
+    return EnumeratedTogether(f"exhaustive enumeration of {space.designs:,} designs", space)
+
+
+def by_boxes(tree: Tree) -> Boxes:
+    """The proof of a tree of cuts."""
+    return Boxes(f"monotone branch and bound: {tree.boxes:,} box{'es' * (tree.boxes != 1)} of {tree.designs:,} designs", tree)
+
+
+def relaxed(relaxation: Relaxation) -> Relaxed:
+    """The proof of an integer model that was refined."""
+    if not relaxation.rounds:
+        return Relaxed("bounds on the best chip and prices on the budgets, without a solver", relaxation)
+    rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
+    words = f"{relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
+    return Relaxed(f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {words}", relaxation)
+
+
+def reasons_of(conflicts: Sequence[Conflict]) -> tuple[str, ...]:
+    """Why no design keeps every limit, in sentences, the hardest limit first."""
+    told = [_reason(one) for one in sorted(conflicts, key=lambda item: -(item.least_share or 0.0))]
+    none = conflicts and all(one.kept_by for one in conflicts)
+    return (*told, *(["each limit is kept by some design, but no design keeps them all"] if none else []))
+
+
+def _reason(conflict: Conflict) -> str:
+    if conflict.least_share is None:
+        return conflict.limit
+    if conflict.kept_by:
+        return f"{conflict.limit}: kept by {conflict.kept_by:,} design{'s' * (conflict.kept_by != 1)}"
+    who = "any design that keeps the other limits" if conflict.limit == "step time" else "any design"
+    return f"{conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
+
+
+def faults_of(question: Instance | Portfolio | Counted, result: DesignResult) -> list[str]:
+    """Where a proof is another engine's, its counts cannot be those of the question, its words do not follow from them, or the rivals
+    are not those that the rule chooses."""
+    if isinstance(question, Counted):
+        rules = _of_counts(question, result)
+    elif isinstance(question, Portfolio):
+        rules = _of_several(question, result)
+    else:
+        rules = _of_one(question, result)
+    return [sentence for sentence, holds in rules if not holds]
+
+
+def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, bool]]:
+    proof, engine = result.proof, result.engine
+    yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, PROVERS.get(engine, ()))
+    proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
+    rules = [(rival.name, rival.answer) for rival in expert_rivals(instance)] if proved else []
+    yield "rivals: they are not what the rules choose", [(rival.name, rival.answer) for rival in result.rivals] == rules
+    reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
+    yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
+    if isinstance(proof, Enumerated):
+        yield from _space_rules(result, proof, instance)
+    elif isinstance(proof, Boxes):
+        yield from _tree_rules(proof, (instance,))
+    elif isinstance(proof, Relaxed):
+        yield from _relaxation_rules(result, proof, instance)
+
+
+def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
+    proof, engine, found = result.proof, result.engine, result.answer is not None
+    provers = {"exhaustive": EnumeratedTogether, "boxes": Boxes}
+    known = engine in (*provers, "expert", "plan-only")
+    yield f"there is no engine {engine!r} for several workloads", known
+    yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, provers.get(engine, ()))
+    yield "rivals and reasons are told of one workload", not (result.rivals or result.reasons)
+    needed = len(portfolio.parts) if portfolio.combine == "worst_regret" and (found or proof) else 0
+    yield f"{needed} answers about workloads alone are needed, {len(result.parts)} are there", len(result.parts) == needed
+    alone = all(part.proved and part.gap_asked == 0.0 and part.engine in provers for part in result.parts)
+    yield "the optimum of each workload alone must be proved without a gap", alone
+    values = tuple(part.value for part in result.parts)
+    yield "alone: these are not the optima of the workloads", result.answer is None or result.answer.alone == values
+    if isinstance(proof, EnumeratedTogether):
+        yield from _joint_rules(proof, portfolio)
+    elif isinstance(proof, Boxes):
+        yield from _tree_rules(proof, portfolio.parts)
+
+
+def _of_counts(counted: Counted, result: DesignResult) -> Iterator[tuple[str, bool]]:
+    """All but the parts follows from the parts."""
+    true = together(counted, result.engine, result.parts)
+    asked, found = max((part.gap_asked for part in result.parts), default=result.gap_asked), result.answer is not None
+    yield "the answer is not the best of its parts", result.answer == true.answer
+    yield f"bound: {true.bound!r} follows, the result says {result.bound!r}", not found or result.bound == true.bound
+    yield "proof: this does not follow from the parts", result.proof is None or result.proof == true.proof
+    yield "proved: that there is no design follows from all parts together", found or result.proved == (true.bound == inf)
+    yield f"stopped: {true.stopped} follows, the result says {result.stopped}", result.stopped == true.stopped
+    yield f"gap_asked: {asked!r} follows, the result says {result.gap_asked!r}", result.gap_asked == asked
+    yield f"seconds: {true.seconds!r} follows, the result says {result.seconds!r}", result.seconds == true.seconds
+    yield "notes: others follow from the parts", result.notes == true.notes
+    yield "rivals, reasons and the way there are told by the parts", not (result.rivals or result.reasons or result.trace)
+    strange = [part.engine for part in result.parts if result.engine not in ("auto", part.engine)]
+    yield f"engine: the parts are answered by {', '.join(strange)}", not strange
+
+
+def _space_rules(result: DesignResult, proof: Enumerated, instance: Instance) -> Rules:
+    space, none = proof.space, result.value is None
+    counts = (0, space.ties, space.within_1_percent, space.within_5_percent, space.feasible, space.designs)
+    options = dict(_open_options(instance))
+    near = all(len(one.options) == len(one.least) and _among(one.options, options.get(one.name, ())) for one in space.near)
+    return (
+        *_designs_rules("space", space.hardware_points, (space.plans,), space.designs, (instance,)),
+        (
+            "space: such numbers of designs cannot be",
+            list(counts) == sorted(counts) and (space.within_error or 0) in range(space.feasible + 1),
+        ),
+        ("space: such a number of chips that cannot be built cannot be", 0 <= space.unbuilt <= space.hardware_points),
+        ("space: there are feasible designs where one was found, and only there", (space.feasible > 0) == (not none)),
+        ("space: the design found is one of the best", (space.ties > 0) == (not none)),
+        ("space.near: the question has other options", near),
+        ("conflicts are told where there is no design", none or not proof.conflicts),
+        ("bound: enumeration has no bound but the best value", result.bound == result.value),
+        (f"proof: it is {enumerated(space, ()).by!r}, the result says another", proof.by == enumerated(space, ()).by),
+    )
+
+
+def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
+    return all(option in options for option in told)
+
+
+def _open_options(instance: Instance) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Every choice with its options."""
+    yield from getattr(instance.hardware, "options", ())
+    yield from instance.plan_options
+
+
+def _joint_rules(proof: EnumeratedTogether, portfolio: Portfolio) -> Rules:
+    space, words = proof.space, enumerated_together(proof.space).by
+    return (
+        *_designs_rules("space", space.hardware_points, space.plans, space.designs, portfolio.parts),
+        (f"proof: it is {words!r}, the result says another", proof.by == words),
+    )
+
+
+def _tree_rules(proof: Boxes, parts: Sequence[Instance]) -> Rules:
+    tree, words = proof.tree, by_boxes(proof.tree).by
+    fewer = all(len(counts) == len(parts) for counts in (tree.plans, tree.groups, tree.promising)) and all(
+        0 <= count <= most for most, *some in zip(tree.plans, tree.groups, tree.promising, strict=True) for count in some
+    )
+    return (
+        *_designs_rules("tree", tree.hardware_points, tree.plans, tree.designs, parts),
+        ("tree: its boxes are not those of its cuts", tree.boxes == len(tree.cuts)),
+        ("tree: such numbers of plans cannot be", fewer),
+        (f"proof: it is {words!r}, the result says another", proof.by == words),
+    )
+
+
+def _relaxation_rules(result: DesignResult, proof: Relaxed, instance: Instance) -> Rules:
+    relaxation, words = proof.relaxation, relaxed(proof.relaxation).by
+    solver, counts = relaxation.solver, (relaxation.rounds, relaxation.tangents, relaxation.plans)
+    return (
+        (f"engine: {result.engine} does not solve by {solver}", not solver or solver.startswith("cpsat") == (result.engine == "cpsat")),
+        ("relaxation: such numbers cannot be", min(counts) >= 0 and relaxation.plans <= combinations(instance)),
+        (f"proof: it is {words!r}, the result says another", proof.by == words),
+    )
+
+
+def _designs_rules(name: str, chips: int, plans: Sequence[int], designs: int, parts: Sequence[Instance]) -> Rules:
+    """Chips and plans, which are counted anew where they are few, and what they make together."""
+    points, counted = hardware_points(parts[0]), [plans_of(part) for part in parts]
+    most = [said if true is None else true for said, true in zip(plans, counted, strict=False)]
+    possible = all(0 <= said <= combinations(one) for said, one in zip(plans, parts, strict=False))
+    true = len(plans) == len(parts) and list(plans) == most and possible
+    told = ", ".join(f"{count:,}" for count in most)
+    return (
+        (f"{name}.hardware_points: it is {points}, the result says {chips}", chips == points),
+        (f"{name}.plans: there are {told}, the result says {', '.join(f'{count:,}' for count in plans)}", true),
+        (f"{name}.designs: {prod(plans) * points} follows, the result says {designs}", designs == prod(plans) * points),
+    )
+
+
+def plans_of(instance: Instance) -> int | None:
+    """How many plans the question has, where that is quickly counted."""
+    few = _FEW if isinstance(instance.workload, Transformer) else _FEW_ONE_BY_ONE
+    return sum(len(block) for block in plan_blocks(instance)) if combinations(instance) <= few else None

@@ -1,0 +1,71 @@
+"""Every engine on a question that leaves the number of devices open: the numbers one after the other, the fewest devices first.
+
+With v_k and b_k the value and the bound at the k-th number of devices, b_k infinite where no design was proved possible:
+
+    value = min v_k        bound = min b_k
+
+Where the fewest devices are asked for, v_k is the number itself if a design was found, and b_k unless none was proved possible, whatever
+was looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf, isfinite
+from time import monotonic
+
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.codesign.answer import DesignResult, Designs
+from crossopt.solvers.family import family_of, solve
+from crossopt.solvers.proofs import Parts
+
+NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
+
+
+def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) -> Found[Designs]:
+    """The best of the answers for all numbers of devices, which share the time; for the fewest devices only up to the first design."""
+    deadline, family = monotonic() + limits.seconds, family_of("codesign")
+    answers: list[DesignResult] = []
+    for part in counted.parts:
+        answers.append(solve(family, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch))
+        found = counted.objective == FEWEST and answers[-1].value is not None
+        if found or answers[-1].stopped == "interrupted":
+            break
+    return together(counted, engine, answers)
+
+
+def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> Found[Designs]:
+    """What the answers for the first numbers of devices say about all of them."""
+    fewest = counted.objective == FEWEST
+    values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
+    value = min(values, default=inf)
+    best = answers[values.index(value)] if isfinite(value) else None
+    bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
+    bound = min(bounds) if min(bounds) > -inf else None
+    return Found(
+        answer=best.answer if best else None,
+        bound=bound,
+        proof=None if bound is None else Parts("the answers for each number of devices"),
+        engine=engine,
+        stopped=next((answer.stopped for answer in answers if answer.stopped != "complete"), "complete"),
+        notes=(NOT_THE_FASTEST,) if fewest and best and best.status != "OPTIMAL" else (),
+        parts=tuple(answers),
+        coarse=max((answer.gap_asked for answer in answers), default=0.0),
+        seconds=sum(answer.seconds for answer in answers),
+    )
+
+
+def _value(count: int, answer: DesignResult, fewest: bool) -> float:
+    if answer.value is None:
+        return inf
+    return float(count) if fewest else float(answer.value)
+
+
+def _bound(count: int, answer: DesignResult | None, fewest: bool) -> float:
+    """What no design with so many devices is below; minus infinity where nobody knows."""
+    if answer is not None and answer.status == "INFEASIBLE":
+        return inf
+    if fewest:
+        return float(count)
+    return -inf if answer is None or answer.bound is None else float(answer.bound)

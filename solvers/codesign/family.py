@@ -1,0 +1,62 @@
+"""Joint designs as a family of questions: of one workload or several, on one number of devices or several; who answers, judges, proves."""
+
+from functools import partial
+from typing import Any
+
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.codesign.answer import Designs, Priced
+from crossopt.solvers.codesign.claims import faults_of
+from crossopt.solvers.codesign.combined.devices import solve_counts
+from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as OF_SEVERAL
+from crossopt.solvers.codesign.combined.workloads.engines import solve_together
+from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.judge import judge
+from crossopt.solvers.codesign.objective import unit_of
+from crossopt.solvers.codesign.prove import cross_check, prove
+from crossopt.solvers.family import Family
+
+Question = Instance | Portfolio | Counted
+
+
+def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Found[Designs]:
+    """What the engine of that name finds; a RefusedError where it answers one workload at a time."""
+    if isinstance(question, Counted):
+        return solve_counts(question, engine, limits, watch)
+    if isinstance(question, Instance):
+        return ENGINES[engine](question, limits, watch)
+    if engine not in OF_SEVERAL:
+        known = ", ".join(OF_SEVERAL)
+        raise RefusedError(f"the engine {engine} answers one workload at a time (one of {known}; or say --workload NAME)")
+    return solve_together(question, engine, limits, watch)
+
+
+def _described(question: Question) -> dict[str, Any]:
+    combine = {"combine": question.combine} if isinstance(question, Portfolio) else {}
+    return {"objective": question.objective, "unit": unit_of(question), **combine}
+
+
+def _parts(question: Question) -> tuple[Question, ...]:
+    """Each number of devices, or each workload alone where regrets are asked for."""
+    if isinstance(question, Instance):
+        return ()
+    regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
+    return question.parts if isinstance(question, Counted) or regrets else ()
+
+
+FAMILY: Family[Question, Designs, Priced] = Family(
+    kind="codesign",
+    what="design",
+    unit="s",
+    answer=Designs,
+    details=Priced,
+    engines={name: partial(_answer, name) for name in ENGINES},
+    judge=judge,
+    judged="priced by the full model, one plan on its own; plan rules; memory, area and power limits",
+    prove=prove,
+    faults=faults_of,
+    cross_check=cross_check,
+    parts=_parts,
+    described=_described,
+)

@@ -1,0 +1,130 @@
+"""Proofs about designs, carried out anew: every design priced again, the tree of cuts gone down again.
+
+A bound by a solver cannot be proved anew without one. It is told as the solver's word, or held against the engine boxes.
+"""
+
+from dataclasses import asdict
+from time import monotonic
+
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.answer import Watch
+from crossopt.solvers.checking import ANEW, differences
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.search import reread, search
+from crossopt.solvers.codesign.combined.workloads import boxes as together
+from crossopt.solvers.codesign.combined.workloads import exhaustive as all_together
+from crossopt.solvers.codesign.enumeration import exhaustive
+from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of
+from crossopt.solvers.codesign.objective import joint
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Parts, Proof, Relaxed, Tree
+
+ASKED = "the engine boxes was asked as well: "
+_LOOK = 10.0
+"""Seconds for a look at a claim that there is no design."""
+_ANY = 0.999
+"""A gap at which any design is near enough."""
+
+
+def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch: Watch) -> Proved:
+    """The proof carried out again, in its own form."""
+    proof = result.proof
+    if isinstance(question, Counted) and isinstance(proof, Parts):
+        return Proved(("what is said of all numbers of devices follows from them",))
+    if isinstance(question, Portfolio):
+        return _of_several(question, result, proof, watch)
+    if isinstance(question, Instance):
+        match proof:
+            case Enumerated():
+                return _enumerated(question, result, proof, watch)
+            case Boxes():
+                return _cut_again(question, result, proof)
+            case Relaxed():
+                return _solvers_word(question, result, watch)
+    return Proved(refused=("proof: nothing shows what is said",))
+
+
+def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
+    """Enumerate every design again."""
+    found = exhaustive.search(instance, watch)
+    facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
+    if found.stopped != "complete":
+        return Proved(facts, (f"the proof was not carried to its end: {found.stopped}",))
+    faults = _bound_faults(found.value, result)
+    faults += differences("space", asdict(found.space), asdict(proof.space)) if found.space != proof.space else []
+    if proof.conflicts != conflicts_of(instance, found):
+        faults.append("conflicts differ from those that enumeration finds")
+    return Proved(facts, tuple(faults))
+
+
+def _bound_faults(least: float | None, result: DesignResult) -> list[str]:
+    """What the least value of all designs, which is None without any, says against a bound."""
+    return [] if least == result.bound else [f"bound: no design is below {least!r}, the result says {result.bound!r}"]
+
+
+def _cut_again(instance: Instance, result: DesignResult, proof: Boxes) -> Proved:
+    """Go down the tree of cuts again, and see that no plan is below the bound in any box."""
+    read = reread(instance, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+    counts = ((read.plans,), (read.groups,), (read.promising,))
+    return _tree_again(proof.tree, counts, read.faults)
+
+
+def _tree_again(tree: Tree, counts: tuple[tuple[int, ...], ...], faults: tuple[str, ...]) -> Proved:
+    """What is seen on the way down a tree."""
+    said = (tree.plans, tree.groups, tree.promising)
+    others = () if counts == said else (f"tree: plans, groups and promising plans are {counts}, the result says {said}",)
+    return Proved((f"{ANEW}{tree.boxes:,} boxes bounded, {tree.designs:,} designs in them",), (*faults, *others))
+
+
+def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
+    """What a solver said is only told; that there is no design is looked at for a while by the engine boxes."""
+    if result.value is not None:
+        return Proved((f"the bound is told, not proved anew: {result.proved_by} (--cross-check asks boxes)",), told=True)
+    told = f"that there is no design is told, not proved anew: {result.proved_by} (--cross-check asks boxes)"
+    try:
+        found = search(instance, watch, Spend(monotonic() + _LOOK, _ANY))
+    except RefusedError:
+        return Proved((told,), told=True)
+    if found.value is not None:
+        return Proved((told,), (f"there is a design of {found.value!r}, the result says there is none",), told=True)
+    if found.stopped == "complete":
+        return Proved((f"{ANEW}boxes hold no design that keeps every limit",))
+    return Proved((told,), told=True)
+
+
+def cross_check(question: Instance | Portfolio | Counted, result: DesignResult, watch: Watch) -> Proved:
+    """What a solver said, held against branch and bound.
+
+    Solvers choose among the plans that the groups of the engine boxes leave, so that both would be wrong together if these were; the
+    tree of boxes is therefore gone down again with all plans, one by one."""
+    if not isinstance(question, Instance):
+        return prove(question, result, watch)
+    found = search(question, watch, Spend(gap=0.0))
+    facts, faults = (f"{ASKED}its proof carried out anew: no design is below {found.bound!r}",), list[str]()
+    if found.stopped != "complete" or found.bound is None:
+        return Proved(facts, (f"the cross-check was not carried to its end: {found.stopped}",))
+    faults += [f"the cross-check is no proof: {fault}" for fault in reread(question, found.cuts, found.bound).faults]
+    if result.value is None and found.value is not None:
+        faults.append(f"there is a design of {found.value!r}, the result says there is none")
+    if result.bound is not None and found.value is not None and found.value < result.bound:
+        faults.append(f"bound: there is a design of {found.value!r}, the result says that none is below {result.bound!r}")
+    return Proved(facts, tuple(faults))
+
+
+def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None, watch: Watch) -> Proved:
+    """The same for several workloads, whose optima alone were proved before this."""
+    asked = joint(portfolio, [part.value for part in result.parts])
+    if isinstance(proof, Boxes):
+        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+        counts = (read.looked.plans, read.looked.groups, read.looked.promising)
+        return _tree_again(proof.tree, counts, read.faults)
+    if not isinstance(proof, EnumeratedTogether):
+        return Proved(refused=("proof: nothing shows what is said",))
+    found = all_together.search(asked, watch)
+    facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
+    faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
+    faults += _bound_faults(found.value, result)
+    faults += differences("space", asdict(found.space), asdict(proof.space)) if found.space != proof.space else []
+    return Proved(facts, tuple(faults))
