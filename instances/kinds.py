@@ -28,6 +28,8 @@ class Kind:
     """The module with commands of its own, before those that all kinds share."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the command line that are short for settings, by their names in the code."""
+    also: tuple[str, ...] = ()
+    """Other options that say something to its commands."""
 
 
 def _same(*names: str) -> dict[str, str]:
@@ -37,7 +39,14 @@ def _same(*names: str) -> dict[str, str]:
 
 _STAGES, _COMMANDS = "crossopt.instances.stages", "crossopt.reports.commands"
 KINDS = {
-    "codesign": Kind("joint designs", "crossopt.instances.codesign.question"),
+    "codesign": Kind(
+        "joint designs",
+        "crossopt.instances.codesign.question",
+        family="crossopt.solvers.codesign.family",
+        shown="crossopt.reports.texts.codesign",
+        commands=f"{_COMMANDS}.codesign",
+        also=("form", "pareto", "workload"),
+    ),
     "chain": Kind(
         "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown="crossopt.reports.texts.stages"
     ),
@@ -92,12 +101,6 @@ _RESULT = re.compile(
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
 """Bytes of a graph; larger ones are refused by every reader."""
-
-
-def family_of(path: Path) -> str | None:
-    """The kind of the question in a file, None for the joint design."""
-    kind = kind_asked(path)
-    return None if kind == "codesign" else kind
 
 
 def kind_asked(path: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
@@ -21,7 +21,7 @@ from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_again
-from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.checking import Report
 
 Asked = str | Path | Mapping[str, Any]
@@ -65,7 +65,7 @@ class Answer:
     @property
     def answer(self) -> dict[str, Any] | None:
         """What was chosen: the design, or the answer of another kind."""
-        return self.data["design"] if "design" in self.data else self.data.get("answer")
+        return self.data["answer"]  # type: ignore[no-any-return]
 
     def save(self, path: str | Path) -> None:
         """Write it as a file that `check` and `report` take."""
@@ -105,7 +105,14 @@ def solve(
     """The best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
-    return _solved_design(asked, engine, limits) if kind == "codesign" else _solved_kind(kind, asked, engine, limits)
+    if not KINDS[kind].family:
+        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
+    from crossopt.reports.shown import shown_of  # noqa: PLC0415
+    from crossopt.solvers.family import family_of  # noqa: PLC0415
+    from crossopt.solvers.family import solve as solved  # noqa: PLC0415
+
+    result = solved(family_of(kind), asked, engine, limits, unwatched)
+    return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
 
 
 def evaluate(question: Asked, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
@@ -118,7 +125,7 @@ def evaluate(question: Asked, settings: Settings | None = None, workload: str | 
 
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
     """Everything that a result says, said again from its question alone: `.accepted`, `.checked`, `.refused`, `.told`."""
-    from crossopt.reports.commands.checked import checked  # noqa: PLC0415
+    from crossopt.reports.commands.families import check as checked  # noqa: PLC0415
 
     with _file(result) as path:
         return checked(path, cross_check)
@@ -151,7 +158,7 @@ def explain(question: Asked, settings: Settings | None = None, near: float | Non
     """Why the answer is what it is: what binds, what more of a budget would buy, or which limits clash."""
     from crossopt.reports.commands.explain import explained  # noqa: PLC0415
 
-    return explained(_one(question, settings, None), near, Limits(_seconds(time_limit)), _silent)[1]
+    return explained(_one(question, settings, None), near, Limits(_seconds(time_limit)), unwatched)[1]
 
 
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None) -> str:
@@ -175,10 +182,6 @@ def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
     measured = read_measured(Path(file))
     seconds = predictions(measured.measurements, with_variants)
     return document(Path(file).name, of_runs(measured, seconds[:, 0], by, likely(measured.measurements, seconds)))
-
-
-def _silent(progress: Progress) -> None:
-    """Nobody is told how far the work is."""
 
 
 def _seconds(limit: float | str | None) -> float:
@@ -209,41 +212,6 @@ def _one(question: Asked, settings: Settings | None, workload: str | None) -> In
         return read_question(asked.document)  # which says that one is needed, and which there are
     counts = ", ".join(map(str, asked.counts))
     raise RefusedError(f"{len(asked.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
-
-
-def _solved_kind(kind: str, asked: Any, engine: str, limits: Limits) -> Answer:  # noqa: ANN401
-    from crossopt.reports.shown import shown_of  # noqa: PLC0415
-
-    if not KINDS[kind].family:
-        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
-    from crossopt.solvers.family import family_of as answering  # noqa: PLC0415
-    from crossopt.solvers.family import solve as solved  # noqa: PLC0415
-
-    result = solved(answering(kind), asked, engine, limits, _silent)
-    return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
-
-
-def _solved_design(asked: Instance | Portfolio | Counted, engine: str, limits: Limits) -> Answer:
-    from crossopt.reports.texts.design import answer  # noqa: PLC0415
-    from crossopt.reports.texts.devices import counts_answer  # noqa: PLC0415
-    from crossopt.reports.texts.workloads import several_answer  # noqa: PLC0415
-    from crossopt.solvers.codesign.combined.devices.engine import solve_counts  # noqa: PLC0415
-    from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as OF_SEVERAL  # noqa: PLC0415
-    from crossopt.solvers.codesign.engines import ALIASES, ENGINES  # noqa: PLC0415
-    from crossopt.solvers.codesign.result import to_json  # noqa: PLC0415
-
-    name = ALIASES.get(engine, engine)
-    known = OF_SEVERAL if isinstance(asked, Portfolio) else ENGINES
-    if name not in known:
-        raise RefusedError(f"there is no engine {engine!r} for this (one of {', '.join(known)})")
-    if isinstance(asked, Instance):
-        design = ENGINES[name](asked, limits, _silent)
-        return Answer(json.loads(json.dumps(to_json(design))), answer(design))
-    if isinstance(asked, Portfolio):
-        joint = OF_SEVERAL[name](asked, limits, _silent)
-        return Answer(json.loads(json.dumps(to_json(joint))), several_answer(joint))
-    counts = solve_counts(asked, name, limits, _silent)
-    return Answer(json.loads(json.dumps(to_json(counts))), counts_answer(counts))
 
 
 @contextmanager

@@ -5,9 +5,6 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from crossopt.reports.commands.course_arguments import add_course, add_grade
-from crossopt.reports.commands.study_arguments import add_compared
-
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
 11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
 
@@ -32,8 +29,8 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_export(commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"))
     _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
-    add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
-    add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
+    _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
     _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
 
@@ -180,7 +177,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         "files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, one graph, or one problem of strategies"
     )
     _add_settings(parser)
-    add_compared(parser)
+    _add_compared(parser)
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
     _add_placement(group)
     group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
@@ -284,3 +281,53 @@ def _gap(text: str) -> float:
     if not 0.0 <= gap < 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is no gap (write for example 0.1% or 0.001)")
     return gap
+
+
+_SEED_HELP = "a word that hidden cases are drawn from (default: the variable CROSSOPT_COURSE_SEED, else `practice`)"
+
+
+def _add_grade(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grade`."""
+    parser.add_argument("assignment", help="its number or name, see `crossopt course list`")
+    parser.add_argument("submission", type=Path, help="a folder or a .zip with solution.py, or what the assignment names")
+    parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="how to tell it (default: text)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write it to this file, such as results/results.json")
+    parser.add_argument("--seed", metavar="WORD", help=_SEED_HELP)
+    parser.add_argument("--unconfined", action="store_true", help="run it without walls: your own program, or a machine to throw away")
+    parser.set_defaults(command="grade")
+
+
+def _add_course(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `course`."""
+    actions = "list the assignments, write the handouts without solutions, or print the question of assignment 8"
+    parser.add_argument("action", choices=("list", "release", "question"), help=actions)
+    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET", help="of release: a folder that is not there yet")
+    parser.add_argument("--seed", metavar="WORD", help=f"of question: {_SEED_HELP}")
+    parser.set_defaults(command="course")
+
+
+def _add_compared(parser: argparse.ArgumentParser) -> None:
+    """Who is asked, how long and how often, and where the runs go."""
+    engines = (
+        "in the order of the columns, with commas between; as for `solve --engine`, where megatron is another name of expert and deepflow "
+        "of gradient (default: auto, every rule, every searcher, hardware-only, plan-only; of a study as it says)"
+    )
+    limit = "for each run, for example 10s (default: 5s for searchers, which are greedy to random, none for others; a graph's proof 60s)"
+    seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
+    parser.add_argument("--engines", metavar="NAMES", help=engines)
+    parser.add_argument("--time-limit", metavar="TIME", help=limit)
+    parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
+    parser.add_argument(
+        "--out", type=Path, metavar="RUNS.json", help="of joint designs: write every run as JSON to this file; - is standard output"
+    )
+    parser.add_argument(
+        "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"
+    )
+
+
+def _seeds(text: str) -> int:
+    if not text.isdecimal() or len(text) > 4:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seeds (write a whole number from 1 to 9999)")
+    if not int(text):
+        raise argparse.ArgumentTypeError("0 is too few (write 1 or more)")
+    return int(text)

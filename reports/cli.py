@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
 
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
@@ -14,16 +13,10 @@ from crossopt.reports.commands.console import (
     USAGE,
     check_target,
     load_numpy_without_threads,
-    refuse_options,
     seconds_of,
     spare_data,
-    spare_question,
     usage,
 )
-
-if TYPE_CHECKING:
-    from crossopt.instances.codesign.instance import Instance
-    from crossopt.solvers.answer import Limits
 
 ANSWERED, INTERNAL, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 3, 10, 11, 20, 30
 
@@ -51,17 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _asked(options: argparse.Namespace) -> int:
-    """The exit code of a command, answered by the family that the question in its file belongs to."""
+    """The exit code of a command; of those about a question, answered by its kind."""
     if options.command in _LIGHT:
         load_numpy_without_threads()
     if options.command in _BY_FAMILY:
-        from crossopt.instances.kinds import family_of  # noqa: PLC0415
+        from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
         from crossopt.reports.commands.families import command_of  # noqa: PLC0415
 
-        family = family_of(question_path(options.file))
-        if family is not None:
-            ending = command_of(family, options.command)(options)
-            return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
+        ending = command_of(kind_asked(question_path(options.file)), options.command)(options)
+        return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
     return COMMANDS[options.command](options)
 
 
@@ -122,57 +113,6 @@ def _leave_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _solve(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.instance import Instance  # noqa: PLC0415
-    from crossopt.instances.question import read  # noqa: PLC0415
-    from crossopt.reports.commands.files import deliver  # noqa: PLC0415
-    from crossopt.reports.commands.limits import limits_of  # noqa: PLC0415
-    from crossopt.reports.commands.progress import logged, progress_on  # noqa: PLC0415
-    from crossopt.reports.texts.design import answer  # noqa: PLC0415
-    from crossopt.solvers.codesign.engines import ALIASES, ENGINES  # noqa: PLC0415
-    from crossopt.solvers.codesign.objective import UNITS  # noqa: PLC0415
-
-    options.engine = ALIASES.get(options.engine, options.engine)
-    if options.engine not in ENGINES:
-        usage(f"there is no engine {options.engine!r} (one of {', '.join(ENGINES)})")
-    refuse_options(options, ("form", "pareto", "workers", "workload"), "a joint design")
-    check_target(options.log, "--log")
-    try:
-        limits = limits_of(options, seconds_of(options.time_limit))
-    except ValueError as error:
-        usage(str(error))
-    check_target(options.out)
-    spare_question(options.out, options.file)
-    instance = read(question_path(options.file), tuple(options.settings), options.workload)
-    if not isinstance(instance, Instance):
-        from crossopt.reports.commands.devices import solve_open  # noqa: PLC0415
-
-        found = solve_open(options, instance, limits)
-        return _code(found.status, options.strict and not found.proved)
-    if options.pareto:
-        return _pareto(options, instance, limits)
-    with progress_on(sys.stderr, UNITS[instance.objective]) as shown, logged(shown, options.log) as watch:
-        result = ENGINES[options.engine](instance, limits, watch)
-    deliver(options, result, lambda: answer(result))
-    return _code(result.status, options.strict and not result.proved)
-
-
-def _pareto(options: argparse.Namespace, instance: "Instance", limits: "Limits") -> int:
-    from crossopt.reports.commands.fronts import front_in, front_json  # noqa: PLC0415
-    from crossopt.reports.texts.front import front_text  # noqa: PLC0415
-
-    first, _, second = options.pareto.partition(",")
-    found = front_in(instance, options, limits)
-    text = front_json(first, second, found)
-    if options.out and str(options.out) != "-":
-        from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
-
-        write_whole(options.out, text)
-    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(instance.name, first, second, found))
-    none = "INFEASIBLE" if found.proved else "UNKNOWN"
-    return _code("FEASIBLE" if found.points else none, options.strict and not found.proved)
-
-
 def _code(status: str, unproved: bool) -> int:
     if status == "INFEASIBLE":
         return INFEASIBLE
@@ -181,35 +121,10 @@ def _code(status: str, unproved: bool) -> int:
     return UNPROVED if unproved else ANSWERED
 
 
-def _validate(options: argparse.Namespace) -> int:
-    from crossopt.instances.question import read  # noqa: PLC0415
-    from crossopt.reports.facts.size import size_in_words  # noqa: PLC0415
-
-    asked = read(question_path(options.file), tuple(options.settings), options.workload)
-    sys.stdout.write(f"{options.file}: a sound question: {size_in_words(asked)}\n")
-    return ANSWERED
-
-
-def _evaluate(options: argparse.Namespace) -> int:
-    from crossopt.instances.codesign.question import read_instance  # noqa: PLC0415
-    from crossopt.reports.texts.design import evaluation_text  # noqa: PLC0415
-    from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
-
-    instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
-    single = evaluate_single(instance)
-    if options.json:
-        import json  # noqa: PLC0415
-
-        sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
-    else:
-        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
-    return ANSWERED if single.evaluation["feasible"] else INFEASIBLE
-
-
 def _check(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.checked import checked  # noqa: PLC0415
+    from crossopt.reports.commands.families import check  # noqa: PLC0415
 
-    report = checked(options.file, options.cross_check)
+    report = check(options.file, options.cross_check)
     for line in report.checked:
         sys.stdout.write(f"  {line}\n")
     for line in report.refused:
@@ -217,12 +132,6 @@ def _check(options: argparse.Namespace) -> int:
     accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
     sys.stdout.write(f"{options.file}: {accepted if report.accepted else 'refused'}\n")
     return ANSWERED if report.accepted else REFUSED
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.explain import explain  # noqa: PLC0415
-
-    return _code(explain(options), unproved=False)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -279,7 +188,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     _refuse_export(options)
     if options.stack in PLACEMENTS:
-        from crossopt.reports.commands.splits import export_placement  # noqa: PLC0415
+        from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
 
         sys.stdout.write(export_placement(options.file, options.stack))
         return ANSWERED
@@ -309,7 +218,7 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if kind in KINDS and (kind != "placement" or options.stack not in PLACEMENTS):
+    if kind in KINDS and kind != "codesign" and (kind != "placement" or options.stack not in PLACEMENTS):
         other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
         usage(f"--as {options.stack}: an answer about {KINDS[kind].about} is not written so ({other})")
 
@@ -359,13 +268,9 @@ def _completion(options: argparse.Namespace) -> int:
 _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
 _BY_FAMILY = ("solve", "validate", "evaluate", "explain")
-"""Commands that other families than the joint design answer too."""
+"""Commands about a question, which its kind answers."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "solve": _solve,
-    "validate": _validate,
-    "evaluate": _evaluate,
     "check": _check,
-    "explain": _explain,
     "compare": _compare,
     "accuracy": _accuracy,
     "calibrate": _calibrate,

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, is_dataclass
 from types import UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from crossopt.instances.files.saved import NEWEST
 from crossopt.solvers.proofs import Proof, Relaxed, Steps, Word
 
-RESULT_FORMAT = 2
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 
 
@@ -150,19 +150,14 @@ class Result(Generic[A, D]):
 
 def to_text(result: "Result[A, D]") -> str:
     """The result as JSON text."""
-    return json.dumps({"format": RESULT_FORMAT, **asdict(result)}, indent=2, allow_nan=False) + "\n"
+    return json.dumps({"format": NEWEST, **asdict(result)}, indent=2, allow_nan=False) + "\n"
 
 
 def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]":
     """The result in plain data; a ValueError in words if it is none."""
-    if not isinstance(data, dict) or data.get("format") != RESULT_FORMAT:
-        raise ValueError(f"this is no result of format {RESULT_FORMAT} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
-    try:
-        found: Result[A, D] = record(
-            Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details}
-        )
-    except RecursionError as error:
-        raise ValueError("its parts lie too deep in each other") from error
+    if not isinstance(data, dict) or data.get("format") != NEWEST:
+        raise ValueError(f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
+    found: Result[A, D] = record(Result, {key: value for key, value in data.items() if key != "format"}, "", {"A": answer, "D": details})
     return found
 
 

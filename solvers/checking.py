@@ -58,10 +58,11 @@ def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watc
         checked.append(f"the {family.what} was judged anew: {family.judged}")
     if refused:
         return Report(tuple(checked), tuple(refused))
-    for narrower, part in zip(family.parts(question), saved.parts, strict=False):
+    for number, (narrower, part) in enumerate(zip(family.parts(question), saved.parts, strict=False), 1):
         report = check_answer(family, part, narrower, watch, cross_check)
-        checked += [f"{part.question['name']}: {line}" for line in report.checked[1:]]
-        refused += [f"{part.question['name']}: {line}" for line in report.refused]
+        name = f"{part.question['name']}, {number} of {len(saved.parts)}"
+        checked += [f"{name}: {line}" for line in report.checked[1:]]
+        refused += [f"{name}: {line}" for line in report.refused]
         told = told or report.told
     claims = saved.bound is not None or (saved.proved and saved.value is None)
     prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove

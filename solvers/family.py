@@ -4,7 +4,7 @@ A family brings only what is its own; what all families do is written here and i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
@@ -102,6 +102,8 @@ class Family(Generic[Q, A, D]):
     """The narrower questions that an answer may rest on, in the order of its parts."""
     faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as rivals that anybody can find again."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of engines."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
@@ -146,6 +148,7 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
 
 def engine_of(family: Family[Q, A, D], name: str) -> Engine[Q, A]:
     """The engine of that name; a RefusedError in words where there is none."""
+    name = family.aliases.get(name, name)
     if name not in family.engines:
         raise RefusedError(f"the engine {name!r} answers no question of kind {family.kind} (one of {', '.join(family.engines)})")
     return family.engines[name]

@@ -14,6 +14,7 @@ from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hear
 from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
+from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import fault_at, node_of, read_text
 from crossopt.instances.files.schema import read_as
@@ -21,7 +22,7 @@ from crossopt.instances.files.settings import graft, with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 
-__all__ = ["KEYS", "asked_in", "read", "read_asked", "read_instance", "read_question"]
+__all__ = ["KEYS", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
 
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """What stands in for sections that are needed and cannot be read."""
@@ -176,3 +177,18 @@ def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfoli
 
 def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
     raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
+
+
+def size_of(asked: Instance | Portfolio | Counted) -> str:
+    """How many designs there are to look at, for each number of devices."""
+    if not isinstance(asked, Counted):
+        return _size(asked)
+    return "; ".join(f"{count:,} devices: {_size(part)}" for count, part in zip(asked.counts, asked.parts, strict=True))
+
+
+def _size(asked: Instance | Portfolio) -> str:
+    parts = asked.parts if isinstance(asked, Portfolio) else (asked,)
+    points, plans = hardware_points(parts[0]), [combinations(part) for part in parts]
+    listed = " x ".join(f"{count:,}" for count in plans)
+    one = plans == [1]
+    return f"{points:,} hardware point{'s' * (points != 1)} x {listed} combination{'s' * (not one)} of plan choices"

@@ -54,7 +54,7 @@ def check_writable(path: Path) -> None:
 
 
 def kind_of(path: Path) -> str | None:
-    """What kind of result a file says to hold; nothing is said of designs."""
+    """What kind of result a file says to hold; None where it says nothing."""
     data = read_as(path, lambda data: data)
     return str(data["kind"]) if isinstance(data, dict) and "kind" in data else None
 
@@ -114,5 +114,5 @@ def _umask() -> int:
     return mask
 
 
-FORMAT, NEWEST = 1, 2
-"""Of results about joint designs, and of all others."""
+NEWEST = 2
+"""The format of results."""

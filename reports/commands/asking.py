@@ -2,42 +2,45 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from crossopt.instances.files.saved import read_as
+from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
-from crossopt.reports.commands.files import hand_out
-from crossopt.reports.commands.limits import limits_of
 from crossopt.reports.commands.progress import logged, progress_on
 from crossopt.reports.shown import compared_text, shown_of
 from crossopt.solvers.answer import Limits, Result, result_in, to_text
 from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import Family, engine_of, family_of
+from crossopt.solvers.family import Family, engine_of, family_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 _SECONDS = 60.0
 """Of each engine that is compared, if no limit is given."""
+_SEEDS = 2**31
+"""As many as every solver knows."""
+_WORKERS = 256
 
 
 def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
-    family, name, keys = family_of(kind), options.engine, KINDS[kind].options
-    refuse_options(options, (*keys, *_of_engines(family)), f"a question about {KINDS[kind].about}")
+    family, row = family_of(kind), KINDS[kind]
+    name = family.aliases.get(options.engine, options.engine)
+    refuse_options(options, (*row.options, *row.also, *_of_engines(family)), f"a question about {row.about}")
     engine_of(family, name)
     check_target(options.log, "--log")
     check_target(options.out)
     spare_question(options.out, options.file)
-    limits, began = _limits(options), monotonic()
-    question = question_of(options, keys)
+    limits, began = limits_of(options), monotonic()
+    question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, family.unit or "value") as shown, logged(shown, options.log) as watch:
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, logged(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
@@ -48,11 +51,28 @@ def _of_engines(family: Family[Any, Any, Any]) -> tuple[str, ...]:
     return ("workers",) if "milp" in family.engines else ()
 
 
-def _limits(options: Namespace) -> Limits:
+def limits_of(options: Namespace) -> Limits:
+    """What an engine may spend and how it shall work; refused where it makes no sense, or where the engine has no use for it."""
+    seconds, modelled = seconds_of(options.time_limit), options.engine in {"milp", "cpsat"}
+    for name, value in (("--form", options.form), ("--workers", options.workers)):
+        if value is not None and not modelled:
+            usage(f"{name} {value}: the engine {options.engine} solves no integer model (take --engine milp or cpsat)")
+    if not 0 <= options.seed < _SEEDS:
+        usage(f"--seed {options.seed}: this is no seed (write a whole number from 0 to {_SEEDS - 1})")
+    workers = options.workers or 1
+    if workers > _WORKERS:
+        usage(f"--workers {workers}: this is too many (write {_WORKERS} or less; more than the machine's cores gain nothing)")
+    return Limits(seconds, options.seed, options.gap, options.form or "strong", workers)
+
+
+def hand_out(options: Namespace, text: Callable[[], str], words: Callable[[], str]) -> None:
+    """Print an answer, in words or as the JSON that the text is, and write it to the file that the options name."""
+    said = text() if options.json or options.out else ""
     try:
-        return limits_of(options, seconds_of(options.time_limit))
-    except ValueError as error:
-        usage(str(error))
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, said)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(said if options.json or str(options.out) == "-" else words())
 
 
 def validate(options: Namespace, kind: str) -> Ending:
@@ -72,16 +92,17 @@ def compare(options: Namespace, kind: str) -> Ending:
     for name in names:
         engine_of(family, name)
     question, limits = question_of(options, KINDS[kind].options), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
-    with progress_on(sys.stderr, family.unit or "value") as watch:
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
     sys.stdout.write(compared_text(names, results))
     return Ending(results[0].status, results[0].proved)
 
 
-def check(path: Path, kind: str) -> Report:
+def check(path: Path, kind: str, cross_check: bool = False) -> Report:
     """What can be said of a saved result from its question alone."""
     family, result = saved_in(path, kind)
-    return report_of(family, result, path.parent)
+    with progress_on(sys.stderr, str(result.question.get("unit", ""))) as watch:
+        return report_of(family, result, path.parent, watch, cross_check)
 
 
 def saved_in(path: Path, kind: str) -> tuple[Family[Any, Any, Any], Result[Any, Any]]:

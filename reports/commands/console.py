@@ -70,7 +70,7 @@ def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  #
     said = {name: getattr(options, name, None) for name in keys}
     given = {f"{keys[name]}={_as_value(name, value)}": name for name, value in said.items() if value is not None and value is not False}
     try:
-        return read(question_path(options.file), (*options.settings, *given))
+        return read(question_path(options.file), (*options.settings, *given), getattr(options, "workload", None))
     except InstanceError as error:
         told = [(fault, _of_option(fault, given)) for fault in error.faults]
         if all(words for _, words in told):

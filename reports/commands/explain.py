@@ -16,12 +16,13 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
 from crossopt.solvers.answer import Limits, Status, Watch
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.engines import boxes
 from crossopt.solvers.codesign.explain.conflict import clash, relief
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.family import solve
 
 
 def explain(options: Namespace) -> Status:
@@ -41,9 +42,9 @@ def explain(options: Namespace) -> Status:
     return result.status
 
 
-def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watch) -> tuple[Result, str]:
+def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watch) -> tuple[DesignResult, str]:
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for."""
-    result = boxes(instance, limits, watch)
+    result = solve(FAMILY, instance, "boxes", limits, watch)
     if result.value is None:
         no_design = f"{instance.name}: no design found in time\n"
         return result, clash_text(instance.name, clash(instance, watch)) if result.proved else no_design
@@ -53,9 +54,9 @@ def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watc
     return result, text
 
 
-def explained_with(other: Instance, forced: tuple[str, ...], result: Result, limits: Limits, watch: Watch) -> str:
+def explained_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:
     """What the best design of the question with forced choices costs beside the answer."""
-    best = boxes(other, limits, watch)
+    best = solve(FAMILY, other, "boxes", limits, watch)
     return forced_text(forced, result, best, None if best.value is not None else clash(other, watch))
 
 

@@ -1,18 +1,31 @@
-"""What `crossopt export` reads and refuses: the plan of a result for a training stack, or a question for a model file."""
+"""What `crossopt export` reads and refuses: the plan of a result for a training stack, a question for a model file, or a placement as JSON
+for other programs:
 
+    devices   {id: name of its device}
+    split     {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
+"""
+
+import json
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import read_instance, read_question
-from crossopt.reports.commands.files import read_result
+from crossopt.instances.codesign.question import asked_in, read_instance, read_question
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
+from crossopt.instances.question import read_again
+from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.commands.workloads import design_in
 from crossopt.solvers.answer import Status
-from crossopt.solvers.codesign.answer import from_words
+from crossopt.solvers.checking import check
+from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words
+from crossopt.solvers.proofs import Parts
+
+if TYPE_CHECKING:
+    from crossopt.solvers.placement.family import Answer as PlacementAnswer
 
 
 def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
@@ -23,7 +36,7 @@ def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
             raise ValueError(f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack} are printed")
     if options.file.suffix in {".yaml", ".yml"} or (not options.file.suffix and not options.file.exists()):
         raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
-    instance, design = design_in(read_result(options.file), options.workload, options.file)
+    instance, design = _design_in(options.file, options.workload)
     if design is None:
         raise ValueError(f"{options.file}: there is no design in this result (solve a question that has one)")
     plan = from_words(instance, design).plan
@@ -51,5 +64,55 @@ def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -
     """The question in a YAML file, with the settings laid over it, or the one that a result answers."""
     if question.suffix != ".json" or settings:
         return read_instance(question, settings, workload)
-    asked = read_result(question).instance
+    asked = _result_in(question).question
     return read_question({**asked, "workload": workload} if workload else asked)
+
+
+def _result_in(path: Path) -> DesignResult:
+    """The result in a file on one number of devices; an InstanceError in one sentence if there is none."""
+    result: DesignResult = saved_in(path, "codesign")[1]
+    if isinstance(result.proof, Parts):
+        remedy = "solve one of them on its own: --set cluster.devices=NUMBER --set objective=step_time, or another objective"
+        message = f"here are answers for several numbers of devices, and one is needed ({remedy})"
+        raise InstanceError(str(path), [Fault(1, 1, "", message)], "nothing read")
+    return result
+
+
+def _design_in(path: Path, workload: str | None) -> tuple[Instance, dict[str, Any] | None]:
+    """The question and the design of a result; of several workloads those of the one named."""
+    result = _result_in(path)
+    asked = asked_in(result.question)
+    if isinstance(asked, Instance):
+        return asked, design_in(result)
+    names = [part.name for part in asked.parts]
+    if workload not in names and result.answer is not None:
+        message = f"there is a plan for each of several workloads (say --workload NAME, one of {', '.join(names)})"
+        raise InstanceError(str(path), [Fault(1, 1, "answer", message)])
+    if result.answer is None:
+        return asked.parts[0], None
+    place = names.index(str(workload))
+    return asked.parts[place], result.answer.designs[place]
+
+
+def export_placement(path: Path, form: str) -> str:
+    """The placement of a saved result in this form."""
+    family, result = saved_in(path, "placement")
+    if result.answer is None:
+        raise RefusedError(f"{path}: there is no placement in this result (solve a question that has one)")
+    report = check(family, result, path.parent)
+    if not report.accepted:
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+    what = result.answer.devices if form == "devices" else _split(result, path.parent)
+    return json.dumps(what, indent=1, allow_nan=False) + "\n"
+
+
+def _split(result: "PlacementAnswer", folder: Path) -> dict[str, Any]:
+    from crossopt.solvers.placement.answer import devices_in  # noqa: PLC0415 - most exports are of designs
+
+    question = read_again(result.question, result.kind, folder)
+    places = devices_in(question, result.answer.devices if result.answer else {}).tolist()
+    devices = [
+        {"load": load.total, "nodes": [name for name, place in zip(question.graph.ids, places, strict=True) if place == device]}
+        for device, load in enumerate(result.details.loads if result.details else ())
+    ]
+    return {"maxLoad": result.value, "fpgas": devices[: question.accelerators], "cpus": devices[question.accelerators :]}

@@ -1,7 +1,7 @@
-"""Who answers a command about a question of another family than the joint design.
+"""Who answers a command about a question of some kind: a module of that kind, or what all kinds share.
 
-A family is a file beside this one whose functions have the names of the commands: `solve`, and where they make sense
-`validate`, `compare` and `export`, take the options and say how it ended; `check` takes the path of a saved result.
+Functions of such a module have the names of the commands that they answer, take the options and say how it ended; `check` takes the path
+of a saved result.
 """
 
 from argparse import Namespace
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import kind_of
 from crossopt.instances.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -40,14 +41,15 @@ def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:
     raise RefusedError(f"`{name}` does not answer questions about {KINDS[kind].about} (`{other}` does)")
 
 
-def check_of(kind: str) -> "Callable[[Path], Report]":
-    """How a saved result of this kind is checked."""
-    own: Callable[[Path], Report] | None = _own(kind, "check")
-    if own is not None:
-        return own
-    from crossopt.reports.commands import asking  # noqa: PLC0415
+def check(path: Path, cross_check: bool = False) -> "Report":
+    """Everything that a saved result says, said again from its question alone, whatever it is about."""
+    from crossopt.reports.commands import asking, fronts  # noqa: PLC0415
 
-    return lambda path: asking.check(path, kind)
+    kind = kind_of(path)
+    if kind == fronts.KIND:
+        return fronts.check_front(path, cross_check)
+    own: Callable[[Path], Report] | None = _own(kind, "check") if kind in KINDS else None
+    return own(path) if own else asking.check(path, kind if kind in KINDS else "codesign", cross_check)
 
 
 def _own(kind: str, name: str) -> Any:  # noqa: ANN401 - a command of any form

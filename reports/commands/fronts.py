@@ -14,13 +14,14 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.progress import progress_on
-from crossopt.solvers.answer import Limits, Watch, gap_between
+from crossopt.solvers.answer import Limits, Watch, gap_between, result_in, to_text
 from crossopt.solvers.checking import ANEW, Report
+from crossopt.solvers.checking import check as report_of
+from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, asked_with, front
-from crossopt.solvers.codesign.combined.workloads.check import check_any
-from crossopt.solvers.codesign.engines import ENGINES, auto
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
-from crossopt.solvers.codesign.result import Result, from_json, to_json
+from crossopt.solvers.family import solve as solved
 
 KIND = "front"
 
@@ -31,9 +32,9 @@ def front_in(instance: Instance, options: Namespace, limits: Limits) -> Front:
     deadline = monotonic() + limits.seconds
     with progress_on(sys.stderr, "") as watch:
 
-        def solve(asked: Instance) -> Result:
+        def solve(asked: Instance) -> DesignResult:
             left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-            return ENGINES[options.engine](asked, left, watch)
+            return solved(FAMILY, asked, options.engine, left, watch)
 
         try:
             return front(instance, first, second, options.points, solve)
@@ -43,7 +44,7 @@ def front_in(instance: Instance, options: Namespace, limits: Limits) -> Front:
 
 def front_json(first: str, second: str, found: Front) -> str:
     """The front as JSON text."""
-    points = [{first: point.first, second: point.second, "result": to_json(point.result)} for point in found.points]
+    points = [{first: point.first, second: point.second, "result": json.loads(to_text(point.result))} for point in found.points]
     data = {"kind": KIND, "figures": [first, second], "stopped": found.stopped, "proved": found.proved, "points": points}
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
@@ -57,7 +58,7 @@ def check_front(path: Path, cross_check: bool) -> Report:
     checked, refused, told = [f"{len(points)} points, each as a result of its own"], front_faults(figures, points), False
     with progress_on(sys.stderr, "") as watch:
         for place, (_, result) in enumerate(points):
-            report = check_any(result, watch, cross_check)
+            report = report_of(FAMILY, result, path.parent, watch, cross_check)
             refused += [f"points[{place}]: {line}" for line in report.refused]
             told = told or report.told
         if proved and not refused:
@@ -67,7 +68,7 @@ def check_front(path: Path, cross_check: bool) -> Report:
     return Report((*checked, f"the points are checked{between}"), tuple(refused), told)
 
 
-def _ends_anew(figures: list[str], points: list[tuple[list[float], Result]], watch: Watch) -> tuple[str, list[str]]:
+def _ends_anew(figures: list[str], points: list[tuple[list[float], DesignResult]], watch: Watch) -> tuple[str, list[str]]:
     """No design has less of the first figure than the first point or less of the second than the last, nor, at any point's second figure
     or less, less of the first: each asked again of the whole question."""
     instance, (first, second) = read_question(whole_question(figures, points[0][1])), figures
@@ -75,7 +76,7 @@ def _ends_anew(figures: list[str], points: list[tuple[list[float], Result]], wat
     asks += [(place, 0, first, {second: said[1]}) for place, (said, _) in enumerate(points) if place]
     faults = list[str]()
     for place, which, objective, limits in asks:
-        (said, result), anew = points[place], auto(asked_with(instance, objective, limits), Limits(), watch)
+        (said, result), anew = points[place], solved(FAMILY, asked_with(instance, objective, limits), "auto", Limits(), watch)
         if anew.stopped != "complete":
             faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
             break
@@ -93,16 +94,16 @@ def says_proved(data: Any) -> bool:  # noqa: ANN401
     return isinstance(data, dict) and data.get("proved") is True
 
 
-def whole_question(figures: list[str], result: Result) -> dict[str, Any]:
+def whole_question(figures: list[str], result: DesignResult) -> dict[str, Any]:
     """The question of all points: settings that limit single points come last in theirs."""
-    settings = list(result.instance["settings"])
+    settings = list(result.question["settings"])
     for added in (f"objective={figures[1]}", f"budget.{figures[0]}=", f"budget.{figures[1]}="):
         if settings and str(settings[-1]).startswith(added):
             settings.pop()
-    return {**result.instance, "settings": settings}
+    return {**result.question, "settings": settings}
 
 
-def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -> list[str]:
+def front_faults(figures: list[str], points: list[tuple[list[float], DesignResult]]) -> list[str]:
     """Points whose figures are not those of their results, points of other questions, and points that are no front."""
     if not points:
         return ["there is no point in this front, and so no question that could be checked"]
@@ -110,7 +111,7 @@ def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -
         return [f"there is no front of {' and '.join(figures)}"]
     refused = [f"points[{place}]: its question is another one than that of the first" for place in _strangers(figures, points)]
     for place, (said, result) in enumerate(points):
-        true = [(result.evaluation or {}).get(name) for name in figures]
+        true = [(evaluation_in(result) or {}).get(name) for name in figures]
         if None in true:
             refused.append(f"points[{place}]: there is no design")
         elif said != true:
@@ -121,18 +122,18 @@ def front_faults(figures: list[str], points: list[tuple[list[float], Result]]) -
     return refused
 
 
-def _strangers(figures: list[str], points: list[tuple[list[float], Result]]) -> list[int]:
+def _strangers(figures: list[str], points: list[tuple[list[float], DesignResult]]) -> list[int]:
     """Points whose question, without the limits of its own, is not that of the first."""
     asked = [whole_question(figures, result) for _, result in points]
     shared = [{name: value for name, value in one.items() if name not in ("objective", "unit")} for one in asked]
     return [place for place, one in enumerate(shared) if one != shared[0] or asked[place]["objective"] != figures[1]]
 
 
-def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], Result]]]:  # noqa: ANN401
+def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], DesignResult]]]:  # noqa: ANN401
     """Figures and results; a ValueError where there are none."""
     if not isinstance(data, dict) or not isinstance(data.get("points"), list) or not isinstance(data.get("figures"), list):
         raise ValueError("a front needs its figures and its points (write one with `crossopt solve FILE --pareto A,B --out FRONT.json`)")
     figures = [str(name) for name in data["figures"]]
     if len(figures) != 2 or not all(isinstance(point, dict) and set(point) == {*figures, "result"} for point in data["points"]):
         raise ValueError("every point of a front needs its two figures and its result")
-    return figures, [([point[name] for name in figures], from_json(point["result"])) for point in data["points"]]
+    return figures, [([point[name] for name in figures], result_in(point["result"], Designs, Priced)) for point in data["points"]]

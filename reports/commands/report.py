@@ -6,37 +6,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.codesign.instance import Counted, Portfolio
-from crossopt.instances.codesign.question import asked_in, read_question
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import saved_in
 from crossopt.reports.commands.console import check_target, spare_question, usage
-from crossopt.reports.commands.files import read_any
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
-from crossopt.reports.facts.design import Asked, asked_of, asked_of_counts, facts_of
-from crossopt.reports.pages.counts import counts_page
-from crossopt.reports.pages.design import design_page
+from crossopt.reports.facts.design import asked_of
 from crossopt.reports.pages.front import front_page
-from crossopt.reports.pages.several import several_page
 from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.study import study_content
 from crossopt.reports.pages.together import Drawn, together_page
 from crossopt.reports.shown import shown_of
-from crossopt.reports.tables.digest import of_counts, of_design, of_front, of_several
+from crossopt.reports.tables.digest import of_front
 from crossopt.reports.tables.paper import paper
 from crossopt.reports.tables.study_digest import of_study
 from crossopt.reports.tables.study_runs import runs_csv
-from crossopt.solvers.checking import faults_but_proof as faults_of_family
-from crossopt.solvers.codesign.check import false_rivals, faults_but_proof
-from crossopt.solvers.codesign.combined.devices.check import faults_but_proof as counts_faults
-from crossopt.solvers.codesign.combined.devices.result import CountsResult
+from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
-from crossopt.solvers.codesign.combined.workloads.check import faults_but_proof as several_faults
-from crossopt.solvers.codesign.combined.workloads.result import JointResult
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.check import check as check_study
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.study.records import from_json as study_from_json
@@ -45,8 +35,6 @@ ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv", "markdown": ".md", "
 """Of files, by what is written."""
 MOST = 40
 """Results on one page."""
-_MOST = 10**300
-"""Designs of a question are fewer."""
 
 
 def report(options: Namespace) -> None:
@@ -103,52 +91,14 @@ def drawn_of(paths: Sequence[Path]) -> list[Drawn]:
 
 def _drawn(path: Path) -> Drawn:
     kind = kind_of(path)
-    if kind in KINDS and KINDS[kind].family:
-        return _of_family(path, kind)
-    return PAGES[kind](path) if kind in PAGES else read_as(path, lambda _: _stranger(kind))
+    if kind in PAGES:
+        return PAGES[kind](path)
+    return _of_family(path, kind) if kind is None or kind in KINDS else read_as(path, lambda _: _stranger(kind))
 
 
-def _stranger(kind: object) -> Drawn:
-    known = "designs, fronts, numbers of devices, placements, profiles, chains, stages with splits, strategies, studies and relaxations"
+def _stranger(kind: str) -> Drawn:
+    known = ", ".join([*(row.about for row in KINDS.values()), "fronts and relaxations"])
     raise ValueError(f"a result of the kind {kind!r} has no page (those about {known} have one)")
-
-
-def _design(path: Path) -> Drawn:
-    result, data = read_any(path), read_as(path, _plain)
-    if isinstance(result, CountsResult):
-        return _counts(path, result, data)
-    if not isinstance(result, Result):
-        return _several(path, result, data)
-    instance = read_question(result.instance)
-    asked = asked_of(instance)
-    hold(path, [*faults_but_proof(result, instance), *_near_faults(result, asked)] or false_rivals(result, instance))
-    facts = None if result.design is None else facts_of(instance, result.design, result.relaxation)
-    return Drawn(design_page(result, asked, facts, data), of_design(result), _about(asked))
-
-
-def _several(path: Path, result: JointResult, data: object) -> Drawn:
-    portfolio = asked_in(result.instance)
-    if not isinstance(portfolio, Portfolio):
-        raise VerificationError(f"{path}: the question has one workload and the answer several")
-    hold(path, several_faults(result, portfolio))
-    facts = tuple(facts_of(part, share.design) for part, share in zip(portfolio.parts, result.shares, strict=False))
-    return Drawn(several_page(result, tuple(map(asked_of, portfolio.parts)), facts, data), of_several(result))
-
-
-def _counts(path: Path, result: CountsResult, data: object) -> Drawn:
-    counted = read_again(result.instance, "codesign")
-    if not isinstance(counted, Counted):
-        raise VerificationError(f"{path}: the question has one number of devices and the answer several")
-    hold(path, counts_faults(result, counted))
-    best = None if result.best is None else result.answers[result.best]
-    facts = None if best is None or best.design is None else facts_of(counted.parts[result.best or 0], best.design, best.relaxation)
-    asked = asked_of_counts(counted)
-    return Drawn(counts_page(result, asked, facts, data), of_counts(result), _about(asked))
-
-
-def _about(asked: Asked) -> tuple[str, ...]:
-    """The workload and the cluster."""
-    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
 
 
 def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
@@ -162,27 +112,12 @@ def hold(path: Path, faults: list[str]) -> None:
         raise VerificationError(f"{path}: {faults[0]}{more}")
 
 
-def _near_faults(result: Result, asked: Asked) -> list[str]:
-    """Counts of designs that cannot be, and choices that are told to occur near the optimum and are none of the question."""
-    space, options = result.space, dict(asked.open)
-    if space is None:
-        return []
-    counts = (space.feasible, space.ties, space.within_1_percent, space.within_5_percent)
-    faults = [] if all(0 <= count <= space.designs < _MOST for count in counts) else ["space: such numbers of designs cannot be"]
-    strange = [one for one in space.near if len(one.options) != len(one.least) or not _among(one.options, options.get(one.name, ()))]
-    return [*faults, *(f"space.near: {one.name} has other options in the question" for one in strange)]
-
-
-def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
-    return all(option in options for option in told)
-
-
 def _front(path: Path) -> Drawn:
     (figures, said), data = read_as(path, points_in), read_as(path, _plain)
     faults = front_faults(figures, said)
-    questions = [read_question(result.instance) for _, result in said]
+    questions = [read_question(result.question) for _, result in said]
     for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
-        found = faults_but_proof(result, instance) or false_rivals(result, instance)
+        found = faults_but_proof(FAMILY, result, instance)
         faults += [f"points[{place}]: {fault}" for fault in found]
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
@@ -192,14 +127,15 @@ def _front(path: Path) -> Drawn:
     return Drawn(content, of_front((figures[0], figures[1]), front))
 
 
-def _of_family(path: Path, kind: str) -> Drawn:
-    """A result of a kind that has a family."""
+def _of_family(path: Path, kind: str | None) -> Drawn:
+    """A result of a kind that has a family; one that says no kind is of an older format, and is told so where it is read."""
+    kind = kind or "codesign"
     (family, result), data = saved_in(path, kind), read_as(path, _plain)
     try:
         question = read_again(result.question, kind, path.parent)
     except InstanceError as error:
         raise VerificationError(f"{path}: the question in the result cannot be read: {error}") from error
-    hold(path, faults_of_family(family, result, question))
+    hold(path, faults_but_proof(family, result, question))
     shown = shown_of(kind)
     return Drawn(shown.page_of(question, result, data), shown.digest_of(question, result))
 
@@ -227,9 +163,8 @@ def _relaxation(path: Path) -> Drawn:
 
 
 PAGES: dict[str | None, Callable[[Path], Drawn]] = {
-    None: _design,
     "front": _front,
     "study": _study,
     "relaxation": _relaxation,
 }
-"""By the kind that a result says it is; those about chips and plans say nothing."""
+"""Results that are no answers of a family, by the kind that they say they are."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
-from crossopt.instances.kinds import KINDS, family_of, question_path
+from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.study import read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending, command_of
@@ -26,10 +26,10 @@ COMPARED = "auto,expert,fsdp,pipedream-flush,greedy,local,anneal,genetic,gradien
 
 def compare(options: Namespace) -> Ending:
     """Run all, print what comes of it, and write the runs and the page."""
-    families = [family_of(question_path(path)) for path in options.files]
-    if len(families) == 1 and families[0] not in {None, "study"}:
-        return _of_family(options, str(families[0]))
-    _refuse_mixtures(options, families)
+    kinds = [kind_asked(question_path(path)) for path in options.files]
+    if len(kinds) == 1 and kinds[0] not in {"codesign", "study"}:
+        return _of_family(options, kinds[0])
+    _refuse_mixtures(options, kinds)
     refuse_options(options, ("workload",), "a joint design")
     if options.split:
         usage("--split: this says nothing of a joint design (leave it out)")
@@ -37,7 +37,7 @@ def compare(options: Namespace) -> Ending:
         check_target(target, flag)
         for path in options.files:
             spare_question(target, question_path(path))
-    study = _run(options, by_study=families == ["study"])
+    study = _run(options, by_study=kinds == ["study"])
     _deliver(options, study)
     return Ending(_status(study), all(run.proved for run in study.runs))
 
@@ -82,12 +82,12 @@ def _of_family(options: Namespace, family: str) -> Ending:
     return command_of(family, "compare")(options)
 
 
-def _refuse_mixtures(options: Namespace, families: list[str | None]) -> None:
-    for path, family in zip(options.files, families, strict=True):
-        if family == "study" and len(families) > 1:
+def _refuse_mixtures(options: Namespace, kinds: list[str]) -> None:
+    for path, kind in zip(options.files, kinds, strict=True):
+        if kind == "study" and len(kinds) > 1:
             usage(f"{path}: a study names all of its questions itself (compare it alone)")
-        if family not in {None, "study"}:
-            usage(f"{path} asks about {KINDS[str(family)].about}; several questions in one comparison are joint designs (compare it alone)")
+        if kind not in {"codesign", "study"}:
+            usage(f"{path} asks about {KINDS[kind].about}; several questions in one comparison are joint designs (compare it alone)")
 
 
 def _run(options: Namespace, by_study: bool) -> Study:

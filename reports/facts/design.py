@@ -20,7 +20,7 @@ from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.terms import Linearized
 from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
-from crossopt.solvers.codesign.result import Relaxation
+from crossopt.solvers.proofs import Relaxation
 
 Amounts = tuple[tuple[str, float], ...]
 PARTS = (

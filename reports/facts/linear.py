@@ -23,7 +23,7 @@ from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of, w
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.terms import STEP, Linearized, Term
 from crossopt.solvers.codesign.answer import from_words
-from crossopt.solvers.codesign.result import Relaxation
+from crossopt.solvers.proofs import Relaxation
 
 DRAWN: Final = 400
 """Chips that are drawn, of which those count that keep the budgets."""

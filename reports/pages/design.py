@@ -24,24 +24,26 @@ from crossopt.reports.pages.shell import (
 )
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.tables.digest import verdict_of
-from crossopt.reports.texts.design import amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
+from crossopt.reports.texts.design import CHECKED, amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
 from crossopt.reports.texts.near import option_word
-from crossopt.solvers.codesign.result import BY_SOLVER, Conflict, Result, Rival
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
+from crossopt.solvers.proofs import Conflict, Enumerated
 
 
-def design_page(result: Result, asked: Asked, facts: Facts | None, data: object) -> Page:
+def design_page(result: DesignResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
-    evaluation = result.evaluation
-    head = [heading(result.instance["name"], asked.sentence), _verdict(result)]
-    if evaluation is None or result.design is None or facts is None:
-        return Page(result.instance["name"], (*head, _conflicts(result), question_section(result.instance, asked)), data)
-    question = question_section(result.instance, asked)
-    return Page(result.instance["name"], (*head, _tiles(result, evaluation), question, *answer_sections(result, facts)), data)
+    evaluation = evaluation_in(result)
+    head = [heading(result.question["name"], asked.sentence), _verdict(result)]
+    if evaluation is None or facts is None:
+        return Page(result.question["name"], (*head, _conflicts(result), question_section(result.question, asked)), data)
+    question = question_section(result.question, asked)
+    return Page(result.question["name"], (*head, _tiles(result, evaluation), question, *answer_sections(result, facts)), data)
 
 
-def answer_sections(result: Result, facts: Facts) -> tuple[str, ...]:
+def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
     """The design, every figure of it, how it was found, and what it rests on."""
-    evaluation, design = result.evaluation or {}, result.design or {}
+    evaluation, design = evaluation_in(result) or {}, design_in(result) or {}
     machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
         *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
@@ -81,9 +83,9 @@ def _settings(instance: dict[str, Any]) -> str:
 # --- verdict -------------------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(result: Result) -> str:
-    label = verdict_of(result, "design", result.engine in BY_SOLVER)
-    if result.design is None:
+def _verdict(result: DesignResult) -> str:
+    label = verdict_of(result, "design")
+    if result.answer is None:
         words = (
             f"No design of the question keeps every limit, by {prover_words(result)}."
             if result.proved
@@ -93,13 +95,13 @@ def _verdict(result: Result) -> str:
     return proof_box(label, _sentence(result), result.proved)
 
 
-def _sentence(result: Result) -> str:
+def _sentence(result: DesignResult) -> str:
     words = proof_words(result)
     return words[0].upper() + words[1:]
 
 
-def _tiles(result: Result, evaluation: dict[str, Any]) -> str:
-    unit, objective = result.instance["unit"], result.instance["objective"]
+def _tiles(result: DesignResult, evaluation: dict[str, Any]) -> str:
+    unit, objective = result.question["unit"], result.question["objective"]
     bound = "none" if result.bound is None else amount(result.bound, unit)
     facts = [(objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
@@ -111,8 +113,9 @@ def _tiles(result: Result, evaluation: dict[str, Any]) -> str:
     return tiles(facts)
 
 
-def _conflicts(result: Result) -> str:
-    rows = [(conflict.limit, f"{conflict.kept_by:,}", _least(conflict)) for conflict in result.conflicts]
+def _conflicts(result: DesignResult) -> str:
+    conflicts = result.proof.conflicts if isinstance(result.proof, Enumerated) else ()
+    rows = [(conflict.limit, f"{conflict.kept_by:,}", _least(conflict)) for conflict in conflicts]
     if not rows:
         return paragraph("`crossopt explain` names the limits and choices that clash.") if result.proved else ""
     return section("What clashes", table(("limit", "designs that keep it", "the least any design needs"), rows, numbers=(1,)))
@@ -125,36 +128,38 @@ def _least(conflict: Conflict) -> str:
 # --- how good, and how it was found --------------------------------------------------------------------------------------------------
 
 
-def _rivals(result: Result) -> str:
+def _rivals(result: DesignResult) -> str:
     if not result.rivals or result.value is None:
         return ""
-    unit, found = result.instance["unit"], [rival for rival in result.rivals if rival.value is not None]
+    unit, found = result.question["unit"], [rival for rival in result.rivals if rival.value is not None]
     rows = [Row("this design", result.value, amount(result.value, unit))]
     rows += [
         Row(f"{rival.name} rule", rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found
     ]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    lines = [
-        (f"{rival.name} rule", design_words(rival.design) if rival.value is not None and rival.design else f"finds no design: {rival.note}")
-        for rival in result.rivals
-    ]
+    lines = [(f"{rival.name} rule", _chosen(rival)) for rival in result.rivals]
     mark = "bound" if result.bound is not None else ""
     picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
     return section("Rivals", picture, table(("", "chooses"), lines))
 
 
-def _above(rival: Rival, value: float) -> str:
+def _chosen(rival: Rival[Designs]) -> str:
+    """What a rule chooses, or why it chooses nothing."""
+    return design_words(rival.answer.designs[0]) if rival.answer and rival.value is not None else f"finds no design: {rival.note}"
+
+
+def _above(rival: Rival[Designs], value: float) -> str:
     distance = (rival.value or 0.0) / value - 1.0 if value else 0.0
     return "the same value" if distance == 0.0 else f"{distance:.1%} above"
 
 
-def _search(result: Result) -> str:
-    axis = f"{result.instance['objective'].replace('_', ' ')} in {result.instance['unit']}"
+def _search(result: DesignResult) -> str:
+    axis = f"{result.question['objective'].replace('_', ' ')} in {result.question['unit']}"
     return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
 
 
-def _near(result: Result) -> str:
-    space, value = result.space, result.value
+def _near(result: DesignResult) -> str:
+    space, value = space_in(result), result.value
     if space is None or value is None or not result.proved:
         return ""
     counts = [("designs asked about", count_of(space.designs)), ("keep every limit", count_of(space.feasible))]
@@ -180,8 +185,8 @@ def assumptions_section(facts: Facts) -> str:
     return section("Assumptions", listing(facts.assumed), table(heads, rows, numbers=(1,), wide=True))
 
 
-def _proof(result: Result) -> str:
-    lines = [f"Checked: {'; '.join(result.checks)}."]
+def _proof(result: DesignResult) -> str:
+    lines = [f"Checked: {CHECKED}."]
     lines.append(
         "The design was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
     )

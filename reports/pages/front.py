@@ -7,6 +7,7 @@ from crossopt.reports.facts.design import Asked
 from crossopt.reports.pages.design import question_section
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
 from crossopt.reports.texts.design import amount, bound_amount, hardware_words
+from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front
 
 UNITS = {"step_time": ("s", 1.0, "s"), "power": ("W", 1.0, "W"), "die_area": ("m^2", 1e-6, "mm^2")}
@@ -17,7 +18,7 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
     """The page; `question` is the one that all points share, as it was written and in words, `data` the front as it was read."""
     first = front.points[0].result
     labels = [name.replace("_", " ") for name in figures]
-    name = first.instance["name"]
+    name = first.question["name"]
     sentence = f"Which designs are such that none is better in {labels[0]} without being worse in {labels[1]}?"
     ended = "" if front.stopped == "complete" else f" ({front.stopped})"
     gap = max(point.result.gap_asked for point in front.points)
@@ -66,13 +67,13 @@ def _square(unit: str) -> str:
 def _table(figures: tuple[str, str], front: Front) -> str:
     rows = []
     for place, point in enumerate(front.points, 1):
-        design, result = point.result.design or {}, point.result
+        design, result = design_in(point.result) or {}, point.result
         bound = (
             "none"
             if result.bound is None
             else "the same"
             if result.bound == point.second
-            else bound_amount(result.bound, result.instance["unit"])
+            else bound_amount(result.bound, result.question["unit"])
         )
         amounts = (amount(point.first, UNITS[figures[0]][0]), amount(point.second, UNITS[figures[1]][0]))
         rows.append((str(place), *amounts, " · ".join(hardware_words(design)[1:]), design["words"], bound))

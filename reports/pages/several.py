@@ -11,36 +11,37 @@ from crossopt.reports.pages.shell import Page, heading, listing, paragraph, proo
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.texts.design import count_of, seconds_of, time_of
 from crossopt.reports.texts.workloads import OF_PLANS, figure_of, joint_proof
-from crossopt.solvers.codesign.combined.workloads.result import JointResult, Share
+from crossopt.solvers.codesign.answer import DesignResult, Share
 
 
-def several_page(result: JointResult, asked: tuple[Asked, ...], facts: tuple[Facts, ...], data: object) -> Page:
+def several_page(result: DesignResult, asked: tuple[Asked, ...], facts: tuple[Facts, ...], data: object) -> Page:
     """The page; `asked` are the questions of the workloads, `data` is the result as it was read."""
-    name = result.instance["name"]
+    name = result.question["name"]
     head = (heading(name, _sentence(result, asked)), _verdict(result))
-    question = question_section(result.instance, Asked("", _terms(asked), _open(asked)))
-    if not result.shares:
+    question = question_section(result.question, Asked("", _terms(asked), _open(asked)))
+    if result.answer is None or result.details is None:
         return Page(name, (*head, question), data)
-    parts = [part for number, (share, own) in enumerate(zip(result.shares, facts, strict=True), 1) for part in _share(number, share, own)]
-    rows = chip_rows(result.shares[0].design, result.shares[0].evaluation)
-    chosen = (section("The chip that is chosen", table(("", ""), rows)), _workloads(result), chip_section(facts[0]), _limits(result))
+    designs, shares = result.answer.designs, result.details.shares
+    parts = [part for number, (share, own) in enumerate(zip(shares, facts, strict=True), 1) for part in _share(number, share, own)]
+    chip = section("The chip that is chosen", table(("", ""), chip_rows(designs[0], shares[0].evaluation)))
+    chosen = (chip, _workloads(shares, [design["words"] for design in designs]), chip_section(facts[0]), _limits(shares))
     last = (_search(result), assumptions_section(facts[0]), _proof(result))
-    return Page(name, (*head, _tiles(result), question, *chosen, *parts, *last), data)
+    return Page(name, (*head, _tiles(result, shares), question, *chosen, *parts, *last), data)
 
 
-def _sentence(result: JointResult, asked: tuple[Asked, ...]) -> str:
-    aim = "the least sum of weighted values" if result.instance["combine"] == "weighted_sum" else "the least regret of the worst one"
+def _sentence(result: DesignResult, asked: tuple[Asked, ...]) -> str:
+    aim = "the least sum of weighted values" if result.question["combine"] == "weighted_sum" else "the least regret of the worst one"
     return f"Which one chip, with a plan for each of {len(asked)} workloads, has {aim}?"
 
 
-def _verdict(result: JointResult) -> str:
+def _verdict(result: DesignResult) -> str:
     label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
-    if not result.shares:
+    if result.answer is None:
         label = "proved: no design" if result.proved else "no design found"
     return proof_box(label, _proof_words(result), result.proved)
 
 
-def _proof_words(result: JointResult) -> str:
+def _proof_words(result: DesignResult) -> str:
     words = joint_proof(result)
     return words[0].upper() + words[1:]
 
@@ -63,20 +64,20 @@ def _open(asked: tuple[Asked, ...]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     return (*asked[0].open, *others)
 
 
-def _tiles(result: JointResult) -> str:
+def _tiles(result: DesignResult, shares: tuple[Share, ...]) -> str:
     bound = "none" if result.bound is None else figure_of(result.bound, result)
-    facts = [(result.instance["combine"].replace("_", " "), figure_of(result.value, result)), ("lower bound", bound)]
+    facts = [(result.question["combine"].replace("_", " "), figure_of(result.value, result)), ("lower bound", bound)]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
-    return tiles([*facts, *((f"a step of {share.name}", time_of(share.evaluation["step_time"])) for share in result.shares)])
+    return tiles([*facts, *((f"a step of {share.name}", time_of(share.evaluation["step_time"])) for share in shares)])
 
 
-def _workloads(result: JointResult) -> str:
+def _workloads(shares: tuple[Share, ...], plans: list[str]) -> str:
     rows = []
-    for share in result.shares:
+    for share, plan in zip(shares, plans, strict=True):
         regret = f"{share.weight:g}" if share.regret is None else f"{share.regret:.2%}"
         time, tokens = time_of(share.evaluation["step_time"]), count_of(round(share.evaluation["tokens_per_second"]))
-        rows.append((share.name, regret, time, tokens, f"{share.evaluation['utilisation']:.1%}", share.design["words"]))
-    weighed = "weight" if result.shares[0].regret is None else "above its optimum alone"
+        rows.append((share.name, regret, time, tokens, f"{share.evaluation['utilisation']:.1%}", plan))
+    weighed = "weight" if shares[0].regret is None else "above its optimum alone"
     heads = ("workload", weighed, "step time", "tokens a second", "of peak", "plan")
     return section("The workloads", table(heads, rows, numbers=(1, 2, 3, 4)))
 
@@ -89,24 +90,24 @@ def _share(number: int, share: Share, facts: Facts) -> tuple[str, ...]:
     )
 
 
-def _limits(result: JointResult) -> str:
+def _limits(shares: tuple[Share, ...]) -> str:
     """Limits of the chip once, those of a plan for each workload."""
     own = [
         {**limit, "name": f"{limit['name']}, {share.name}"}
-        for share in result.shares
+        for share in shares
         for limit in share.evaluation["limits"]
         if limit["name"] in OF_PLANS
     ]
-    return limits_section([*own, *(limit for limit in result.shares[0].evaluation["limits"] if limit["name"] not in OF_PLANS)])
+    return limits_section([*own, *(limit for limit in shares[0].evaluation["limits"] if limit["name"] not in OF_PLANS)])
 
 
-def _search(result: JointResult) -> str:
-    axis = result.instance["combine"].replace("_", " ")
+def _search(result: DesignResult) -> str:
+    axis = result.question["combine"].replace("_", " ")
     return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
 
 
-def _proof(result: JointResult) -> str:
-    alone = [f"{one.instance['name']} alone: {one.value:.6g} {one.instance['unit']}, by {one.proved_by}." for one in result.alone]
+def _proof(result: DesignResult) -> str:
+    alone = [f"{one.question['name']} alone: {one.value:.6g} {one.question['unit']}, by {one.proved_by}." for one in result.parts]
     told = "Every plan was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     made = f"Answered by the engine {result.engine} in {seconds_of(result.seconds)}{f', with {versions}' if versions else ''}."

@@ -23,8 +23,6 @@ class Drawn:
 
     page: Page
     digest: Digest
-    about: tuple[str, ...] = ()
-    """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ def _values(drawn: Sequence[Drawn], titles: Sequence[str]) -> str:
     """Values as bars, where all results minimise the same of one workload on one cluster, or at least answer one question."""
     digests = [one.digest for one in drawn]
     found = [(number, one, one.value) for number, one in enumerate(digests, 1) if one.value is not None]
-    if len(found) < 2 or len({(one.digest.asks, one.digest.unit, one.about or (one.digest.name,)) for one in drawn}) > 1:
+    if len(found) < 2 or len({(one.digest.asks, one.digest.unit, one.digest.about or (one.digest.name,)) for one in drawn}) > 1:
         return ""
     least = min(value for _, _, value in found)
     rows = [Row(f"{number}. {titles[number - 1]}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]

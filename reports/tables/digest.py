@@ -6,13 +6,14 @@ from fractions import Fraction
 from math import nextafter
 from typing import Any, Protocol
 
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.facts.stages import Staged
 from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
+from crossopt.reports.texts.devices import best_part, devices_in
 from crossopt.solvers.answer import Result as Answer
-from crossopt.solvers.codesign.combined.devices.result import CountsResult
+from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
-from crossopt.solvers.codesign.combined.workloads.result import JointResult
-from crossopt.solvers.codesign.result import BY_SOLVER, Result
 from crossopt.solvers.placement.family import Answer as PlacementAnswer
 
 
@@ -56,6 +57,8 @@ class Digest:
     """Others that a reader looks for."""
     tables: tuple[Table, ...]
     """Where time goes, limits, rivals and what else there is, in SI units where nothing else is said."""
+    about: tuple[str, ...] = ()
+    """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
 
     @property
     def value_words(self) -> str:
@@ -82,10 +85,13 @@ class _Answer(Protocol):
     def proved(self) -> bool: ...
     @property
     def gap_asked(self) -> float: ...
+    @property
+    def told(self) -> bool: ...
 
 
-def verdict_of(result: _Answer, what: str, told: bool = False) -> str:
+def verdict_of(result: _Answer, what: str) -> str:
     """What is proved, or told by a solver, in a few words; `what` is what was looked for."""
+    told = result.told
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
     if told and result.proved:
@@ -93,9 +99,9 @@ def verdict_of(result: _Answer, what: str, told: bool = False) -> str:
     return "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
 
 
-def of_design(result: Result) -> Digest:
+def of_design(result: DesignResult) -> Digest:
     """About one workload."""
-    evaluation, instance, told = result.evaluation, result.instance, result.engine in BY_SOLVER
+    evaluation, design, instance = evaluation_in(result), design_in(result), result.question
     tables = () if evaluation is None else (_time(evaluation), _limits(evaluation["limits"]), _rivals(result))
     return Digest(
         name=instance["name"],
@@ -104,11 +110,11 @@ def of_design(result: Result) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design", told),
+        verdict=verdict_of(result, "design"),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
-        design="" if result.design is None else design_words(result.design),
+        design="" if design is None else design_words(design),
         figures=() if evaluation is None else _rates(evaluation),
         tables=tables,
     )
@@ -141,35 +147,36 @@ def _limits(limits: Sequence[dict[str, Any]]) -> Table:
     return Table("Limits", ("limit", "used", "available", "share in %"), rows)
 
 
-def _rivals(result: Result) -> Table:
+def _rivals(result: DesignResult) -> Table:
     rows = tuple(
         (
             f"{rival.name} rule",
             rival.value,
             _above(rival.value, result.value),
-            rival.note if rival.design is None else design_words(rival.design),
+            rival.note if rival.answer is None else design_words(rival.answer.designs[0]),
         )
         for rival in result.rivals
     )
-    return Table("Rivals", ("rival", f"value in {result.instance['unit']}", "above the answer in %", "design"), rows)
+    return Table("Rivals", ("rival", f"value in {result.question['unit']}", "above the answer in %", "design"), rows)
 
 
 def _above(value: float | None, best: float | None) -> float | None:
     return None if value is None or not best else 100.0 * (value / best - 1.0)
 
 
-def of_several(result: JointResult) -> Digest:
+def of_several(result: DesignResult) -> Digest:
     """About several workloads on one chip."""
-    instance, shares = result.instance, result.shares
+    instance, designs = result.question, result.answer.designs if result.answer else ()
+    shares = result.details.shares if result.details else ()
     rows = tuple(
         (
             share.name,
             share.evaluation["step_time"],
             share.evaluation["tokens_per_second"],
             100.0 * share.evaluation["utilisation"],
-            share.design["words"],
+            design["words"],
         )
-        for share in shares
+        for share, design in zip(shares, designs, strict=True)
     )
     heads = ("workload", "seconds a step", "tokens a second", "of peak in %", "plan")
     times = tuple(Table(f"{time.title} of {share.name}", time.heads, time.rows) for share in shares for time in (_time(share.evaluation),))
@@ -184,7 +191,7 @@ def of_several(result: JointResult) -> Digest:
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
-        design="" if not shares else design_words(shares[0].design),
+        design="" if not designs else design_words(designs[0]),
         figures=tuple((f"a step of {share.name}", time_of(share.evaluation["step_time"])) for share in shares),
         tables=(Table("Workloads", heads, rows), *times),
     )
@@ -204,7 +211,7 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
     heads = ("point", *(f"{name} in {mark}" for name, mark in zip(names, marks, strict=True)), bound, "design")
     ends = [(f"least {names[0]}", front.points[0].first, figures[0]), (f"least {names[1]}", front.points[-1].second, figures[1])]
     return Digest(
-        name=first.instance["name"],
+        name=first.question["name"],
         asks=f"{names[0]} and {names[1]}",
         unit="",
         value=None,
@@ -234,8 +241,9 @@ def _least(point: Point, figure: str) -> Bound | None:
     return Bound(near if Fraction(near) <= exact * scale else nextafter(near, 0.0))
 
 
-def _words(result: Result) -> str:
-    return "" if result.design is None else design_words(result.design)
+def _words(result: DesignResult) -> str:
+    design = design_in(result)
+    return "" if design is None else design_words(design)
 
 
 def of_placement(result: PlacementAnswer, rivals: Sequence[tuple[str, float | None, str]]) -> Digest:
@@ -263,37 +271,32 @@ def of_placement(result: PlacementAnswer, rivals: Sequence[tuple[str, float | No
     )
 
 
-def told_in(result: CountsResult) -> bool:
-    """Whether the word of a solver is among what the answer follows from."""
-    return any(answer.engine in BY_SOLVER and (answer.proved or answer.bound is not None) for answer in result.answers)
-
-
-def of_counts(result: CountsResult) -> Digest:
+def of_counts(counted: Counted, result: DesignResult) -> Digest:
     """About several numbers of devices; the design is that of the best."""
-    best = None if result.best is None else of_design(result.answers[result.best])
-    instance, fewest = result.instance, str(result.instance["objective"]) == "devices"
+    part, fewest = best_part(result), counted.objective == FEWEST
+    best = None if part is None else of_design(part)
     rows = tuple(
         (
             float(count),
             answer.value,
             None if answer.bound is None else Bound(answer.bound),
-            design_words(answer.design) if answer.design is not None else of_design(answer).verdict if answer.proved else "",
+            _words(answer) or (of_design(answer).verdict if answer.proved else ""),
         )
-        for count, answer in zip(result.counts, result.answers, strict=False)
+        for count, answer in zip(counted.counts, result.parts, strict=False)
     )
-    unit = result.answers[0].instance["unit"] if result.answers else ""
+    unit = result.parts[0].question["unit"] if result.parts else ""
     return Digest(
-        name=str(instance["name"]),
-        asks="number of devices" if fewest else str(instance["objective"]).replace("_", " "),
-        unit=str(instance["unit"]),
+        name=counted.name,
+        asks="number of devices" if fewest else counted.objective.replace("_", " "),
+        unit=str(result.question["unit"]),
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design", told_in(result)),
+        verdict=verdict_of(result, "design"),
         prover="" if best is None else best.prover,
         engine="" if best is None else best.engine,
         seconds=result.seconds,
-        design="" if best is None else f"{result.counts[result.best or 0]:,} devices; {best.design}",
+        design="" if best is None else f"{devices_in(result):,} devices; {best.design}",
         figures=() if best is None else best.figures,
         tables=(
             Table("Numbers of devices", ("devices", f"value in {unit}", f"bound in {unit}", "design"), rows),

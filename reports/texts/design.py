@@ -8,7 +8,9 @@ from typing import Any
 
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
-from crossopt.solvers.codesign.result import BY_SOLVER, Conflict, Result, Rival, Space
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
+from crossopt.solvers.proofs import Boxes, Enumerated, Relaxed, Space
 
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
@@ -17,15 +19,18 @@ _PAGE = 100
 _TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
 _COUNTABLE = 10**10
+CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
+"""What the judge looked at before the result was told."""
 
 
-def answer(result: Result) -> str:
+def answer(result: DesignResult) -> str:
     """A result as text."""
-    if result.design is None or result.evaluation is None:
+    design, evaluation = design_in(result), evaluation_in(result)
+    if design is None or evaluation is None:
         return _no_design(result)
-    lines = [*_headline(result), "", *_design_lines(result.design), *end_lines(result.design), *chip_lines(result.evaluation)]
-    lines += [*_value_lines(result), "", *_evaluation_lines(result.evaluation), ""]
-    notes = [*_rival_lines(result), *_space_lines(result)]
+    lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
+    lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
+    notes = [*_rival_lines(result), *_space_lines(result), *(line for note in result.notes for line in wrapped("  ", f"{note}."))]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
@@ -37,40 +42,32 @@ def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any
     return "\n".join(lines) + "\n"
 
 
-def _headline(result: Result) -> list[str]:
-    label = f"{result.instance['name']}   "
-    if result.space is None and result.tree is None and result.relaxation is None:
+def _headline(result: DesignResult) -> list[str]:
+    label = f"{result.question['name']}   "
+    if result.proof is None:
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
-        return wrapped(label, f"not proved: {_why(result)}{_seen(result)}")
+        return wrapped(label, f"not proved: {_why(result)}")
     near = "" if result.status != "FEASIBLE" else f" within {result.gap_asked:.2%}"
     return wrapped(label, f"{_size(result)}, proved{near} in {seconds_of(result.seconds)} by {result.engine}")
 
 
-def _size(result: Result) -> str:
+def _size(result: DesignResult) -> str:
     """How many designs there are, and what became of them."""
-    if result.space is not None:
-        return f"{_designs(result.space.designs)}, {_keep(result.space)}"
-    tree, relaxation = result.tree, result.relaxation
-    if relaxation is not None:
-        plans, rounds = relaxation.plans, relaxation.rounds
-        if not rounds:
-            return "no round of an integer model"
-        return f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
-    if tree is None:
-        return ""
-    if not tree.promising:
-        return f"{_designs(tree.designs)}, one look at each of {count_of(tree.families)} groups of plans"
-    return f"{_designs(tree.designs)}, {count_of(tree.promising)} of {count_of(tree.plans)} plans in {count_of(tree.boxes)} boxes"
-
-
-def _seen(result: Result) -> str:
-    return f"; of the designs seen {_keep(result.space)}" if result.space else ""
-
-
-def _keep(space: Space) -> str:
-    return f"{count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
+    match result.proof:
+        case Enumerated(space=space):
+            return f"{_designs(space.designs)}, {count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
+        case Relaxed(relaxation=relaxation):
+            plans, rounds = relaxation.plans, relaxation.rounds
+            words = f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
+            return words if rounds else "no round of an integer model"
+        case Boxes(tree=tree):
+            (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
+            some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} boxes"
+            return f"{_designs(tree.designs)}, {some if promising else f'one look at each of {count_of(groups)} groups of plans'}"
+        case _:
+            return ""
 
 
 def seconds_of(seconds: float) -> str:
@@ -78,7 +75,7 @@ def seconds_of(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
 
 
-def _why(result: Result) -> str:
+def _why(result: DesignResult) -> str:
     """Why there is no proof."""
     return f"{result.engine} searches a part of the question" if result.stopped == "complete" else result.stopped
 
@@ -128,12 +125,11 @@ def _choice(name: str, value: float) -> str:
     return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"
 
 
-def _value_lines(result: Result) -> list[str]:
-    unit, label = result.instance["unit"], result.instance["objective"].replace("_", " ")
+def _value_lines(result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
+    unit, label = result.question["unit"], result.question["objective"].replace("_", " ")
     value = amount(result.value, unit)
     bound = "no bound" if result.bound is None else f"bound {amount(result.bound, unit)}"
     gap = "" if result.gap is None else f", gap {result.gap:.2%}"
-    evaluation = result.evaluation or {}
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
@@ -178,21 +174,21 @@ def limit_line(limit: dict[str, Any]) -> str:
     return f"    {limit['name']:<{_LABEL - 6}}{used:>11} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
 
 
-def _rival_lines(result: Result) -> list[str]:
+def _rival_lines(result: DesignResult) -> list[str]:
     return [line for rival in result.rivals for line in _rival(rival, result)]
 
 
-def _rival(rival: Rival, result: Result) -> list[str]:
-    if rival.value is None or rival.design is None or result.value is None:
+def _rival(rival: Rival[Designs], result: DesignResult) -> list[str]:
+    if rival.value is None or rival.answer is None or result.value is None:
         return wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
-    value = f"{rival.value:.5g} {result.instance['unit']}"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.design))]
+    value = f"{rival.value:.5g} {result.question['unit']}"
+    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.answer.designs[0]))]
 
 
-def _space_lines(result: Result) -> list[str]:
-    space = result.space
+def _space_lines(result: DesignResult) -> list[str]:
+    space = space_in(result)
     if space is None or not result.proved:
         return []
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
@@ -212,25 +208,25 @@ def _undecided_lines(space: Space) -> list[str]:
     return wrapped(f"  {'too close to call':<{_LABEL}}", words.get(others, many))
 
 
-def _certificate(result: Result) -> list[str]:
+def _certificate(result: DesignResult) -> list[str]:
     """The proof in a sentence."""
     label = "certificate: " if result.proved and result.bound is not None else ""
-    return [*wrapped("  ", f"{label}{proof_words(result)}"), *wrapped("  ", f"Checked: {'; '.join(result.checks)}.")]
+    return [*wrapped("  ", f"{label}{proof_words(result)}"), *wrapped("  ", f"Checked: {CHECKED}.")]
 
 
-def proof_words(result: Result) -> str:
+def proof_words(result: DesignResult) -> str:
     """What is proved, in a sentence."""
     if result.bound is None:
         return f"not proved by {result.engine}, so a better design may exist."
     if result.proved and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
-        return f"no design of the question is below this one's {result.value:.6g} {result.instance['unit']}, by {prover_words(result)}."
-    figure = f"{lowered(result.bound)} {result.instance['unit']}, by {prover_words(result)}."
+        return f"no design of the question is below this one's {result.value:.6g} {result.question['unit']}, by {prover_words(result)}."
+    figure = f"{lowered(result.bound)} {result.question['unit']}, by {prover_words(result)}."
     return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
 
 
-def prover_words(result: Result) -> str:
+def prover_words(result: DesignResult) -> str:
     """Who proved the bound, or whose word it is."""
-    solver = result.engine in BY_SOLVER and result.relaxation is not None and result.relaxation.solver
+    solver = isinstance(result.proof, Relaxed) and result.proof.relaxation.solver
     return f"the word of {result.proved_by}" if solver else result.proved_by
 
 
@@ -241,28 +237,15 @@ def lowered(bound: float) -> str:
     return f"{float(exact.quantize(place, ROUND_FLOOR)):.6g}"
 
 
-def _no_design(result: Result) -> str:
-    name = result.instance["name"]
+def _no_design(result: DesignResult) -> str:
+    name = result.question["name"]
     if result.status != "INFEASIBLE":
         why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
         return f"{name}: no design found ({why})\n"
     proof = f"no design of the question keeps every limit, proved in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = [*wrapped(f"{name}: ", proof), ""]
-    lines += [_conflict(conflict) for conflict in sorted(result.conflicts, key=lambda item: -(item.least_share or 0.0))]
-    if not result.conflicts:
-        lines.append("  `crossopt explain` names the limits and choices that clash")
-    if result.conflicts and all(conflict.kept_by for conflict in result.conflicts):
-        lines.append("  each limit is kept by some design, but no design keeps them all")
+    lines += [f"  {reason}" for reason in result.reasons] or ["  `crossopt explain` names the limits and choices that clash"]
     return "\n".join(lines) + "\n"
-
-
-def _conflict(conflict: Conflict) -> str:
-    if conflict.least_share is None:
-        return f"  {conflict.limit}"
-    if conflict.kept_by:
-        return f"  {conflict.limit}: kept by {_designs(conflict.kept_by)}"
-    who = "any design that keeps the other limits" if conflict.limit == "step time" else "any design"
-    return f"  {conflict.limit}: no design keeps it; the least that {who} needs is {conflict.least_share:.4g} times what there is"
 
 
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}

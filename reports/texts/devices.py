@@ -1,64 +1,76 @@
 """Answers about several numbers of devices for the terminal: one row for each number, and the best of them in full."""
 
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.texts.design import amount, answer, count_of, design_words, listed, seconds_of, time_of, wrapped
-from crossopt.solvers.codesign.combined.devices.result import CountsResult
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
-def counts_answer(result: CountsResult) -> str:
+def counts_answer(counted: Counted, result: DesignResult) -> str:
     """A result as text."""
-    value = "" if _fewest(result) or _objective(result) == "step_time" else f"{_objective(result).replace('_', ' '):>24}"
-    lines = [*_headline(result), "", f"  {'devices':>9}{value}{'step time':>12}  design"]
-    lines += [line for count, one in zip(result.counts, result.answers, strict=False) for line in _row(count, one, bool(value))]
-    why = "not looked at, as fewer are enough" if _fewest(result) and result.best is not None else f"not looked at ({result.stopped})"
-    lines += [f"  {count_of(count):>9}  {why}" for count in result.counts[len(result.answers) :]]
-    if result.best is None:
-        settings = f"--set cluster.devices={result.counts[-1]}{' --set objective=step_time' * _fewest(result)}"
+    fewest, best = counted.objective == FEWEST, best_part(result)
+    value = "" if counted.objective in (FEWEST, "step_time") else f"{counted.objective.replace('_', ' '):>24}"
+    lines = [*_headline(counted, result), "", f"  {'devices':>9}{value}{'step time':>12}  design"]
+    lines += [line for count, one in zip(counted.counts, result.parts, strict=False) for line in _row(count, one, bool(value))]
+    lines += [f"  {count_of(count):>9}  {why_not_looked_at(counted, result)}" for count in counted.counts[len(result.parts) :]]
+    if best is None:
+        settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
         return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.proved else [])]) + "\n"
-    best = f"with {count_of(result.counts[result.best])} devices:"
-    return "\n".join([*lines, "", *_certificate(result), "", best, ""]) + answer(result.answers[result.best])
+    notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
+    last = f"with {count_of(devices_in(result))} devices:"
+    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best)
 
 
-def _headline(result: CountsResult) -> list[str]:
-    label, numbers = f"{result.instance['name']}   ", f"{len(result.counts)} numbers of devices"
-    if result.best is None:
+def devices_in(result: DesignResult) -> int:
+    """How many devices the best design has."""
+    return result.answer.devices if result.answer else 0
+
+
+def best_part(result: DesignResult) -> DesignResult | None:
+    """The answer for the best number of devices."""
+    return next((part for part in result.parts if part.answer is not None and part.answer == result.answer), None)
+
+
+def why_not_looked_at(counted: Counted, result: DesignResult) -> str:
+    """Why there is no answer about the greater numbers of devices."""
+    enough = counted.objective == FEWEST and result.answer is not None
+    return "not looked at, as fewer are enough" if enough else f"not looked at ({result.stopped})"
+
+
+def _headline(counted: Counted, result: DesignResult) -> list[str]:
+    label, numbers = f"{counted.name}   ", f"{len(counted.counts)} numbers of devices"
+    if result.answer is None:
         proof = f"none has a design, proved in {seconds_of(result.seconds)}" if result.proved else f"no design found ({result.stopped})"
         return wrapped(label, f"{numbers}, {proof}")
-    best = count_of(result.counts[result.best])
+    best = count_of(result.answer.devices)
     if result.proved:
-        return wrapped(label, f"{numbers}, {best} is {'enough' if _fewest(result) else 'best'}, proved in {seconds_of(result.seconds)}")
+        what = "enough" if counted.objective == FEWEST else "best"
+        return wrapped(label, f"{numbers}, {best} is {what}, proved in {seconds_of(result.seconds)}")
     return wrapped(label, f"{numbers}, {best} is the best known, not proved")
 
 
-def _row(count: int, one: Result, valued: bool) -> list[str]:
-    start = f"  {count_of(count):>9}"
-    if one.value is None or one.evaluation is None or one.design is None:
+def _row(count: int, one: DesignResult, valued: bool) -> list[str]:
+    start, design, evaluation = f"  {count_of(count):>9}", design_in(one), evaluation_in(one)
+    if design is None or evaluation is None:
         return [f"{start}  {'no design keeps every limit' if one.proved else f'no design found ({one.stopped})'}"]
-    value = f"{amount(one.value, one.instance['unit']):>24}" if valued else ""
-    return listed(f"{start}{value}{time_of(one.evaluation['step_time']):>12}  ", design_words(one.design))
+    value = f"{amount(one.value, one.question['unit']):>24}" if valued else ""
+    return listed(f"{start}{value}{time_of(evaluation['step_time']):>12}  ", design_words(design))
 
 
-def _certificate(result: CountsResult) -> list[str]:
+def _certificate(counted: Counted, result: DesignResult) -> list[str]:
     """The proof in a sentence; each answer has its own."""
-    if _fewest(result):
-        return wrapped("  ", f"{_why_not_fewer(result)}.")
+    if counted.objective == FEWEST:
+        return wrapped("  ", f"{_why_not_fewer(counted, result)}.")
     if result.bound is None:
         return ["  not proved, so a better design may exist."]
-    figure = amount(result.bound, str(result.instance["unit"]))
+    figure = amount(result.bound, str(result.question["unit"]))
     return wrapped("  ", f"{'' if result.proved else 'a better design may exist, but '}no design with any of them is below {figure}.")
 
 
-def _why_not_fewer(result: CountsResult) -> str:
-    without = [(count_of(count), one.proved) for count, one in zip(result.counts, result.answers, strict=False) if one.value is None]
+def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
+    pairs = zip(counted.counts, result.parts, strict=False)
+    without = [(count_of(count), one.proved) for count, one in pairs if one.value is None]
     refuted, unknown = (", ".join(count for count, proved in without if proved == kind) for kind in (True, False))
     words = [f"no design with {refuted} devices keeps every limit"] if refuted else []
     words += [f"whether {unknown} devices would do is not known"] if unknown else []
     return "; ".join(words) or "the question allows no fewer devices"
-
-
-def _fewest(result: CountsResult) -> bool:
-    return _objective(result) == "devices"
-
-
-def _objective(result: CountsResult) -> str:
-    return str(result.instance["objective"])

@@ -1,8 +1,8 @@
 """Explanations for the terminal: what clashes, what binds, what more of a budget would buy, and what another choice would cost."""
 
 from crossopt.instances.files.units import format_quantity
+from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member, Relief
-from crossopt.solvers.codesign.result import Result
 
 _UNITS = {"memory": "bytes", "die_area": "area", "package_area": "area", "power": "power", "step_time": "time"}
 _LISTED = 8
@@ -25,11 +25,11 @@ def _member(member: Member) -> str:
     return f"{words}: {there} at most; what the others leave needs at least {least}"
 
 
-def answer_text(result: Result, reliefs: tuple[Relief, ...]) -> str:
+def answer_text(result: DesignResult, reliefs: tuple[Relief, ...]) -> str:
     """What binds an answer, and what a tenth more of each budget would buy."""
-    unit = result.instance["unit"]
-    lines = [f"{result.instance['name']}: {_value(result.value, unit)} {'is the optimum' if result.proved else 'is the best found'}", ""]
-    binding = (result.evaluation or {}).get("binding", [])
+    unit = result.question["unit"]
+    lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.proved else 'is the best found'}", ""]
+    binding = (evaluation_in(result) or {}).get("binding", [])
     lines.append(f"  binding: {', '.join(binding)}" if binding else "  no limit binds")
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in reliefs]
     return "\n".join(lines) + "\n"
@@ -43,14 +43,14 @@ def _relief(relief: Relief, value: float | None, unit: str) -> str:
     return f"{head} {_value(relief.value, unit)}, {1.0 - relief.value / value:.2%} less"
 
 
-def forced_text(forced: tuple[str, ...], result: Result, other: Result, members: tuple[Member, ...] | None) -> str:
+def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResult, members: tuple[Member, ...] | None) -> str:
     """What a forced choice costs, or why there is no design with it."""
-    words, unit = ", ".join(forced), result.instance["unit"]
+    words, unit = ", ".join(forced), result.question["unit"]
     if other.value is None:
         return f"\n  with {words} there is no design: " + clash_text("", members).partition("these")[2].strip().join(("these ", "\n"))
     if result.value is None:
         return f"\n  with {words}: {_value(other.value, unit)}\n"
-    plan = (other.design or {})["words"]
+    plan = (design_in(other) or {})["words"]
     more = "the same" if other.value == result.value else f"{other.value / result.value - 1.0:.2%} more"
     return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {plan}\n"
 

@@ -1,6 +1,7 @@
 """A Pareto front for the terminal: one line a point, with its bound where one is known and what was chosen."""
 
 from crossopt.reports.texts.design import amount, bound_amount, design_words
+from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 
 _UNITS = {"step_time": "s", "power": "W", "die_area": "m^2"}
@@ -22,7 +23,7 @@ def front_text(name: str, first: str, second: str, found: Front) -> str:
     rows = [(*labels, *([_BOUND] if bounded else []), "design")]
     for point in points:
         told = [amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]), *_bound(point, _UNITS[second], bounded)]
-        rows.append((*told, design_words(point.result.design) if point.result.design else ""))
+        rows.append((*told, design_words(design_in(point.result) or {})))
     lines += [f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  {words}" for *figures, words in rows]
     lines += ["", f"  {_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}"] if bounded else []
     return "\n".join(lines) + "\n"

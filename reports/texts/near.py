@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
-from crossopt.solvers.codesign.result import Space
+from crossopt.solvers.proofs import Space
 
 _DIGITS = 4
 _LISTED = 3

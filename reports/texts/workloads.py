@@ -1,6 +1,7 @@
 """Answers about several workloads for the terminal: the chip once, then plan and value of each workload, limits, and the proof."""
 
 from crossopt.reports.texts.design import (
+    CHECKED,
     amount,
     chip_lines,
     count_of,
@@ -12,62 +13,65 @@ from crossopt.reports.texts.design import (
     time_of,
     wrapped,
 )
-from crossopt.solvers.codesign.combined.workloads.result import JointResult, Share
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.codesign.answer import DesignResult, Share
+from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 
 _LABEL = 20
 
 
-def several_answer(result: JointResult) -> str:
+def several_answer(result: DesignResult) -> str:
     """A result as text."""
-    if not result.shares:
+    if result.answer is None or result.details is None:
         return _no_design(result)
-    first = result.shares[0]
-    lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(first.design)))]
-    lines += [*end_lines(first.design), *chip_lines(first.evaluation), *_value_lines(result), ""]
-    for share in result.shares:
-        lines += _share_lines(share, result)
-    return "\n".join([*lines, "", "  limits", *_limit_lines(result.shares), "", *_certificate(result)]) + "\n"
+    designs, shares = result.answer.designs, result.details.shares
+    lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(designs[0])))]
+    lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation), *_value_lines(result), ""]
+    for share, design in zip(shares, designs, strict=True):
+        lines += _share_lines(share, design["words"], result)
+    return "\n".join([*lines, "", "  limits", *_limit_lines(shares), "", *_certificate(result)]) + "\n"
 
 
-def _headline(result: JointResult) -> list[str]:
-    label = f"{result.instance['name']}   "
+def _headline(result: DesignResult) -> list[str]:
+    label = f"{result.question['name']}   "
     if result.proved:
         return wrapped(label, f"{_size(result)}, proved in {seconds_of(result.seconds)} by {result.engine}")
-    if result.space is None and result.tree is None:
+    if result.proof is None:
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     return wrapped(label, f"not proved: {result.stopped}")
 
 
-def _size(result: JointResult) -> str:
-    workloads = f"{len(result.shares)} workload{'s' * (len(result.shares) != 1)}"
-    if result.space is not None:
-        chips = f"{count_of(result.space.serving)} of {count_of(result.space.hardware_points)} chips serve them all"
-        return f"{workloads}, {count_of(result.space.designs)} designs, {chips}"
-    if result.tree is None:
-        return workloads
-    plans = " x ".join(count_of(promising) for promising in result.tree.promising)
-    return f"{workloads}, {count_of(result.tree.designs)} designs, {plans} plans in {count_of(result.tree.boxes)} boxes"
+def _size(result: DesignResult) -> str:
+    count = len(result.answer.designs) if result.answer else 0
+    workloads = f"{count} workload{'s' * (count != 1)}"
+    match result.proof:
+        case EnumeratedTogether(space=space):
+            chips = f"{count_of(space.serving)} of {count_of(space.hardware_points)} chips serve them all"
+            return f"{workloads}, {count_of(space.designs)} designs, {chips}"
+        case Boxes(tree=tree):
+            plans = " x ".join(count_of(promising) for promising in tree.promising)
+            return f"{workloads}, {count_of(tree.designs)} designs, {plans} plans in {count_of(tree.boxes)} boxes"
+        case _:
+            return workloads
 
 
-def _value_lines(result: JointResult) -> list[str]:
-    combine, objective = (result.instance[key].replace("_", " ") for key in ("combine", "objective"))
+def _value_lines(result: DesignResult) -> list[str]:
+    combine, objective = (result.question[key].replace("_", " ") for key in ("combine", "objective"))
     bound = "no bound" if result.bound is None else f"bound {figure_of(result.bound, result)}"
     gap = "" if result.gap is None else f", gap {result.gap:.2%}"
     return wrapped(f"  {combine:<{_LABEL}}", f"{figure_of(result.value, result)}, of {objective}      {bound}{gap}")
 
 
-def _share_lines(share: Share, result: JointResult) -> list[str]:
+def _share_lines(share: Share, plan: str, result: DesignResult) -> list[str]:
     """Value, weight or regret, and plan of one workload."""
-    objective = result.instance["objective"]
-    unit = result.alone[0].instance["unit"] if result.alone else result.instance["unit"]
+    objective = result.question["objective"]
+    unit = result.parts[0].question["unit"] if result.parts else result.question["unit"]
     words = [] if objective == "step_time" else [amount(share.value, unit)]
     words.append(f"step {time_of(share.evaluation['step_time'])}")
     words.append(f"weight {share.weight:g}" if share.regret is None else f"{share.regret:.2%} above its optimum alone")
     words.append(f"{count_of(round(share.evaluation['tokens_per_second']))} tokens/s")
     words.append(f"{share.evaluation['utilisation']:.1%} of peak")
-    return [*listed(f"  {share.name:<{_LABEL}}", " · ".join(words)), *listed(f"  {'':<{_LABEL}}", share.design["words"])]
+    return [*listed(f"  {share.name:<{_LABEL}}", " · ".join(words)), *listed(f"  {'':<{_LABEL}}", plan)]
 
 
 def _limit_lines(shares: tuple[Share, ...]) -> list[str]:
@@ -83,19 +87,19 @@ OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
 
 
-def _certificate(result: JointResult) -> list[str]:
+def _certificate(result: DesignResult) -> list[str]:
     """The proof in a sentence."""
-    checks = wrapped("  ", f"Checked for each workload: {'; '.join(result.checks)}.")
+    checks = wrapped("  ", f"Checked for each workload: {CHECKED}.")
     if result.bound is None or not result.proved:
         return [*wrapped("  ", joint_proof(result)), *checks]
-    alone = [f"{one.instance['name']} alone: {_optimum(one)}, by {one.proved_by}." for one in result.alone]
+    alone = [f"{one.question['name']} alone: {_optimum(one)}, by {one.proved_by}." for one in result.parts]
     proof = wrapped("  ", f"certificate: {joint_proof(result)}")
     return [*proof, *(line for words in alone for line in wrapped("  ", words)), *checks]
 
 
-def joint_proof(result: JointResult) -> str:
+def joint_proof(result: DesignResult) -> str:
     """What is proved, in a sentence."""
-    if not result.shares and result.proved:
+    if result.answer is None and result.proved:
         return f"no chip serves every workload within the limits, by {result.proved_by}."
     if result.bound is None:
         return f"not proved by {result.engine}, so a better design may exist."
@@ -103,24 +107,25 @@ def joint_proof(result: JointResult) -> str:
     return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
 
 
-def _optimum(result: Result) -> str:
-    return amount(result.value, result.instance["unit"])
+def _optimum(result: DesignResult) -> str:
+    return amount(result.value, result.question["unit"])
 
 
-def _no_design(result: JointResult) -> str:
-    name = result.instance["name"]
+def _no_design(result: DesignResult) -> str:
+    name = result.question["name"]
     if result.status != "INFEASIBLE":
         return f"{name}: no design found ({result.engine}: {result.stopped})\n"
     proof = f"no chip serves every workload within the limits, proved in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = wrapped(f"{name}: ", proof)
-    if result.space is not None:
-        lines += ["", f"  {count_of(result.space.hardware_points)} chips, {count_of(result.space.unbuilt)} of which cannot be built"]
-        lines += [f"  workload {place}: served by {count_of(number)}" for place, number in enumerate(result.space.served, start=1)]
+    if isinstance(result.proof, EnumeratedTogether):
+        space = result.proof.space
+        lines += ["", f"  {count_of(space.hardware_points)} chips, {count_of(space.unbuilt)} of which cannot be built"]
+        lines += [f"  workload {place}: served by {count_of(number)}" for place, number in enumerate(space.served, start=1)]
     return "\n".join([*lines, "", "  `crossopt explain FILE --workload NAME` names what clashes for one of them"]) + "\n"
 
 
-def figure_of(value: float | None, result: JointResult) -> str:
+def figure_of(value: float | None, result: DesignResult) -> str:
     """A figure of all workloads together."""
     if value is None:
         return "none"
-    return f"{value:.3%}" if result.instance["combine"] == "worst_regret" else amount(value, result.instance["unit"])
+    return f"{value:.3%}" if result.question["combine"] == "worst_regret" else amount(value, result.question["unit"])

@@ -11,7 +11,7 @@ from crossopt.solvers.codesign.claims import faults_of
 from crossopt.solvers.codesign.combined.devices import solve_counts
 from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as OF_SEVERAL
 from crossopt.solvers.codesign.combined.workloads.engines import solve_together
-from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.solvers.codesign.engines import ALIASES, ENGINES
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
@@ -56,6 +56,7 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     judged="priced by the full model, one plan on its own; plan rules; memory, area and power limits",
     prove=prove,
     faults=faults_of,
+    aliases=ALIASES,
     cross_check=cross_check,
     parts=_parts,
     described=_described,

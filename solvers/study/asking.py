@@ -13,7 +13,7 @@ from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.settings import with_setting
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.kinds import KINDS, family_of, question_path
+from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
 from crossopt.solvers.codesign.engines import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
@@ -113,9 +113,9 @@ def question_of(name: str, folder: Path) -> Path | str:
         guess = nearest(name, shipped())
         remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
         return f"there is no question {quoted(name)} ({remedy})"
-    family = family_of(found)
-    if family is not None:
-        return f"{name} asks about {KINDS[family].about}, and a study about joint designs (compare it alone)"
+    kind = kind_asked(found)
+    if kind != "codesign":
+        return f"{name} asks about {KINDS[kind].about}, and a study about joint designs (compare it alone)"
     return found
 
 

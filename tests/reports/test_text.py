@@ -12,8 +12,8 @@ from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
-from crossopt.solvers.codesign.result import Conflict, Occurring, Result, Space
 from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.codesign.result import Conflict, Occurring, Result, Space
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 

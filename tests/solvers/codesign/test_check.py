@@ -16,10 +16,10 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.reports.commands.files import text_of
 from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.codesign.answer import candidate, to_words
 from crossopt.solvers.codesign.boxes.branch import root_node
 from crossopt.solvers.codesign.certify import Outcome, certified
 from crossopt.solvers.codesign.check import check
-from crossopt.solvers.codesign.answer import candidate, to_words
 from crossopt.solvers.codesign.engines import ENGINES, exhaustive, tree_proof
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.result import Result, evaluation_json, from_json, to_json

@@ -16,11 +16,11 @@ from crossopt.reports.cli import main
 from crossopt.reports.texts.front import front_text
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign import exhaustive
+from crossopt.solvers.codesign.answer import Candidate, design_of
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.combined.pareto import front
-from crossopt.solvers.codesign.answer import Candidate, design_of
 from crossopt.solvers.codesign.engines import auto, boxes
 from crossopt.solvers.codesign.engines import exhaustive as exhaustive_engine
 from crossopt.solvers.codesign.judge import verify

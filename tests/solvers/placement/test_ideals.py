@@ -12,7 +12,6 @@ from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Found, Limits
-from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.answer import placement_of
@@ -20,6 +19,7 @@ from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.orders import staged_start
+from crossopt.solvers.proofs import Word
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written

@@ -15,7 +15,6 @@ from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Rival
-from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.blocks import least_busiest
@@ -23,6 +22,7 @@ from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput import portfolio, stages
 from crossopt.solvers.placement.throughput.run import most
+from crossopt.solvers.proofs import Word
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written

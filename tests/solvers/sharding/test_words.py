@@ -12,8 +12,8 @@ from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.texts.sharding import text_of
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.proofs import Steps
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
+from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, lowered
 from tests.instances.sharding.files import answered, checked

@@ -9,8 +9,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.combined.pareto import asked_with
 from crossopt.solvers.codesign.answer import from_words, to_words
+from crossopt.solvers.codesign.combined.pareto import asked_with
 from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.result import evaluation_json, to_json

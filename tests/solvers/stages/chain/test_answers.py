@@ -9,9 +9,9 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Result
-from crossopt.solvers.proofs import Word
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import certify
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.chain.family import FAMILY
 from crossopt.solvers.stages.chain.judge import ChainLoads
 from crossopt.solvers.stages.chain.plan import ChainPlan

@@ -6,8 +6,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits
-from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.pipedream.brute_force import every_plan
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge

@@ -8,8 +8,8 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.question import read
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Found, Limits
-from crossopt.solvers.proofs import Word
 from crossopt.solvers.family import certify
+from crossopt.solvers.proofs import Word
 from crossopt.solvers.stages.pipedream.family import FAMILY
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan

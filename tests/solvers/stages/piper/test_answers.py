@@ -11,8 +11,8 @@ from crossopt.instances.kinds import family_of
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Rival
-from crossopt.solvers.proofs import Counted
 from crossopt.solvers.family import certify
+from crossopt.solvers.proofs import Counted
 from crossopt.solvers.stages.piper.family import FAMILY
 from crossopt.solvers.stages.piper.judge import judge, judge_rows
 from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, named
