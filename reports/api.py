@@ -105,13 +105,10 @@ def solve(
     """The best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, asked = _read(question, settings, workload)
-    if not KINDS[kind].family:
-        raise RefusedError(f"questions about {KINDS[kind].about} are answered on the command line alone (`crossopt solve`)")
     from crossopt.reports.shown import shown_of  # noqa: PLC0415
-    from crossopt.solvers.family import family_of  # noqa: PLC0415
     from crossopt.solvers.family import solve as solved  # noqa: PLC0415
 
-    result = solved(family_of(kind), asked, engine, limits, unwatched)
+    result = solved(_answering(kind), asked, engine, limits, unwatched)
     return Answer(json.loads(to_text(result)), shown_of(kind).text_of(asked, result))
 
 
@@ -133,25 +130,46 @@ def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = F
 
 def compare(
     questions: Asked | Sequence[Asked],
-    engines: Sequence[str] = ("auto", "expert"),
+    engines: Sequence[str] = (),
     *,
     time_limit: float | str | None = None,
     seeds: int = 1,
     settings: Settings | None = None,
 ) -> list[dict[str, Any]]:
-    """Every engine on every question of joint design: a row for each run."""
+    """Engines on questions, a row for each run: `auto` and `expert` on joint designs, all there are on other kinds, or those named."""
     from crossopt.solvers.study.asking import Asked as Named  # noqa: PLC0415
     from crossopt.solvers.study.asking import Asking, engine_named  # noqa: PLC0415
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
     from crossopt.solvers.study.running import run_all  # noqa: PLC0415
 
     listed = questions if isinstance(questions, Sequence) and not isinstance(questions, str) else (questions,)
-    asked = [_one(question, settings, None) for question in listed]
+    read_ones = [_read(question, settings, None) for question in listed]
     seconds = None if time_limit is None else _seconds(time_limit)
-    plan = Plan("Engines side by side", "", tuple(map(engine_named, engines)), seconds, seeds)
+    if kinds := {kind for kind, _ in read_ones} - {"codesign"}:
+        if len(read_ones) > 1:
+            raise RefusedError(
+                f"several questions in one comparison are joint designs (compare one about {KINDS[kinds.pop()].about} alone)"
+            )
+        return _engines_on(*read_ones[0], engines, Limits(60.0 if seconds is None else seconds))
+    plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "expert"))), seconds, seeds)
+    asked = [_one(question, settings, None) for question in listed]
     study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
-    fields = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
-    return [{name: getattr(run, name) for name in fields} for run in study.runs]
+    return [{name: getattr(run, name) for name in _COMPARED} for run in study.runs]
+
+
+_COMPARED = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
+
+
+def _engines_on(kind: str, question: Any, engines: Sequence[str], limits: Limits) -> list[dict[str, Any]]:  # noqa: ANN401 - of any kind
+    """The same for a question of another kind."""
+    from crossopt.reports.commands.asking import answers_of  # noqa: PLC0415
+
+    family = _answering(kind)
+    found = answers_of(family, question, engines or tuple(family.engines), limits, unwatched)
+    return [
+        {name: getattr(result, name) for name in _COMPARED[2:]} | {"question": question.name, "engine": engine}
+        for engine, result in found.items()
+    ]
 
 
 def explain(question: Asked, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None) -> str:
@@ -182,6 +200,15 @@ def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
     measured = read_measured(Path(file))
     seconds = predictions(measured.measurements, with_variants)
     return document(Path(file).name, of_runs(measured, seconds[:, 0], by, likely(measured.measurements, seconds)))
+
+
+def _answering(kind: str) -> Any:  # noqa: ANN401 - the family of any kind
+    """Who answers questions of a kind; a RefusedError where nobody does with one answer."""
+    from crossopt.solvers.family import family_of  # noqa: PLC0415
+
+    if not KINDS[kind].family:
+        raise RefusedError(f"{KINDS[kind].about} ask many questions, and are run on the command line alone (`crossopt compare`)")
+    return family_of(kind)
 
 
 def _seconds(limit: float | str | None) -> float:

@@ -2,20 +2,21 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.progress import logged, progress_on
 from crossopt.reports.shown import compared_text, shown_of
-from crossopt.solvers.answer import Limits, Result, result_in, to_text
+from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of, unit_of
@@ -88,14 +89,34 @@ def compare(options: Namespace, kind: str) -> Ending:
     refuse_options(options, KINDS[kind].options, f"a question about {KINDS[kind].about}")
     if options.split:
         usage(f"--split: this says nothing of {KINDS[kind].about} (leave it out)")
-    names = options.engines.split(",") if options.engines else [next(iter(family.engines))]
+    names = options.engines.split(",") if options.engines else list(family.engines)
+    question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else _SECONDS
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
+        results = answers_of(family, question, names, Limits(seconds), watch)
+    sys.stdout.write(compared_text(list(results), list(results.values())))
+    first = next(iter(results.values()))
+    return Ending(first.status, first.proved)
+
+
+def answers_of(
+    family: Family[Any, Any, Any],
+    question: Any,
+    names: Sequence[str],
+    limits: Limits,
+    watch: Watch,  # noqa: ANN401 - of any kind
+) -> dict[str, Result[Any, Any]]:
+    """What each engine says, by its name; engines that refuse such a question are left out, unless all do."""
+    found, refused = dict[str, Result[Any, Any]](), list[RefusedError]()
     for name in names:
         engine_of(family, name)
-    question, limits = question_of(options, KINDS[kind].options), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
-    with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
-        results = [solved(family, question, name, limits, watch) for name in names]
-    sys.stdout.write(compared_text(names, results))
-    return Ending(results[0].status, results[0].proved)
+    for name in names:
+        try:
+            found[name] = solved(family, question, name, limits, watch)
+        except RefusedError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found
 
 
 def check(path: Path, kind: str, cross_check: bool = False) -> Report:
