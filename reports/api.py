@@ -154,7 +154,7 @@ def compare(
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "expert"))), seconds, seeds)
     asked = [_one(question, settings, None) for question in listed]
     study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
-    return [{name: getattr(run, name) for name in _COMPARED} for run in study.runs]
+    return [{name: getattr(run, name) for name in _COMPARED} | {"question": asked[run.question].name} for run in study.runs]
 
 
 _COMPARED = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
