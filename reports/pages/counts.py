@@ -1,6 +1,7 @@
 """A page about several numbers of devices: what each of them reaches, and the best one's design in full."""
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
