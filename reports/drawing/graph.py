@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from crossopt.reports.drawing.charts import WIDTH, Titles
-from crossopt.reports.drawing.svg import box, curve, hue, picture, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, Titles, box, curve, hue, picture, width_of, words
 
 MOST: Final = 400
 """Nodes that can be told apart in one picture."""
@@ -69,7 +68,7 @@ def drawn(titles: Titles, graph: Graph) -> str:
     place = _places(strips, cell, step)
     height = max(len(strip) for strip in strips) * step + 8.0
     body = [*_arcs(graph, layer, place, look.bow), *_nodes(graph, place, half)]
-    return picture(titles.name, titles.title, titles.description, (WIDTH, height), body)
+    return picture(titles, height, body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.reports.drawing.charts import WIDTH, Titles, round_steps
-from crossopt.reports.drawing.svg import boxes, hue, line, picture, width_of, words
+from crossopt.reports.drawing.axes import above, limit_line, round_steps
+from crossopt.reports.drawing.svg import WIDTH, Titles, boxes, hue, line, picture, width_of, words
 
+_LABEL: Final = 78.0
 _ROW: Final = 34.0
 _LANE: Final = 13.0
 _TOP: Final = 20.0
@@ -59,9 +60,6 @@ class Axis:
         return WIDTH - _LABEL - 8.0 - _GAP * (len(self.pieces) - 1)
 
 
-_LABEL: Final = 78.0
-
-
 def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float) -> tuple[tuple[float, float], ...]:
     """What is drawn of a step: all of it, or its beginning and its end; `slot` is the slowest stage's time of a microbatch, `ends` are the
     seconds in which the pipeline fills and drains, and `after` those of what follows."""
@@ -90,9 +88,9 @@ def passes_over_time(titles: Titles, blocks: Sequence[Block], stages: int, axis:
             body += _gap_mark(left + width, bottom, gap)
         left += width + _GAP
     body += _names(rows, stages)
-    body.append(line([(WIDTH - 8.0, _TOP), (WIDTH - 8.0, bottom)], "mark"))
+    body += limit_line(WIDTH - 8.0, (_TOP, bottom))
     body.append(words(_LABEL + (WIDTH - _LABEL) / 2.0, bottom + 32.0, axis.unit, "m", "middle"))
-    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 38.0), body)
+    return picture(titles, bottom + 38.0, body)
 
 
 def _names(rows: dict[int, int], stages: int) -> Iterator[str]:
@@ -118,10 +116,9 @@ def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> 
 def _gap_mark(x: float, bottom: float, gap: str) -> Iterator[str]:
     """Two broken lines, and between them in words what is left out."""
     for side in (x + 5.0, x + _GAP - 5.0):
-        yield line([(side, _TOP), (side, bottom)], "mark")
+        yield from limit_line(side, (_TOP, bottom))
     middle = x + _GAP / 2.0
-    half = width_of(gap) / 2.0
-    yield words(min(max(middle, half), WIDTH - half), 12.0, gap, "m", "middle")
+    yield above(middle, gap, 12.0)
     yield words(middle, (_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
 
 

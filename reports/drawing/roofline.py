@@ -6,11 +6,11 @@ where it comes nearer to the roof of another level, a hollow mark at that level'
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import log10
 from typing import Final
 
-from crossopt.reports.drawing.charts import WIDTH, Titles
-from crossopt.reports.drawing.svg import box, dot, hue, letter, line, picture, width_of, words
+from crossopt.reports.drawing.axes import Frame, Scale, tenfold_steps
+from crossopt.reports.drawing.svg import WIDTH, Titles, box, dot, hue, letter, line, picture, spot, width_of, words
 
 _LEFT: Final = 76.0
 _TOP: Final = 58.0
@@ -22,7 +22,6 @@ _NEAR: Final = 9.0
 _SPACE: Final = 14.0
 _FAR: Final = (13.0, 20.0, 28.0, 38.0, 50.0, 64.0, 80.0, 98.0)
 """How far from its mark a letter may stand."""
-
 
 Room = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -48,61 +47,44 @@ class Roof:
     amount: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Plane:
-    """Logarithmic axes: the powers of ten at their ends."""
-
-    across: tuple[float, float]
-    upward: tuple[float, float]
-
-    def x(self, intensity: float) -> float:
-        low, high = self.across
-        return _LEFT + _ROOM * (log10(intensity) - low) / (high - low)
-
-    def y(self, rate: float) -> float:
-        low, high = self.upward
-        return _TOP + _TALL * (high - log10(rate)) / (high - low)
-
-
 def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], engines: Sequence[Roof]) -> str:
     """The picture; the first engine is the fastest one."""
-    plane = _plane(marks, engines)
-    bottom = _TOP + _TALL
-    body = [*_grid(plane), *_roofs(plane, memories, engines[0].amount)]
-    taken = [*_ways(plane, memories, engines[0].amount), *_spots(plane, marks)]
+    frame = _frame(marks, engines)
+    body = [*_grid(frame), *_roofs(frame, memories, engines[0].amount)]
+    taken = [*_ways(frame, memories, engines[0].amount), *_spots(frame, marks)]
     fastest = max(roof.amount for roof in memories)
     for engine in engines:
-        body.append(line([(plane.x(engine.amount / fastest), plane.y(engine.amount)), (_LEFT + _ROOM, plane.y(engine.amount))], "roof"))
-        room = _beside(plane.y(engine.amount), width_of(engine.label), taken)
-        taken += [room, (_LEFT, plane.y(engine.amount) - 1.0, _ROOM, 2.0)]
+        x, y = frame.at((engine.amount / fastest, engine.amount))
+        body.append(line([(x, y), (_LEFT + _ROOM, y)], "roof"))
+        room = _beside(y, width_of(engine.label), taken)
+        taken += [room, (_LEFT, y - 1.0, _ROOM, 2.0)]
         body.append(words(room[0] + room[2], room[1] + 12.0, engine.label, "m", "end"))
-    body += _marks(plane, marks)
-    body += _letters(plane, marks, taken)
-    body.append(words(0.0, 11.0, "FLOP/s", "m"))
-    body.append(words(_LEFT + _ROOM / 2.0, bottom + 36.0, "FLOPs for each byte", "m", "middle"))
-    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 42.0), body)
+    body += _marks(frame, marks)
+    body += _letters(frame, marks, taken)
+    body += frame.named(("FLOPs for each byte", "FLOP/s"))
+    return picture(titles, frame.height, body)
 
 
-def _spots(plane: _Plane, marks: Sequence[Mark]) -> Iterator[Room]:
+def _spots(frame: Frame, marks: Sequence[Mark]) -> Iterator[Room]:
     """Where marks stand, and the lines that join them to hollow ones."""
     for mark in marks:
-        x, y, other = plane.x(mark.intensity), plane.y(mark.rate), plane.x(mark.nearest)
+        (x, y), other = frame.at((mark.intensity, mark.rate)), frame.x(mark.nearest)
         yield x - _HALF, y - _HALF, 2.0 * _HALF, 2.0 * _HALF
         yield min(x, other) - 3.0, y - 1.0, abs(x - other) + 3.0, 2.0
 
 
-def _ways(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[Room]:
+def _ways(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[Room]:
     """Where the slopes of the memories run, and the lines from their names."""
-    for _, x, (end, bottom) in _names(plane, memories, peak):
+    for _, x, (end, bottom) in _names(frame, memories, peak):
         for number in range(_PARTS):
             share = (number + 0.5) / _PARTS
             yield x + (end - x) * share - 2.0, 34.0 + (bottom - 34.0) * share - 1.0, 4.0, 2.0
     for roof in memories:
         for number in range(_PARTS):
-            power = plane.across[0] + (number + 0.5) / _PARTS * (plane.across[1] - plane.across[0])
+            power = frame.across.low + (number + 0.5) / _PARTS * (frame.across.high - frame.across.low)
             rate = 10.0**power * roof.amount
             if rate <= peak:
-                yield plane.x(10.0**power) - 3.0, plane.y(rate) - 2.0, 6.0, 4.0
+                yield frame.x(10.0**power) - 3.0, frame.y(rate) - 2.0, 6.0, 4.0
 
 
 def _beside(y: float, width: float, taken: Sequence[Room]) -> Room:
@@ -112,42 +94,41 @@ def _beside(y: float, width: float, taken: Sequence[Room]) -> Room:
     return next((room for room in rooms if not any(_meet(room, other) for other in taken)), (_LEFT + _ROOM - width, y - 18.0, width, 15.0))
 
 
-def _plane(marks: Sequence[Mark], engines: Sequence[Roof]) -> _Plane:
+def _frame(marks: Sequence[Mark], engines: Sequence[Roof]) -> Frame:
     places = [place for mark in marks for place in (mark.intensity, mark.nearest)]
     rates = [mark.rate for mark in marks]
-    return _Plane((log10(min(places)) - 0.3, log10(max(places)) + 0.8), (log10(min(rates)) - 0.25, log10(engines[0].amount) + 0.12))
+    return Frame(
+        Scale(log10(min(places)) - 0.3, log10(max(places)) + 0.8, _LEFT, _ROOM, tenfold=True),
+        Scale(log10(min(rates)) - 0.25, log10(engines[0].amount) + 0.12, _TOP, _TALL, upward=True, tenfold=True),
+    )
 
 
-def _grid(plane: _Plane) -> Iterator[str]:
-    for power in range(ceil(plane.upward[0]), floor(plane.upward[1]) + 1):
-        y = plane.y(10.0**power)
-        yield line([(_LEFT, y), (_LEFT + _ROOM, y)], "grid")
-        yield words(_LEFT - 8.0, y + 4.0, f"1e{power}", "m n", "end")
-    for power in range(ceil(plane.across[0]), floor(plane.across[1]) + 1):
-        x = plane.x(10.0**power)
-        yield line([(x, _TOP), (x, _TOP + _TALL)], "grid")
-        yield words(x, _TOP + _TALL + 18.0, f"{10.0**power:g}", "m n", "middle")
+def _grid(frame: Frame) -> Iterator[str]:
+    for tick in tenfold_steps(frame.upward.low, frame.upward.high):
+        yield from frame.row(tick, f"1e{round(log10(tick))}")
+    for tick in tenfold_steps(frame.across.low, frame.across.high):
+        yield from frame.column(tick, f"{tick:g}")
 
 
-def _roofs(plane: _Plane, memories: Sequence[Roof], peak: float) -> Iterator[str]:
+def _roofs(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[str]:
     """The slopes of the memories up to the fastest engine, with their names in a row above."""
-    least, most = 10.0 ** plane.across[0], 10.0 ** plane.across[1]
+    least, most = 10.0**frame.across.low, 10.0**frame.across.high
     for roof in memories:
-        low, high = max(least, 10.0 ** plane.upward[0] / roof.amount), min(peak / roof.amount, most)
+        low, high = max(least, 10.0**frame.upward.low / roof.amount), min(peak / roof.amount, most)
         if low < high:
-            yield line([(plane.x(low), plane.y(low * roof.amount)), (plane.x(high), plane.y(high * roof.amount))], "roof")
-    for label, x, end in _names(plane, memories, peak):
+            yield line([frame.at((low, low * roof.amount)), frame.at((high, high * roof.amount))], "roof")
+    for label, x, end in _names(frame, memories, peak):
         yield words(x, 30.0, label, "m", "middle")
         yield line([(x, 34.0), end], "pointer quiet")
 
 
-def _names(plane: _Plane, memories: Sequence[Roof], peak: float) -> list[tuple[str, float, tuple[float, float]]]:
+def _names(frame: Frame, memories: Sequence[Roof], peak: float) -> list[tuple[str, float, tuple[float, float]]]:
     """What stands above each memory's roof, where, and to which end of the roof its line leads."""
     ordered = sorted(memories, key=lambda roof: -roof.amount)
-    most = 10.0 ** plane.across[1]
-    tops = [min(max(plane.x(min(peak / roof.amount, most)), _LEFT), _LEFT + _ROOM) for roof in ordered]
+    most = 10.0**frame.across.high
+    tops = [min(max(frame.x(min(peak / roof.amount, most)), _LEFT), _LEFT + _ROOM) for roof in ordered]
     places = _apart(tops, [width_of(roof.label) / 2.0 for roof in ordered])
-    ends = [(top, max(plane.y(min(peak, most * roof.amount)), _TOP)) for roof, top in zip(ordered, tops, strict=True)]
+    ends = [(top, max(frame.y(min(peak, most * roof.amount)), _TOP)) for roof, top in zip(ordered, tops, strict=True)]
     return [(roof.label, x, end) for roof, x, end in zip(ordered, places, ends, strict=True)]
 
 
@@ -164,24 +145,24 @@ def _apart(tops: Sequence[float], halves: Sequence[float]) -> list[float]:
     return places
 
 
-def _marks(plane: _Plane, marks: Sequence[Mark]) -> Iterator[str]:
+def _marks(frame: Frame, marks: Sequence[Mark]) -> Iterator[str]:
     for mark in marks:
-        x, y = plane.x(mark.intensity), plane.y(mark.rate)
+        x, y = frame.at((mark.intensity, mark.rate))
         if mark.nearest != mark.intensity:
-            other = plane.x(mark.nearest)
+            other = frame.x(mark.nearest)
             yield line([(other, y), (x, y)], "pointer quiet")
             yield dot(other, y, 3.0, "hollow")
     for mark in marks:
-        x, y, colour = plane.x(mark.intensity), plane.y(mark.rate), f"{hue(int(mark.square))} cut"
-        yield box(x - _HALF, y - _HALF, 2.0 * _HALF, 2.0 * _HALF, colour) if mark.square else dot(x, y, _HALF, colour)
+        (x, y), colour = frame.at((mark.intensity, mark.rate)), f"{hue(int(mark.square))} cut"
+        yield spot(x, y, _HALF, colour, mark.square)
 
 
-def _letters(plane: _Plane, marks: Sequence[Mark], taken: list[Room]) -> Iterator[str]:
+def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator[str]:
     """Letters beside their marks, those of marks on each other together, at the first place near that nothing else has; with a line where
     that is not next to it."""
     ways = ((1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75))
     labels = list[Room]()
-    for (x, y), text in _together(plane, marks):
+    for (x, y), text in _together(frame, marks):
         half = width_of(text, _LETTER) / 2.0 + 1.0
         steps = [(far * across + half * (across > 0.0) - half * (across < 0.0), far * upward) for far in _FAR for across, upward in ways]
         around = [(x + across - half, y + upward - 6.5, 2.0 * half, 13.0) for across, upward in steps]
@@ -205,11 +186,11 @@ def _between(mark: tuple[float, float], room: Room) -> Iterator[Room]:
         yield x + across * number / 10.0 - 1.0, y + upward * number / 10.0 - 1.0, 2.0, 2.0
 
 
-def _together(plane: _Plane, marks: Sequence[Mark]) -> list[tuple[tuple[float, float], str]]:
+def _together(frame: Frame, marks: Sequence[Mark]) -> list[tuple[tuple[float, float], str]]:
     """Marks that lie on each other, as one place with the letters of all of them."""
     groups = list[tuple[tuple[float, float], list[str]]]()
     for mark in marks:
-        x, y = plane.x(mark.intensity), plane.y(mark.rate)
+        x, y = frame.at((mark.intensity, mark.rate))
         near = [group for group in groups if abs(group[0][0] - x) < _NEAR and abs(group[0][1] - y) < _NEAR]
         if near:
             near[0][1].append(letter(mark.place))

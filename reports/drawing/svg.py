@@ -4,10 +4,13 @@ Texts depend on their input only, so that a picture that has not changed gives t
 the widest of the usual fonts without serifs (DejaVu Sans), so that a word that fits here fits anywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
 
+WIDTH: Final = 720.0
+"""Of every picture of a page."""
 HUES: Final = 8
 """Colours that the page has for parts, `k0` to `k7`; parts carry letters or names too, so that none is told by its colour alone."""
 SIZE: Final = 12.0
@@ -17,14 +20,24 @@ _EM: Final = {"narrow": 0.42, "wide": 0.98, "capital": 0.76, "other": 0.64}
 Anchor = Literal["start", "middle", "end"]
 
 
-def picture(name: str, title: str, description: str, size: tuple[float, float], body: Sequence[str]) -> str:
-    """A picture of this width and height with words for those who cannot see it; its name is the only one of the page."""
-    width, height = size
+@dataclass(frozen=True, slots=True)
+class Titles:
+    """What a picture is called, and what it shows in words, for those who cannot see it."""
+
+    name: str
+    """As no other picture of the page."""
+    title: str
+    description: str
+
+
+def picture(titles: Titles, height: float, body: Sequence[str]) -> str:
+    """A picture as wide as all are and so high."""
+    name = titles.name
     return "\n".join(
         [
-            f'<svg viewBox="0 0 {_number(width)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
-            f'<title id="{name}-title">{_said(title)}</title>',
-            f'<desc id="{name}-desc">{_said(description)}</desc>',
+            f'<svg viewBox="0 0 {_number(WIDTH)} {_number(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
+            f'<title id="{name}-title">{_said(titles.title)}</title>',
+            f'<desc id="{name}-desc">{_said(titles.description)}</desc>',
             *body,
             "</svg>",
         ]
@@ -61,6 +74,11 @@ def dot(x: float, y: float, radius: float, kind: str) -> str:
     return f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"/>'
 
 
+def spot(x: float, y: float, half: float, kind: str, square: bool) -> str:
+    """A full circle or a square of the same width round a place."""
+    return box(x - half, y - half, 2.0 * half, 2.0 * half, kind) if square else dot(x, y, half, kind)
+
+
 def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "start", size: float = SIZE) -> str:
     """One line of text that stands on the height y."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -71,6 +89,11 @@ def words(x: float, y: float, text: str, kind: str = "t", anchor: Anchor = "star
 def width_of(text: str, size: float = SIZE) -> float:
     """How wide a line of text is at the most."""
     return size * sum(_EM[_kind(sign)] for sign in text)
+
+
+def widest(texts: Iterable[str]) -> float:
+    """How wide the widest of them is at the most."""
+    return max(map(width_of, texts), default=0.0)
 
 
 def fitted(text: str, room: float, size: float = SIZE) -> str:
@@ -106,6 +129,12 @@ def spread(places: Sequence[float], least: float, low: float, high: float) -> li
         moved[number] = min(moved[number], limit)
         limit = moved[number] - step
     return moved
+
+
+def beside(heights: Sequence[float], least: float, low: float, high: float) -> list[tuple[int, float]]:
+    """Which of the heights comes next, from above, and where words about it stand so that they are apart as `spread` has them."""
+    order = sorted(range(len(heights)), key=lambda place: heights[place])
+    return list(zip(order, spread([heights[place] for place in order], least, low, high), strict=True))
 
 
 def letter(place: int) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.reports.drawing.charts import LABEL, WIDTH, Titles, kept_inside, round_steps
-from crossopt.reports.drawing.svg import SIZE, box, fitted, hue, letter, line, picture, width_of, words
+from crossopt.reports.drawing.axes import LABEL, limit_line, round_steps, upright
+from crossopt.reports.drawing.svg import SIZE, WIDTH, Titles, box, fitted, hue, letter, picture, widest, width_of, words
 
 _TRACK: Final = 30.0
 _LETTER, _SMALL = 12.0, 9.0
@@ -36,14 +36,13 @@ class Track:
 
 def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, mark: str = "") -> str:
     """Tracks below each other on one axis of time, with a line at its end."""
-    label = min(max(width_of(track.label) for track in tracks) + 12.0, LABEL)
-    room = WIDTH - label - max(width_of(track.shown) for track in tracks) - 18.0
+    label = min(widest(track.label for track in tracks) + 12.0, LABEL)
+    room = WIDTH - label - widest(track.shown for track in tracks) - 18.0
     scale, top = (room / until if until > 0.0 else 0.0), 18.0
     bottom = top + len(tracks) * _TRACK
     body = list[str]()
     for tick in round_steps(0.0, until, 6):
-        body.append(line([(label + tick * scale, top), (label + tick * scale, bottom)], "grid"))
-        body.append(words(label + tick * scale, bottom + 15.0, f"{tick:g}", "m n", "middle"))
+        body += upright(label + tick * scale, (top, bottom), f"{tick:g}", 15.0)
     body.append(words(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * _TRACK
@@ -51,9 +50,8 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
         for one in track.segments:
             body += _segment(one, label, y + 4.0, scale)
         body.append(words(label + room + 12.0, y + 19.0, track.shown, "t n"))
-    body.append(line([(label + until * scale, top), (label + until * scale, bottom)], "mark"))
-    body += [words(*kept_inside(label + until * scale, mark), mark, "m", "middle")] if mark else []
-    return picture(titles.name, titles.title, titles.description, (WIDTH, bottom + 38.0), body)
+    body += limit_line(label + until * scale, (top, bottom), mark)
+    return picture(titles, bottom + 38.0, body)
 
 
 def _segment(one: Segment, left: float, top: float, scale: float) -> Iterator[str]:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crossopt.reports.drawing.charts import WIDTH
-from crossopt.reports.drawing.svg import box, fitted, hue, letter, line, picture, shortened, width_of, words
+from crossopt.reports.drawing.svg import WIDTH, Titles, box, fitted, hue, letter, line, picture, shortened, widest, width_of, words
 
 MOST: Final = 80
 """Nodes that are drawn, beside one line for each node whose children are not."""
@@ -68,7 +67,7 @@ def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str 
     body = [*legend, *_branches(lines, columns, top)]
     for place, one in enumerate(lines):
         body += _drawn(one, columns, top + place * _ROW, statuses)
-    return picture(name, title, description, (WIDTH, top + len(lines) * _ROW + 2.0), body)
+    return picture(Titles(name, title, description), top + len(lines) * _ROW + 2.0, body)
 
 
 # --- which nodes ---------------------------------------------------------------------------------------------------------------------
@@ -130,8 +129,8 @@ def _left_out(nodes: Sequence[TreeNode], numbers: Sequence[int], depth: int, abo
 def _columns(lines: Sequence[_Line]) -> _Columns:
     """Close to each other where labels are short; long ones leave room for the other columns."""
     indent = min(_INDENT, _DEEPEST / max(1.0, *(float(one.depth) for one in lines)))
-    status = min(max(width_of(one.status) for one in lines) + 1.0, WIDTH * _STATUS)
-    detail = min(max(width_of(one.detail) for one in lines) + 1.0, WIDTH * _DETAIL)
+    status = min(widest(one.status for one in lines) + 1.0, WIDTH * _STATUS)
+    detail = min(widest(one.detail for one in lines) + 1.0, WIDTH * _DETAIL)
     last = WIDTH - status - _GAP - detail
     rooms = [(last + (0.0 if one.detail else detail + _GAP) - _GAP - _MARK - 6.0 - width_of(one.label), one) for one in lines if one.status]
     indent = max(_SLIGHT, min([indent, *(room / one.depth for room, one in rooms if one.depth)]))

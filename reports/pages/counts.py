@@ -2,7 +2,8 @@
 
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles

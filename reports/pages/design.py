@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossopt.reports.drawing.charts import Part, Row, Titles, Units, bars, columns, stacked
+from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Amounts, Facts
 from crossopt.reports.pages.shell import figure, named, parts_table, section, table
 from crossopt.reports.texts.design import chip_words, hardware_words, shown, time_of

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from crossopt.reports.drawing.charts import Titles, points
+from crossopt.reports.drawing.plots import points
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked
 from crossopt.reports.pages.design import question_section
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table

@@ -1,7 +1,7 @@
 """The section about an integer model: each term of the step as its tangent has it and as the full model does."""
 
-from crossopt.reports.drawing.charts import Titles
-from crossopt.reports.drawing.parity import diagonal
+from crossopt.reports.drawing.plots import parity
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.terms import Linearized, Term
 from crossopt.reports.pages.shell import figure, paragraph, section, table
 from crossopt.reports.texts.design import time_of
@@ -56,7 +56,7 @@ def _picture(linear: Linearized) -> str:
     if any(low > full * (1.0 + 1e-9) for full, low in pairs):
         told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
     titles = Titles("linear", "The step by the tangent and as it is", told)
-    picture = diagonal(titles, pairs, (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent"))
+    picture = parity(titles, pairs, (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent"))
     return figure(picture, f"{told} The broken line is where both are equal.")
 
 

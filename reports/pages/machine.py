@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
-from crossopt.reports.drawing.svg import letter
+from crossopt.reports.drawing.svg import Titles, letter
 from crossopt.reports.facts.network import Network
 from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work
 from crossopt.reports.pages.evaluated import ALONE, Of

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.graph import MOST, Graph, drawn
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import Segment, Track, timeline
 from crossopt.reports.facts.placement import Placed, beside
 from crossopt.reports.pages.search import Search, search_section

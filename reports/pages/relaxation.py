@@ -1,6 +1,7 @@
 """A page about the relaxation of a question's integer model: the fractions at its root, and the tree that closes the gap."""
 
-from crossopt.reports.drawing.charts import Steps, Titles, steps
+from crossopt.reports.drawing.plots import Steps, steps
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
 from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.relaxation import ending, relaxation_tree, said_once

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from crossopt.reports.drawing.charts import Steps, Titles, steps
+from crossopt.reports.drawing.plots import Steps, steps
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import figure, section
 from crossopt.reports.texts.design import seconds_of
 

@@ -5,7 +5,8 @@ from dataclasses import astuple
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.search import Search, search_section
 from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
 from crossopt.reports.tables.digest import Digest, Table, verdict_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from crossopt.reports.drawing.charts import Part
+from crossopt.reports.drawing.bars import Part
 from crossopt.reports.drawing.svg import HUES, letter
 from crossopt.reports.pages.style import style
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import Segment, Track, timeline
 from crossopt.reports.facts.stages import Staged, StageFacts
 from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles

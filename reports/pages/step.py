@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from crossopt.reports.drawing.charts import Titles
 from crossopt.reports.drawing.passes import Axis, Block, drawn_stages, passes_over_time, pieces_of
-from crossopt.reports.drawing.svg import letter
+from crossopt.reports.drawing.svg import Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
 from crossopt.reports.pages.evaluated import ALONE, Of
 from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row, table

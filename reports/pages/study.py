@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from crossopt.reports.drawing.charts import Titles
-from crossopt.reports.drawing.lines import Course as Drawn
-from crossopt.reports.drawing.lines import courses as drawn
-from crossopt.reports.drawing.ranges import Mark, Row, ranges
+from crossopt.reports.drawing.plots import Line as Drawn
+from crossopt.reports.drawing.plots import Mark, Row, ranges
+from crossopt.reports.drawing.plots import lines as drawn
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
 from crossopt.reports.texts.design import amount, hardware_words, seconds_of
 from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of

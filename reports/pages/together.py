@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
 from crossopt.reports.tables.digest import Digest
 from crossopt.reports.tables.paper import names_of

@@ -2,7 +2,8 @@
 
 from typing import assert_never
 
-from crossopt.reports.drawing.charts import Row, Titles, bars
+from crossopt.reports.drawing.bars import Row, bars
+from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
 from crossopt.reports.sheet import Bars, Prose, Section, Sheet, Table
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import Any, Final
 
-from crossopt.reports.drawing.scatter import Labels, Series, scatter
+from crossopt.reports.drawing.plots import Labels, Series, scatter
 from crossopt.solvers.measured.accuracy import BY, Accuracy, Line, Priced, worst
 
 _PAGE: Final = 108

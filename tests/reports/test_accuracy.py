@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 from crossopt.instances.measured.runs import read_measured
-from crossopt.reports.drawing.scatter import Labels, Series, scatter
 from crossopt.reports.texts.accuracy import document, plot, text
 from crossopt.solvers.measured.accuracy import Accuracy, accuracy
-from tests.every import every
 
 COLUMNS = "source,model,layers,hidden,heads,seq,gpu,gpus,tp,pp,mbs,gbs,time_per_iter_s,time_kind,framework"
 NAME = "a source of which the name is so long that it cannot stand in a column <&>"
 PLANS = ("1,1,2", "2,1,2", "4,1,2", "8,1,2")
-LABELS = Labels("title <1>", "words & signs", "across", "upward")
 
 
 @pytest.fixture
@@ -93,41 +90,3 @@ def test_the_picture_is_sound_svg_with_a_circle_for_every_run(result: Accuracy) 
     marks = [len(group.findall(f"{space}circle")) for group in root.findall(f"{space}g") if group.get("fill")]
     assert marks == [4, 1, 1, 1], "the runs of both series, then their signs in the legend"
     assert picture == plot("runs.csv", result)
-
-
-def test_a_point_on_the_diagonal_is_as_far_to_the_right_as_up() -> None:
-    picture = scatter([Series("x", hollow=False, points=((1.0, 1.0), (100.0, 100.0)))], LABELS, 0.1)
-    circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="3"/>', picture)
-    assert len(circles) == 2
-    assert {round(float(x) - 70.0 + float(y) - 40.0, 1) for x, y in circles} == {520.0}
-
-
-def test_as_many_series_as_a_file_may_have_look_different() -> None:
-    picture = scatter([Series(f"source {number}", hollow=False, points=((1.0, 2.0),)) for number in range(32)], LABELS, 0.1)
-    signs = re.findall(r'<g fill="(#\w+)" fill-opacity="0.6"><(?:circle|path d="M[^A-Z]*([A-Z])[^A-Z]*([A-Z]))', picture)
-    assert len(signs) == 64, "a mark and a sign in the legend for each"
-    assert len(set(signs)) == 32
-    assert signs[:32] == signs[32:]
-
-
-@every("decades", range(4, 40))
-def test_there_are_never_too_many_ticks(decades: int) -> None:
-    picture = scatter([Series("x", hollow=True, points=((10.0**-3, 10.0 ** (decades - 3)),))], LABELS, 0.1)
-    assert 3 <= len(re.findall(r'text-anchor="end"[^>]*>([^<]+)<', picture)) <= 8
-
-
-def test_a_picture_of_nothing_is_still_one() -> None:
-    assert ElementTree.fromstring(scatter([], LABELS, 0.1)).tag.endswith("svg")
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (1.0, 10.0, ["1", "2", "5", "10"]),
-        (0.01, 1000.0, ["0.01", "0.1", "1", "10", "100", "1000"]),
-        (1e-6, 1e6, ["1e-06", "0.0001", "0.01", "1", "100", "10000", "1e+06"]),
-    ],
-)
-def test_ticks_are_round_numbers(low: float, high: float, ticks: list[str]) -> None:
-    picture = scatter([Series("x", hollow=True, points=((low, high),))], LABELS, 0.1)
-    assert re.findall(r'text-anchor="end"[^>]*>([^<]+)<', picture) == ticks

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.commands.report import page_of, tables_on
-from crossopt.reports.drawing.svg import picture, words
+from crossopt.reports.drawing.svg import Titles, picture, words
 from crossopt.reports.pages.shell import Page, figure, page
 from tests.every import every
 from tests.paths import ROOT
@@ -55,8 +55,8 @@ def test_pages_are_laid_out_without_a_fault(name: str, width: int, tmp_path: Pat
 
 
 def test_faults_and_complaints_are_seen(tmp_path: Path) -> None:
-    overlap = picture("name", "A title", "What it shows.", (100.0, 20.0), [words(0.0, 10.0, "one"), words(4.0, 10.0, "other")])
-    beyond = picture("more", "Another", "What it shows.", (100.0, 20.0), [words(90.0, 10.0, "far out")])
+    overlap = picture(Titles("name", "A title", "What it shows."), 20.0, [words(0.0, 10.0, "one"), words(4.0, 10.0, "other")])
+    beyond = picture(Titles("more", "Another", "What it shows."), 20.0, [words(710.0, 10.0, "far out")])
     text = page(Page("faults", (figure(overlap), figure(beyond)), {}))
     faults = faults_in_a_browser(text.replace("</main>", "<script>console.error('broken')</script></main>"), tmp_path, 1200)
     assert any("lies on" in fault for fault in faults)

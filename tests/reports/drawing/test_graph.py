@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from crossopt.reports.drawing.charts import Titles
 from crossopt.reports.drawing.graph import Graph, drawn, layers_of, ordered
+from crossopt.reports.drawing.svg import Titles
 from tests.every import every
 
 TITLES = Titles("graph", "A graph", "Its nodes.")

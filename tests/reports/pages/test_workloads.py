@@ -10,7 +10,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.drawing.charts import Titles, points
+from crossopt.reports.drawing.plots import points
+from crossopt.reports.drawing.svg import Titles
 from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at

@@ -1,0 +1,135 @@
+"""Axes of pictures, written once for all: where figures stand, round ticks with their lines and words, and marks at limits."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor, inf, log10
+from typing import Final
+
+from crossopt.reports.drawing.svg import WIDTH, line, widest, width_of, words
+
+LABEL: Final = 150.0
+"""Room for labels at the left of rows, at the most."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Figures between two ends in so many pixels from the left or, upward, from the top; of a tenfold one the ends are powers of ten."""
+
+    low: float
+    high: float
+    start: float
+    room: float
+    upward: bool = False
+    tenfold: bool = False
+
+    @property
+    def end(self) -> float:
+        return self.start + self.room
+
+    def at(self, value: float) -> float:
+        """Where a figure stands; where steps are tenfold, a positive one."""
+        value = log10(value) if self.tenfold else value
+        part = self.high - value if self.upward else value - self.low
+        return self.start + self.room * part / (self.high - self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A scale across and one upward, with room for words at the left of it and below."""
+
+    across: Scale
+    upward: Scale
+
+    def x(self, value: float) -> float:
+        return self.across.at(value)
+
+    def y(self, value: float) -> float:
+        return self.upward.at(value)
+
+    def at(self, pair: Point) -> Point:
+        return self.x(pair[0]), self.y(pair[1])
+
+    def row(self, value: float, text: str) -> list[str]:
+        """A level line at a figure with words at its left."""
+        y = self.y(value)
+        return [line([(self.across.start, y), (self.across.end, y)], "grid"), words(self.across.start - 8.0, y + 4.0, text, "m n", "end")]
+
+    def column(self, value: float, text: str) -> list[str]:
+        """An upright line at a figure with words below."""
+        return upright(self.x(value), (self.upward.start, self.upward.end), text, 18.0)
+
+    def named(self, axes: tuple[str, str]) -> list[str]:
+        """What the axes count, across and upward."""
+        middle = self.across.start + self.across.room / 2.0
+        return [words(0.0, 11.0, axes[1], "m"), words(middle, self.upward.end + 36.0, axes[0], "m", "middle")]
+
+    @property
+    def height(self) -> float:
+        """Of a picture with words below."""
+        return self.upward.end + 42.0
+
+
+def ends_of(values: Sequence[float], share: float, alone: float) -> tuple[float, float]:
+    """The ends of a scale with a share of its length beyond the figures, and of the greatest figure where all are equal."""
+    margin = (max(values) - min(values)) * share or abs(max(values)) * alone or 1.0
+    return min(values) - margin, max(values) + margin
+
+
+# --- ticks ---------------------------------------------------------------------------------------------------------------------------
+
+
+def round_steps(low: float, high: float, count: int) -> list[float]:
+    """About so many round numbers from low to high: 1, 2 or 5 times a power of ten apart."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= rough * 0.999999)
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+
+
+def tenfold_steps(low: float, high: float, factors: Sequence[float] = (1.0,), most: float = inf) -> list[float]:
+    """These multiples of powers of ten between two powers; every second, third and so on alone where that many powers are too many."""
+    first, last = ceil(low), floor(high)
+    stride = max(1, ceil((last - first + 1) / most))
+    powers = range(first - 1, last + 1) if stride == 1 else range(-(-first // stride) * stride, last + 1, stride)
+    steps = [float(f"{factor * 10.0**power:.6g}") for power in powers for factor in factors]
+    return [step for step in steps if low <= log10(step) <= high]
+
+
+# --- lines and words -----------------------------------------------------------------------------------------------------------------
+
+
+def upright(x: float, ends: tuple[float, float], text: str, below: float) -> list[str]:
+    """An upright line between two heights with words so far below it."""
+    return [line([(x, ends[0]), (x, ends[1])], "grid"), words(x, ends[1] + below, text, "m n", "middle")]
+
+
+def limit_line(x: float, ends: tuple[float, float], text: str = "") -> list[str]:
+    """An upright line at a limit, with words above it if there are any."""
+    return [line([(x, ends[0]), (x, ends[1])], "mark"), *([above(x, text)] if text else [])]
+
+
+def above(x: float, text: str, y: float = 11.0) -> str:
+    """Words in the middle above a place, but inside the picture."""
+    half = width_of(text) / 2.0
+    return words(min(max(x, half), WIDTH - half), y, text, "m", "middle")
+
+
+def names_below(names: Sequence[str], left: float, step: float, bottom: float) -> Iterator[str]:
+    """Names of columns of one width, as many as there is room for."""
+    every = ceil((widest(names) + 6.0) / step)
+    for place in range(0, len(names), every):
+        yield words(left + step * (place + 0.5), bottom + 17.0, names[place], "m", "middle")
+
+
+def stairs(places: Sequence[Point]) -> list[Point]:
+    """The corners of a line that goes across from each place until the next one, and there up or down."""
+    corners = [places[0]]
+    for (_, before), (x, y) in pairwise(places):
+        corners += [(x, before), (x, y)]
+    return corners

@@ -1,0 +1,121 @@
+"""Bars and columns, each one picture with a title and a description: parts of a whole, shares of limits, the same parts of several."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crossopt.reports.drawing.axes import LABEL, Frame, Scale, limit_line, names_below, round_steps
+from crossopt.reports.drawing.svg import WIDTH, Titles, beside, box, hue, letter, line, picture, shortened, widest, width_of, words
+
+_ROW: Final = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a whole, with its amount in words."""
+
+    label: str
+    value: float
+    shown: str
+    place: int
+    """Which letter and colour it has: the same for the same thing in all pictures of a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A bar with words at its end; `note` is what a reader must not miss."""
+
+    label: str
+    value: float
+    shown: str
+    note: str = ""
+
+
+def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
+    """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
+    where there is more. Shares are those of the sum, as the tables beside it tell them."""
+    used = sum(part.value for part in parts)
+    total, body, x = max(used, whole), [box(0.0, 1.0, WIDTH, 42.0, "track")], 0.0
+    for part in parts:
+        width = WIDTH * part.value / total if total > 0.0 else 0.0
+        body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut"))
+        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
+        x += width
+    left = WIDTH - x
+    body += [words(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
+    return picture(titles, 44.0, body)
+
+
+def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
+    whole = f"{sign}  {label}"
+    text = whole if width_of(whole) + 12.0 <= width else sign if width_of(sign) + 4.0 <= width else ""
+    return [words(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
+
+
+def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> str:
+    """Bars from zero with words at their ends, and a line at the limit."""
+    end = widest(f"{row.shown}   {row.note}" for row in rows) + 8.0
+    label = min(widest(row.label for row in rows) + 12.0, LABEL)
+    most = max(limit, *(row.value for row in rows))
+    room, top = WIDTH - label - end - 8.0, 16.0 if mark else 2.0
+    scale = room / most if most > 0.0 else 0.0
+    body = list[str]()
+    for place, row in enumerate(rows):
+        y = top + place * _ROW
+        body.append(words(0.0, y + 20.0, shortened(row.label, label - 8.0)))
+        body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
+        body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0))
+        body.append(words(label + room + 10.0, y + 20.0, row.shown, "t n"))
+        body += [words(WIDTH, y + 20.0, row.note, "t b", "end")] if row.note else []
+    bottom = top + len(rows) * _ROW
+    body += limit_line(label + limit * scale, (top, bottom), mark)
+    return picture(titles, bottom + 2.0, body)
+
+
+# --- columns -------------------------------------------------------------------------------------------------------------------------
+
+_TOP, _HEIGHT, _LEFT = 22.0, 230.0, 64.0
+_BOTTOM: Final = _TOP + _HEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The words of an axis: what it counts, how much one of it is, and what the line at the limit is called."""
+
+    axis: str
+    one: float
+    limit: str
+    below: str
+
+
+def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float]]], limit: float, units: Units) -> str:
+    """A stacked column for each name, in all of which the parts lie in one order, with a line at the limit.
+
+    Parts are named once, beside the last column.
+    """
+    most = max(limit, *(sum(values[place] for _, values in parts) for place in range(len(names)))) * 1.04
+    step = min((WIDTH - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
+    frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
+    body = [words(0.0, 11.0, units.axis, "m"), words(_LEFT, _BOTTOM + 36.0, units.below, "m")]
+    for tick in round_steps(0.0, most / units.one, 5):
+        body += frame.row(tick * units.one, f"{tick:g}")
+    tops, middles = [_BOTTOM] * len(names), list[float]()
+    for kind, (_, values) in enumerate(parts):
+        for place, value in enumerate(values):
+            height = value * (_HEIGHT / most)
+            tops[place] -= height
+            body.append(box(_LEFT + step * (place + 0.1), tops[place], step * 0.8, height, f"{hue(kind)} cut"))
+        middles.append(tops[-1] + height / 2.0)
+    body += _named([label for label, _ in parts], middles, _LEFT + step * (len(names) - 0.1))
+    body += names_below(names, _LEFT, step, _BOTTOM)
+    y = frame.y(limit)
+    body.append(line([(_LEFT, y), (frame.across.end, y)], "mark"))
+    body.append(words(_LEFT + 4.0, y - 5.0, units.limit, "t b"))
+    return picture(titles, frame.height, body)
+
+
+def _named(labels: Sequence[str], middles: Sequence[float], x: float) -> Iterator[str]:
+    """Letters and names of the parts beside the last column, with lines to what they name."""
+    for kind, y in beside(middles, 15.0, _TOP + 6.0, _BOTTOM - 4.0):
+        yield line([(x + 1.0, middles[kind]), (x + 14.0, y)], f"pointer {hue(kind)}-line")
+        yield words(x + 18.0, y + 4.0, f"{letter(kind)}  {labels[kind]}")

@@ -1,0 +1,330 @@
+"""Plots: figures as marks and lines on axes. All stand on pages and have their colours, but for `scatter`, which is a file of its own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from math import ceil, floor, inf, log10
+from typing import Final
+
+from crossopt.reports.drawing.axes import Frame, Point, Scale, ends_of, names_below, round_steps, stairs, tenfold_steps, upright
+from crossopt.reports.drawing.svg import WIDTH, Titles, beside, dot, fitted, hue, line, picture, shortened, spot, spread, widest, words
+
+_LEFT, _TOP, _TALL = 76.0, 22.0, 300.0
+"""Where the frames of all but lines and ranges begin, and how high those of pairs are."""
+_LOW: Final = 190.0
+"""The height of steps over time."""
+
+# --- steps over time -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What was known when: (seconds, value), with a name at its end."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str, str]) -> str:
+    """Values that hold until the next one, each series with a line of its own and its name at the end; `axes` are across and upward."""
+    ends = ends_of([value for one in series for _, value in one.points], 0.06, 0.01)
+    side = widest(one.label for one in series) + 14.0
+    frame = Frame(Scale(0.0, until, _LEFT, WIDTH - _LEFT - side), Scale(*ends, _TOP, _LOW, upward=True))
+    upward, across = frame.named(axes)
+    body = [upward]
+    for tick in round_steps(*ends, 4):
+        body += frame.row(tick, f"{tick:.7g}")
+    body += [frame.column(tick, f"{tick:g}")[1] for tick in round_steps(0.0, until, 6)]
+    body.append(across)
+    ways = [[*stairs([frame.at(point) for point in one.points]), (frame.across.end, frame.y(one.points[-1][1]))] for one in series]
+    order = sorted(range(len(series)), key=lambda place: -series[place].points[-1][1])
+    for place, y in zip(order, spread([ways[place][-1][1] for place in order], 16.0, _TOP, frame.upward.end), strict=True):
+        body.append(line(ways[place], f"step {hue(place)}-line{' dashed' if place else ''}"))
+        body.append(dot(*ways[place][-1], 3.5, hue(place)))
+        body.append(words(frame.across.end + 8.0, y + 4.0, series[place].label))
+    return picture(titles, frame.height, body)
+
+
+# --- pairs of figures ----------------------------------------------------------------------------------------------------------------
+
+
+def points(titles: Titles, pairs: Sequence[Point], axes: tuple[str, str]) -> str:
+    """Points of a front, numbered from 1 where there is room, and the corner lines beyond which designs are worse than one of them."""
+    right, top = (ends_of([pair[side] for pair in pairs], 0.06, 0.05) for side in (0, 1))
+    frame = Frame(Scale(*right, _LEFT, WIDTH - _LEFT - 24.0), Scale(*top, _TOP, _TALL, upward=True))
+    body = frame.named(axes)
+    for tick in round_steps(*top, 5):
+        body += frame.row(tick, f"{tick:.6g}")
+    for tick in round_steps(*right, 6):
+        body += frame.column(tick, f"{tick:.6g}")
+    places = [frame.at(pair) for pair in pairs]
+    body.append(line(stairs(places), "step k0-line dashed"))
+    return picture(titles, frame.height, [*body, *_numbered(places)])
+
+
+def _numbered(places: Sequence[Point]) -> Iterator[str]:
+    """Marks with numbers, small ones without where they would lie on the last one with a number."""
+    last: Point | None = None
+    for number, (x, y) in enumerate(places, 1):
+        if last and abs(x - last[0]) < 20.0 and abs(y - last[1]) < 20.0:
+            yield dot(x, y, 4.0, "k0 cut")
+            continue
+        yield dot(x, y, 10.0, "k0 cut")
+        yield words(x, y + 4.0, str(number), "on", "middle")
+        last = (x, y)
+
+
+def parity(titles: Titles, pairs: Sequence[Point], one: tuple[float, float, str], axes: tuple[str, str]) -> str:
+    """Two figures of the same things against each other, with the line on which they are equal: pairs as hollow marks and one of them
+    as a full one with its name; `axes` are across and upward."""
+    ends = ends_of([value for pair in (*pairs, one[:2]) for value in pair], 0.05, 0.05)
+    frame = Frame(Scale(*ends, _LEFT, WIDTH - _LEFT - 12.0), Scale(*ends, _TOP, _TALL, upward=True))
+    body = frame.named(axes)
+    for tick in round_steps(*ends, 6):
+        body += [*frame.row(tick, f"{tick:.6g}"), *frame.column(tick, f"{tick:.6g}")]
+    body.append(line([frame.at((end, end)) for end in ends], "mark"))
+    body += [dot(*frame.at(pair), 3.0, "hollow") for pair in pairs]
+    (x, y), wide = frame.at(one[:2]), widest(one[2:])
+    body.append(dot(x, y, 5.0, "k1 cut"))
+    side = x + 10.0 if x + 14.0 + wide < WIDTH else x - 10.0 - wide
+    body.append(words(side, min(y + 20.0, frame.upward.end - 4.0), one[2], "t"))
+    return picture(titles, frame.height, body)
+
+
+# --- lines over named places ---------------------------------------------------------------------------------------------------------
+
+_AXIS, _UNDER, _HIGH = 64.0, 24.0, 230.0
+"""Where the frame of lines begins, from the left and from the top, and how high it is."""
+_RING: Final = 9.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Positive figures over named places, None where there is none, and whether each place stands out."""
+
+    label: str
+    values: tuple[float | None, ...]
+    rings: tuple[bool, ...]
+
+
+def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
+    """A line for each, with a shape and a name of its own, and rings round places that stand out, on an axis between two ends where equal
+    steps are equal factors; `axes` are across and upward."""
+    room = WIDTH - _AXIS - (widest(one.label for one in series) + 26.0)
+    step, low, high = room / len(names), log10(ends[0] * 0.94), log10(ends[1] * 1.06)
+    frame = Frame(Scale(0.0, len(names), _AXIS, room), Scale(low, high, _UNDER, _HIGH, upward=True, tenfold=True))
+    few = ceil(high) - floor(low) < 4
+    body = frame.named(axes)
+    for tick in tenfold_steps(low, high, (1.0, 2.0, 3.0, 5.0, 7.0) if high - low < log10(20.0) else (1.0, 2.0, 5.0) if few else (1.0,)):
+        body += frame.row(tick, f"{tick:g}")
+    body += names_below(names, _AXIS, step, frame.upward.end)
+    for place, one in enumerate(series):
+        ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(one.values)]
+        body += _drawn(place, ways, one.rings)
+    found = [[value for value in one.values if value is not None] for one in series]
+    ended = [(place, frame.y(values[-1])) for place, values in enumerate(found) if values]
+    for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
+        place = ended[number][0]
+        body += [_shape(place, frame.across.end + 8.0, y), words(frame.across.end + 18.0, y + 4.0, series[place].label)]
+    return picture(titles, frame.height, body)
+
+
+def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool]) -> Iterator[str]:
+    """The line where it is whole, and its marks."""
+    for before, after in pairwise(ways):
+        if before is not None and after is not None:
+            yield line([before, after], f"step {hue(place)}-line{' dashed' if place % 2 else ''}")
+    for way, ring in zip(ways, rings, strict=True):
+        if way is not None:
+            yield _shape(place, *way)
+            if ring:
+                yield dot(*way, _RING, "mark")
+
+
+def _shape(place: int, x: float, y: float) -> str:
+    """Disc, square, triangle and diamond in turn."""
+    kind = f"{hue(place)} cut"
+    match place % 4:
+        case 0:
+            return dot(x, y, 4.5, kind)
+        case 1:
+            return spot(x, y, 4.0, kind, square=True)
+        case 2:
+            return line([(x, y - 5.5), (x + 5.5, y + 4.0), (x - 5.5, y + 4.0)], kind)
+        case _:
+            return line([(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], kind)
+
+
+# --- ranges --------------------------------------------------------------------------------------------------------------------------
+
+_ROW: Final = 22.0
+_LABEL: Final = 190.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The middle of several figures and their range; infinite where it never came."""
+
+    middle: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with up to two marks, the first a disc and the second a square; without any it is a heading."""
+
+    label: str
+    marks: tuple[Mark, ...]
+    shown: str
+
+
+def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str:
+    """Rows of marks with lines through them as wide as their ranges, and words beside them, on one axis from zero or one where each step
+    is tenfold; what never came stands beyond its end as a cross."""
+    ends = [value for row in rows for mark in row.marks for value in (mark.middle, mark.least, mark.most) if value < inf]
+    label = min(widest(row.label for row in rows if row.marks) + 14.0, _LABEL)
+    scale = _scale(ends, label + 8.0, WIDTH - label - (widest(row.shown for row in rows) + 26.0) - 16.0, tenfold)
+    bottom = 20.0 + _ROW * len(rows)
+    body = [words(label, 11.0, axis, "m")]
+    for tick in tenfold_steps(scale.low, scale.high) if tenfold else round_steps(scale.low, scale.high, 5):
+        body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
+    for place, row in enumerate(rows):
+        y = 20.0 + _ROW * (place + 0.5)
+        text, kind = (shortened(row.label, label - 10.0), "t") if row.marks else (fitted(row.label, WIDTH), "t b")
+        body.append(words(0.0, y + 4.0, text, kind))
+        for number, mark in enumerate(row.marks):
+            body += _ranged(scale, mark, y, number)
+        body.append(words(WIDTH - 3.0, y + 4.0, row.shown, "t n", "end"))
+    return picture(titles, bottom + 22.0, body)
+
+
+def _scale(ends: Sequence[float], left: float, room: float, tenfold: bool) -> Scale:
+    if not tenfold:
+        return Scale(0.0, max(ends, default=0.0) * 1.02 or 1.0, left, room)
+    known = [value for value in ends if value > 0.0] or [1.0]
+    low, high = floor(log10(min(known))), ceil(log10(max(known)))
+    return Scale(low, max(high, low + 1), left, room, tenfold=True)
+
+
+def _ranged(scale: Scale, mark: Mark, y: float, number: int) -> Iterator[str]:
+    """The range and the mark; a cross beyond the end for what never came."""
+    end, least = scale.end + 10.0, 10.0**scale.low if scale.tenfold else scale.low
+    x, first, last = (scale.at(max(value, least)) if value < inf else end for value in (mark.middle, mark.least, mark.most))
+    if last > first:
+        yield line([(first, y), (last, y)], f"step k{number}-line")
+    if x == end:
+        yield line([(x - 4.0, y - 4.0), (x + 4.0, y + 4.0)], f"step k{number}-line")
+        yield line([(x - 4.0, y + 4.0), (x + 4.0, y - 4.0)], f"step k{number}-line")
+    else:
+        yield spot(x, y, 4.5, f"k{number} cut", square=number > 0)
+
+
+# --- a scatter plot of its own -------------------------------------------------------------------------------------------------------
+
+_SIDE: Final = 520.0
+_WEST, _NORTH, _BELOW, _ENTRY = 70.0, 40.0, 50.0, 18.0
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00", "#555555")
+"""Told apart by most colour-blind readers (Okabe and Ito 2008; olive and grey for their yellow and black)."""
+_SHAPES: Final = (
+    "",
+    "M{west:.1f} {north:.1f}H{east:.1f}V{south:.1f}H{west:.1f}Z",
+    "M{x:.1f} {north:.1f}L{east:.1f} {south:.1f}H{west:.1f}Z",
+    "M{x:.1f} {north:.1f}L{east:.1f} {y:.1f}L{x:.1f} {south:.1f}L{west:.1f} {y:.1f}Z",
+)
+"""Circle, square, triangle and diamond: each for as many series as there are colours; from the 33rd series on they come again."""
+_MOST_TICKS: Final = 8
+_LONGEST: Final = 70
+_MARGIN: Final = 1.15
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points (x, y) of one kind, as full or as hollow marks."""
+
+    label: str
+    hollow: bool
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The words of a plot: its title, what it shows for those who cannot see it, and its axes."""
+
+    title: str
+    description: str
+    across: str
+    upward: str
+
+
+def scatter(series: Sequence[Series], labels: Labels, band: float) -> str:
+    """Two positive figures against each other on axes where equal steps are equal factors, with a band of the share `band` on both sides of
+    the diagonal; a file of its own, with its colours in it."""
+    frame = _square([value for one in series for point in one.points for value in point])
+    width, height = _WEST + _SIDE + 20.0, _NORTH + _SIDE + _BELOW + _ENTRY * (len(series) + 1)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img"'
+            ' aria-labelledby="title description" font-family="sans-serif" font-size="12">',
+            f'<title id="title">{escape(labels.title)}</title>',
+            f'<desc id="description">{escape(labels.description)}</desc>',
+            f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
+            _text(_WEST, _NORTH - 16.0, labels.title, "start", size=14),
+            *_grid(frame, band),
+            _text(_WEST + _SIDE / 2.0, _NORTH + _SIDE + 38.0, labels.across, "middle"),
+            f'<g transform="rotate(-90 18 {_NORTH + _SIDE / 2.0:g})">{_text(18.0, _NORTH + _SIDE / 2.0, labels.upward, "middle")}</g>',
+            *(_marks(one, place, frame) for place, one in enumerate(series)),
+            *_legend(series),
+            "</svg>\n",
+        ]
+    )
+
+
+def _square(values: Sequence[float]) -> Frame:
+    """One scale across and upward."""
+    low, high = (log10(min(values) / _MARGIN), log10(max(values) * _MARGIN)) if values else (0.0, 1.0)
+    return Frame(Scale(low, high, _WEST, _SIDE, tenfold=True), Scale(low, high, _NORTH, _SIDE, upward=True, tenfold=True))
+
+
+def _grid(frame: Frame, band: float) -> Iterator[str]:
+    """The band, the diagonal, the axes and their ticks, of which there are more where there are few powers of ten."""
+    low, high = 10.0**frame.across.low, 10.0**frame.across.high
+    ends = ((low, low * (1.0 + band)), (high / (1.0 + band), high), (high, high), (high, high * (1.0 - band)), (low / (1.0 - band), low))
+    corners = (frame.at(end) for end in (*ends, (low, low)))
+    yield f'<polygon fill="#e8eef4" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in corners)}"/>'
+    yield f'<path d="M{_WEST:g} {_NORTH + _SIDE:g}L{_WEST + _SIDE:g} {_NORTH:g}" stroke="#888"/>'
+    yield f'<rect x="{_WEST:g}" y="{_NORTH:g}" width="{_SIDE:g}" height="{_SIDE:g}" fill="none" stroke="#333"/>'
+    factors = (1.0,) if frame.across.high - frame.across.low > 3.0 else (1.0, 2.0, 5.0)
+    for tick in tenfold_steps(frame.across.low, frame.across.high, factors, _MOST_TICKS):
+        x, y = frame.at((tick, tick))
+        yield f'<path d="M{x:.1f} {_NORTH + _SIDE:g}v5M{_WEST:g} {y:.1f}h-5" stroke="#333"/>'
+        yield _text(x, _NORTH + _SIDE + 18.0, f"{tick:g}", "middle")
+        yield _text(_WEST - 8.0, y + 4.0, f"{tick:g}", "end")
+
+
+def _marks(one: Series, place: int, frame: Frame) -> str:
+    return f"<g {_look(one, place)}>{''.join(_mark(place, *frame.at(point), 3.0) for point in one.points)}</g>"
+
+
+def _mark(place: int, x: float, y: float, size: float) -> str:
+    shape = _SHAPES[place // len(_COLOURS) % len(_SHAPES)]
+    if not shape:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"/>'
+    return f'<path d="{shape.format(x=x, y=y, west=x - size, east=x + size, north=y - size, south=y + size)}"/>'
+
+
+def _look(one: Series, place: int) -> str:
+    colour = _COLOURS[place % len(_COLOURS)]
+    return f'fill="none" stroke="{colour}"' if one.hollow else f'fill="{colour}" fill-opacity="0.6"'
+
+
+def _legend(series: Sequence[Series]) -> Iterator[str]:
+    for place, one in enumerate(series):
+        y = _NORTH + _SIDE + _BELOW + _ENTRY * (place + 0.5)
+        yield f"<g {_look(one, place)}>{_mark(place, _WEST + 6.0, y - 4.0, 4.0)}</g>"
+        yield _text(_WEST + 18.0, y, one.label if len(one.label) <= _LONGEST else f"{one.label[: _LONGEST - 3]}...", "start")
+
+
+def _text(x: float, y: float, text: str, anchor: str, size: int = 12) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="#222">{escape(text)}</text>'
