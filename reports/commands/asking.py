@@ -100,10 +100,10 @@ def compare(options: Namespace, kind: str) -> Ending:
 
 def answers_of(
     family: Family[Any, Any, Any],
-    question: Any,
+    question: Any,  # noqa: ANN401 - of any kind
     names: Sequence[str],
     limits: Limits,
-    watch: Watch,  # noqa: ANN401 - of any kind
+    watch: Watch,
 ) -> dict[str, Result[Any, Any]]:
     """What each engine says, by its name; engines that refuse such a question are left out, unless all do."""
     found, refused = dict[str, Result[Any, Any]](), list[RefusedError]()
