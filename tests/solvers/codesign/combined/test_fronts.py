@@ -22,7 +22,7 @@ ASKED = TINY_FREE.replace("[100 W, 400 W]", "[60 W, 80 W, 100 W, 400 W]")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The whole front of a small question."""
     folder = tmp_path_factory.mktemp("front")
-    question, target = folder / "tiny.yaml", folder / "front.json"
+    question, target = folder / "question.yaml", folder / "front.json"
     question.write_text(ASKED, encoding="utf-8")
     assert main(["solve", str(question), "--pareto", "step_time,power", "--out", str(target)]) == 0
     data: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
     assert chosen is not None
     evaluation = verify(asked, slower).details
     assert (evaluation.power, evaluation.step_time > last["step_time"]) == (last["power"], True)
-    question = {**answer.question, **{name: last["result"]["question"][name] for name in ("name", "source")}}
+    question = {**answer.question, "source": last["result"]["question"]["source"]}
     result = replace(answer, question=question, answer=chosen, details=judge(asked, chosen).details)
     point = {"step_time": evaluation.step_time, "power": evaluation.power, "result": json.loads(to_text(result))}
     assert command_on({**found, "points": [*found["points"][:-1], point]}, tmp_path) == 30
