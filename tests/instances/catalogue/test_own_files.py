@@ -19,11 +19,6 @@ FIXED = ladder()["tiny"].read_text(encoding="utf-8")
 DEVICE, PROCESS = entry_text("hardware", "a100-80g"), entry_text("technologies", "accelerator-7nm")
 
 
-def silent(progress: object) -> None:
-    del progress
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A question on a chip and one on a process, each beside a file of its own."""
     (tmp_path / "chips").mkdir()
@@ -35,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def value_of(instance: Instance) -> float | None:
-    return exhaustive(instance, Limits(), silent).value
+    return answered(instance).value
 
 
 def test_a_copy_of_a_registry_file_gives_the_registry_answer_under_its_own_name(folder: Path) -> None:
