@@ -19,6 +19,7 @@ FIXED = ladder()["tiny"].read_text(encoding="utf-8")
 DEVICE, PROCESS = entry_text("hardware", "a100-80g"), entry_text("technologies", "accelerator-7nm")
 
 
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A question on a chip and one on a process, each beside a file of its own."""
     (tmp_path / "chips").mkdir()
