@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -257,6 +258,12 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
 
 def versions() -> dict[str, str]:
     """Of what an answer may depend on."""
+    return dict(_installed())
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Read once, as it takes longer than a small question does."""
     from importlib.metadata import version  # noqa: PLC0415 - slow, and only what is written down says it
     from platform import python_version  # noqa: PLC0415
 

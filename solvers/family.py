@@ -158,7 +158,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
-    rivals = tuple(judged_rival(family, question, rival) for rival in found.rivals)
+    rivals = tuple(judged_rival(family.judge, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
     if value is not None and found.value is not None and value != found.value:
@@ -219,10 +219,10 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def judged_rival(family: Family[Q, A, D], question: Q, rival: Rival[A]) -> Rival[A]:
+def judged_rival(judge: Callable[[Q, A], Verdict[D]], question: Q, rival: Rival[A]) -> Rival[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival
-    verdict = family.judge(question, rival.answer)
+    verdict = judge(question, rival.answer)
     note = "; ".join([*([rival.note] if rival.note else []), *verdict.violations[:1]])
     return Rival(rival.name, None if verdict.violations else verdict.value, rival.answer, note, rival.seconds)

@@ -76,7 +76,27 @@ workload:
 hardware: a100-80g
 mesh: [2]
 """
+DESIGN = """\
+kind: codesign
+workload: {model: gemm-4096, precision: fp16}
+cluster: {devices: 2}
+hardware: a100-80g
+choices: {data: divisors, rows: divisors}
+"""
+FLEET = DESIGN.replace("devices: 2", "devices: [1, 2, 4]") + "objective: devices\nbudget: {step_time: 0.5 ms}\n"
+DESIGNS = """\
+kind: codesign
+workloads:
+  - {name: long, lstm: {layers: 1, hidden: 512, vocabulary: 1000, sequence: 8}, global_batch: 64, precision: fp16}
+  - {name: wide, model: gemm-4096, precision: fp16}
+cluster: {devices: 1}
+technology: accelerator-7nm
+budget: {die_area: 700 mm^2, package_area: 2000 mm^2, power: 400 W}
+choices: {compute_power: [90 W, 210 W], hbm_power: [60 W, 180 W]}
+combine: worst_regret
+"""
 SAMPLES = {
+    "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",)),
     "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
     "placement": Sample(
         (NODES, f"{NODES}contiguous: 'no'\n", f"{NODES}contiguous: convex\n", LATENCY, f"{LATENCY}pieces: 2\n"),

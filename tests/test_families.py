@@ -78,11 +78,17 @@ def answers(kind: str, path: Path, seconds: float | None = None) -> list[Result[
 
 def edits(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:  # noqa: ANN401
     """The place of every value of a result, lists and mappings too."""
-    if path and path[0] not in FREE:
+    free = path and inside(path)[0] in FREE
+    if path and not free:
         yield path
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
-        yield from edits(value, (*path, key)) if not path or path[0] not in FREE else ()
+        yield from edits(value, (*path, key)) if not free else ()
+
+
+def inside(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The place within the answer to a narrower question, where it lies in one."""
+    return inside(path[2:]) if path[0] == "parts" and len(path) > 2 else path
 
 
 @EACH

@@ -47,12 +47,12 @@ DesignResult = Result[Designs, Priced]
 
 def design_in(result: DesignResult) -> dict[str, Any] | None:
     """The design of the only workload, or of the first; None where there is none."""
-    return result.answer.designs[0] if result.answer else None
+    return result.answer.designs[0] if result.answer and result.answer.designs else None
 
 
 def evaluation_in(result: DesignResult) -> dict[str, Any] | None:
     """What the full model says of that design."""
-    return result.details.shares[0].evaluation if result.details else None
+    return result.details.shares[0].evaluation if result.details and result.details.shares else None
 
 
 def space_in(result: DesignResult) -> Space | None:

@@ -3,6 +3,7 @@ out. Reports rely on this alone, and checks begin with it.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf, prod
 from typing import Any
 
@@ -11,7 +12,9 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.combined.devices import together
+from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.rivals.megatron import expert_rivals
+from crossopt.solvers.family import judged_rival
 from crossopt.solvers.proofs import Boxes, Conflict, Enumerated, EnumeratedTogether, JointSpace, Relaxation, Relaxed, Space, Tree
 
 Rules = tuple[tuple[str, bool], ...]
@@ -78,8 +81,8 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, PROVERS.get(engine, ()))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [(rival.name, rival.answer) for rival in expert_rivals(instance)] if proved else []
-    yield "rivals: they are not what the rules choose", [(rival.name, rival.answer) for rival in result.rivals] == rules
+    rules = [judged_rival(judge, instance, rival) for rival in expert_rivals(instance)] if proved else []
+    yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
     if isinstance(proof, Enumerated):

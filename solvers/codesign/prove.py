@@ -7,7 +7,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.checking import ANEW, differences
 from crossopt.solvers.codesign.answer import DesignResult
@@ -115,7 +115,10 @@ def cross_check(question: Instance | Portfolio | Counted, result: DesignResult, 
 
 def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None, watch: Watch) -> Proved:
     """The same for several workloads, whose optima alone were proved before this."""
-    asked = joint(portfolio, [part.value for part in result.parts])
+    try:
+        asked = joint(portfolio, [part.value for part in result.parts])
+    except ModelError as error:
+        return Proved(refused=(str(error),))
     if isinstance(proof, Boxes):
         read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)

@@ -24,7 +24,7 @@ def _lowered(question: PipelineQuestion, bound: Number) -> Number:
 
 
 def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads]) -> tuple[str, ...]:
-    true = tuple(judged_rival(FAMILY, question, rival) for rival in rivals_of(question))
+    true = tuple(judged_rival(FAMILY.judge, question, rival) for rival in rivals_of(question))
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 

@@ -10,20 +10,13 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
-from crossopt.reports.commands.files import text_of
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.check import check
-from crossopt.solvers.codesign.engines import exhaustive
-from crossopt.solvers.codesign.result import from_json
+from crossopt.solvers.answer import to_text
 from tests.every import every
+from tests.solvers.codesign.asking import answered, checked, reread
 from tests.solvers.codesign.questions import TINY_FREE
 
 FIXED = ladder()["tiny"].read_text(encoding="utf-8")
 DEVICE, PROCESS = entry_text("hardware", "a100-80g"), entry_text("technologies", "accelerator-7nm")
-
-
-def silent(progress: object) -> None:
-    del progress
 
 
 @pytest.fixture
@@ -38,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def value_of(instance: Instance) -> float | None:
-    return exhaustive(instance, Limits(), silent).value
+    return answered(instance).value
 
 
 def test_a_copy_of_a_registry_file_gives_the_registry_answer_under_its_own_name(folder: Path) -> None:
@@ -66,20 +59,20 @@ def test_a_process_of_ones_own_has_generations(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fixed", "free"])
 def test_a_saved_result_stands_without_the_files(name: str, folder: Path) -> None:
-    text = text_of(exhaustive(read_instance(folder / f"{name}.yaml"), Limits(), silent))
+    text = to_text(answered(read_instance(folder / f"{name}.yaml")))
     (folder / "chips" / "mine.yaml").unlink()
     (folder / "process.yaml").unlink()
-    assert check(from_json(json.loads(text)), silent).refused == ()
+    assert checked(reread(json.loads(text))).refused == ()
     with pytest.raises(InstanceError, match="there is no such file"):
         read_instance(folder / f"{name}.yaml")
 
 
 def test_a_result_with_another_chip_put_in_is_refused(folder: Path) -> None:
-    data = json.loads(text_of(exhaustive(read_instance(folder / "fixed.yaml"), Limits(), silent)))
-    files = data["instance"]["files"]
+    data = json.loads(to_text(answered(read_instance(folder / "fixed.yaml"))))
+    files = data["question"]["files"]
     assert files["chips/mine.yaml"].count("bandwidth: 2039 GB/s") == 1
     files["chips/mine.yaml"] = files["chips/mine.yaml"].replace("bandwidth: 2039 GB/s", "bandwidth: 2040 GB/s")
-    assert not check(from_json(data), silent).accepted
+    assert not checked(reread(data)).accepted
 
 
 def test_hardware_may_be_described_in_the_question_itself() -> None:

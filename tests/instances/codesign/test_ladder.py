@@ -8,31 +8,17 @@ from crossopt.instances.catalogue.registry import descriptions, ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.codesign.combined.workloads.check import check_any
-from crossopt.solvers.codesign.combined.workloads.engines import auto as auto_of_several
-from crossopt.solvers.codesign.combined.workloads.result import JointResult
-from crossopt.solvers.codesign.engines import auto
-from crossopt.solvers.codesign.result import Result
 from tests.every import every
+from tests.solvers.codesign.asking import answered, checked
 
 LADDER = ladder()
 QUICK = {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64", "llama3-70b-512xh100", "gpt3-175b-1024xa100"}
 QUICK |= {"two-models-one-chip"}
 
 
-def silent(progress: Progress) -> None:
-    del progress
-
-
 def size(asked: Instance | Portfolio) -> int:
     """Combinations of hardware and plan choices, workload by workload."""
     return sum(hardware_points(part) * combinations(part) for part in (asked.parts if isinstance(asked, Portfolio) else (asked,)))
-
-
-def answered(path: Path, gap: float = 0.0) -> Result | JointResult:
-    asked, limits = read_asked(path), Limits(gap=gap)
-    return auto_of_several(asked, limits, silent) if isinstance(asked, Portfolio) else auto(asked, limits, silent)
 
 
 def test_the_ladder_climbs_from_tiny_to_paper_size() -> None:
@@ -59,14 +45,14 @@ def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> N
 
 @every("name", sorted(QUICK))
 def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str) -> None:
-    result = answered(LADDER[name])
+    result = answered(read_asked(LADDER[name]), "auto")
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)
-    assert check_any(result, silent).accepted
+    assert checked(result).accepted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(LADDER) - QUICK))
 def test_the_large_ones_have_a_proven_answer_too(name: str) -> None:
-    result = answered(LADDER[name])
+    result = answered(read_asked(LADDER[name]), "auto")
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)
-    assert check_any(result, silent).accepted
+    assert checked(result).accepted

@@ -17,9 +17,10 @@ from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend
-from crossopt.solvers.codesign.engines import ENGINES, Limits
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.engines import Limits
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
-from crossopt.solvers.codesign.result import Result
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees, cold
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.wide_questions import wide_question
@@ -39,14 +40,14 @@ def modelled(instance: Instance) -> bool:
     return isinstance(instance.workload, Transformer) and instance.objective == "step_time" and instance.budget.step_time == float("inf")
 
 
-def agree(instance: Instance, form: str) -> list[Result]:
+def agree(instance: Instance, form: str) -> list[DesignResult]:
     """The answers of all engines that have one, after they were compared."""
     exact = ["boxes", *(["exhaustive"] if hardware_points(instance) * combinations(instance) <= COUNTED else [])]
-    found = [ENGINES[name](instance, Limits(), silent) for name in exact]
+    found = [answered(instance, name) for name in exact]
     true = found[0].value
     assert all(result.proved and result.value == true and result.bound == true for result in found)
     for name in ("milp", "cpsat") if modelled(instance) else ():
-        result = ENGINES[name](instance, Limits(form=form), silent)
+        result = answered(instance, name, Limits(form=form))
         assert result.proved
         assert (result.value is None) == (true is None)
         if true is not None:

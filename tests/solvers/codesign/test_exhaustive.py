@@ -16,15 +16,15 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.codesign import exhaustive as engine
-from crossopt.solvers.codesign.answer import Candidate, candidate, design_of
-from crossopt.solvers.codesign.engines import exhaustive
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
+from crossopt.solvers.codesign.enumeration import exhaustive as engine
 from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
 from crossopt.solvers.codesign.objective import value
 from crossopt.solvers.codesign.pricing import times_and_values
-from crossopt.solvers.codesign.result import Conflict
+from crossopt.solvers.proofs import Conflict, Enumerated
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = (1, 3, 5, 22, 25, 29, 47)
@@ -125,6 +125,11 @@ def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seed: int) -> N
         assert found.conflicts == conflicts_one_by_one(instance)
 
 
+def conflicts_in(result: DesignResult) -> tuple[Conflict, ...]:
+    assert isinstance(result.proof, Enumerated)
+    return result.proof.conflicts
+
+
 def conflicts_one_by_one(instance: Instance) -> tuple[Conflict, ...]:
     """How many designs keep each limit, and the least share of it that any needs, by evaluating every design."""
     kept: dict[str, int] = {}
@@ -146,10 +151,11 @@ def test_a_limit_that_no_design_keeps_is_told_with_the_least_violation(budget: s
     """An A100 draws 400 W on 826 mm^2 in a package of 1430 mm^2, whatever the plan."""
     name, _, amount = budget.partition(": ")
     instance = read_instance(INSTANCES / "tiny.yaml", (f"budget.{name}={amount}",))
-    result = exhaustive(instance, Limits(), silent)
-    assert (result.status, result.design, result.bound, result.proved) == ("INFEASIBLE", None, None, True)
-    assert result.conflicts == conflicts_one_by_one(instance)
-    broken = next(conflict for conflict in result.conflicts if conflict.limit == name.replace("_", " "))
+    result = answered(instance)
+    assert (result.status, result.answer, result.bound, result.proved) == ("INFEASIBLE", None, None, True)
+    conflicts = conflicts_in(result)
+    assert conflicts == conflicts_one_by_one(instance)
+    broken = next(conflict for conflict in conflicts if conflict.limit == name.replace("_", " "))
     used = {"power": 400.0, "die_area": 826.0, "package_area": 1430.0}[name]
     assert broken.kept_by == 0
     assert broken.least_share == pytest.approx(used / float(amount.split()[0]))
@@ -158,22 +164,22 @@ def test_a_limit_that_no_design_keeps_is_told_with_the_least_violation(budget: s
 def test_a_model_that_fits_no_device_is_told_by_how_much() -> None:
     """175e9 weights of 18 bytes over eight devices are 394 GB for each, of 80 GiB."""
     instance = read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-175b", "tensor=4", "pipeline=2", "recompute=full"))
-    [conflict] = exhaustive(instance, Limits(), silent).conflicts
+    [conflict] = conflicts_in(answered(instance))
     assert (conflict.limit, conflict.kept_by) == ("memory", 0)
     assert conflict.least_share is not None
     assert 394e9 / (80 * 2**30) < conflict.least_share < 1.3 * 394e9 / (80 * 2**30)
 
 
 def test_rules_that_leave_no_plan_are_the_conflict() -> None:
-    result = exhaustive(read_instance(INSTANCES / "tiny.yaml", ("tensor=8", "pipeline=1")), Limits(), silent)
+    result = answered(read_instance(INSTANCES / "tiny.yaml", ("tensor=8", "pipeline=1")))
     assert result.status == "INFEASIBLE"
-    assert "rule: tensor divides the 12 heads" in {conflict.limit for conflict in result.conflicts}
+    assert "rule: tensor divides the 12 heads" in {conflict.limit for conflict in conflicts_in(result)}
 
 
 def test_chips_of_which_none_can_be_built_are_the_conflict() -> None:
-    result = exhaustive(ask(TINY_FREE, "compute_area=0.001 mm^2"), Limits(), silent)
+    result = answered(ask(TINY_FREE, "compute_area=0.001 mm^2"))
     assert result.status == "INFEASIBLE"
-    assert [conflict.limit.partition(":")[0] for conflict in result.conflicts] == ["cores, memory and links"]
+    assert [conflict.limit.partition(":")[0] for conflict in conflicts_in(result)] == ["cores, memory and links"]
 
 
 @every("name", ["free", "lstm", "tiny"])
@@ -208,7 +214,7 @@ def test_of_equal_designs_the_first_one_is_kept_and_all_are_counted() -> None:
 
 
 def test_no_time_at_all_gives_no_design_and_claims_nothing() -> None:
-    result = exhaustive(QUESTIONS["free"], Limits(seconds=0.0), silent)
+    result = answered(QUESTIONS["free"], limits=Limits(seconds=0.0))
     assert (result.status, result.stopped, result.proved, result.bound, result.value) == ("UNKNOWN", "time limit", False, None, None)
 
 
@@ -230,9 +236,10 @@ def test_an_interrupt_returns_the_best_design_so_far_verified_and_without_a_clai
         if progress.best is not None:
             raise KeyboardInterrupt
 
-    result = exhaustive(QUESTIONS["free"], Limits(), impatient)
+    result = answered(QUESTIONS["free"], watch=impatient)
     assert (result.status, result.stopped, result.proved, result.bound, result.gap) == ("FEASIBLE", "interrupted", False, None, None)
-    assert result.design is not None
+    assert result.answer is not None
+    assert result.proof is None
     assert result.value is not None
     assert result.value >= (search(QUESTIONS["free"], silent).value or 0.0)
 
@@ -247,7 +254,7 @@ def test_progress_grows_to_the_whole_and_counts_every_design(monkeypatch: pytest
 
 
 def test_the_trace_only_ever_improves() -> None:
-    result = exhaustive(random_question(0), Limits(), silent)
+    result = answered(random_question(0))
     values = [best for _, best, _ in result.trace if best is not None]
     assert values == sorted(values, reverse=True)
     assert values[-1] == result.value
@@ -257,7 +264,7 @@ def test_the_trace_only_ever_improves() -> None:
 def test_figures_that_overflow_the_model_are_an_error_and_no_answer(setting: str) -> None:
     """A not-a-number compares with nothing, so that a minimum over it would be wrong in silence."""
     with pytest.raises(ModelError, match="no finite value"):
-        exhaustive(read_instance(INSTANCES / "tiny.yaml", (setting,)), Limits(), silent)
+        answered(read_instance(INSTANCES / "tiny.yaml", (setting,)))
 
 
 def test_an_enumeration_that_the_full_model_contradicts_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +273,8 @@ def test_an_enumeration_that_the_full_model_contradicts_is_never_an_answer(monke
         return times, found * 0.99
 
     monkeypatch.setattr(engine, "times_and_values", wrong)
-    with pytest.raises(VerificationError, match="the search prices the design at"):
-        exhaustive(QUESTIONS["tiny"], Limits(), silent)
+    with pytest.raises(VerificationError, match="the engine prices the design at"):
+        answered(QUESTIONS["tiny"])
 
 
 def test_the_best_design_of_a_larger_space_is_never_worse() -> None:

@@ -14,21 +14,18 @@ from crossopt.instances.codesign.space import devices, hardware_points, plan_blo
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.reports.texts.front import front_text
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign import exhaustive
-from crossopt.solvers.codesign.answer import Candidate, design_of
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, evaluation_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
-from crossopt.solvers.codesign.check import check
 from crossopt.solvers.codesign.combined.pareto import front
-from crossopt.solvers.codesign.engines import auto, boxes
-from crossopt.solvers.codesign.engines import exhaustive as exhaustive_engine
+from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
 from crossopt.solvers.codesign.pricing import price
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.proofs import Enumerated
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered, checked, silent
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_text
 
@@ -36,8 +33,8 @@ TINY = str(INSTANCES / "tiny.yaml")
 NEW = ("rated_energy_per_token", "die_area", "power")
 
 
-def silent(progress: object) -> None:
-    del progress
+def auto(instance: Instance) -> DesignResult:
+    return answered(instance, "auto")
 
 
 def timed(instance: Instance, share: float) -> Instance:
@@ -56,7 +53,7 @@ def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time
         verdict = verify(instance, one.best)
         assert verdict.accepted
         assert verdict.value == one.value
-        assert verdict.evaluation.step_time <= instance.budget.step_time
+        assert verdict.details.step_time <= instance.budget.step_time
 
 
 def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> None:
@@ -65,18 +62,21 @@ def test_a_limit_on_the_step_time_costs_what_the_least_time_is_above_it() -> Non
     least = exhaustive.search(instance, silent).value
     assert least is not None
     within = replace(instance, objective="power", budget=replace(instance.budget, step_time=least))
-    assert auto(within, Limits(), silent).status == "OPTIMAL"
-    beyond = auto(replace(within, budget=replace(within.budget, step_time=least / 2.0)), Limits(), silent)
+    assert auto(within).status == "OPTIMAL"
+    beyond = auto(replace(within, budget=replace(within.budget, step_time=least / 2.0)))
     assert beyond.status == "INFEASIBLE"
-    assert max(conflict.least_share or 0.0 for conflict in beyond.conflicts if conflict.limit == "step time") == 2.0
+    assert isinstance(beyond.proof, Enumerated)
+    assert max(conflict.least_share or 0.0 for conflict in beyond.proof.conflicts if conflict.limit == "step time") == 2.0
+    assert any(reason.startswith("step time: no design keeps it") and "needs is 2 times" in reason for reason in beyond.reasons)
 
 
 def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
     instance = read_instance(TINY, ("objective=worst_step_time",))
-    result = boxes(instance, Limits(), silent)
-    assert result.evaluation is not None
-    assert result.value == result.evaluation["likely"][1] > result.evaluation["step_time"]
-    assert check(result, silent).accepted
+    result = answered(instance, "boxes")
+    evaluation = evaluation_in(result)
+    assert evaluation is not None
+    assert result.value == evaluation["likely"][1] > evaluation["step_time"]
+    assert checked(result).accepted
     found = exhaustive.search(instance, silent)
     assert found.value == result.value
     assert found.best is not None
@@ -110,18 +110,19 @@ def test_the_worst_step_time_of_a_free_chip_is_that_of_the_slowest_constants_on_
     points = [point for point in range(hardware_points(instance)) if not devices(instance, point, point + 1).unbuilt]
     plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
     worst = [
-        max(verdict.evaluation.step_time for verdict in verdicts)
+        max(verdict.details.step_time for verdict in verdicts)
         for point in points
         for plan in plans
         for verdicts in ([verify(asked, Candidate(point, plan)) for asked in sets],)
         if verdicts[0].accepted
     ]
-    for engine in (exhaustive_engine, boxes):
-        result = engine(instance, Limits(), silent)
+    for engine in ("exhaustive", "boxes"):
+        result = answered(instance, engine)
         assert (result.status, result.value, result.bound) == ("OPTIMAL", min(worst), min(worst))
-        assert result.evaluation is not None
-        assert result.evaluation["likely"][1] == result.value > result.evaluation["step_time"] > result.evaluation["likely"][0]
-        assert check(result, silent).accepted
+        evaluation = evaluation_in(result)
+        assert evaluation is not None
+        assert evaluation["likely"][1] == result.value > evaluation["step_time"] > evaluation["likely"][0]
+        assert checked(result).accepted
 
 
 def robust_question(seed: int) -> Instance:
@@ -137,23 +138,22 @@ def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seed: 
     if one.best is not None:
         verdict = verify(instance, one.best)
         assert verdict.accepted
-        assert verdict.value == one.value == verdict.evaluation.likely[1]
+        assert verdict.value == one.value == verdict.details.likely[1]
         assert reread(instance, one.cuts, one.value or 0.0).faults == ()
 
 
 def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> None:
-    result = boxes(ask(TINY_FREE, "objective=rated_energy_per_token"), Limits(), silent)
-    assert result.evaluation is not None
+    result = answered(ask(TINY_FREE, "objective=rated_energy_per_token"), "boxes")
+    evaluation = evaluation_in(result)
+    assert evaluation is not None
     assert result.value is not None
-    assert 1.0 / result.value == pytest.approx(result.evaluation["tokens_per_second"] / (8 * result.evaluation["power"]), rel=1e-12)
+    assert 1.0 / result.value == pytest.approx(evaluation["tokens_per_second"] / (8 * evaluation["power"]), rel=1e-12)
 
 
 def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:
     """Against the whole list of designs, by hand."""
     instance = ask(TINY_FREE)
-    points = [
-        (point.first, point.second) for point in front(instance, "step_time", "power", 100, lambda one: auto(one, Limits(), silent)).points
-    ]
+    points = [(point.first, point.second) for point in front(instance, "step_time", "power", 100, auto).points]
     figures = every_design(instance)
     best = {one for one in figures if not any(a <= one[0] and b <= one[1] and (a, b) != one for a, b in figures)}
     assert sorted(best) == points
@@ -165,17 +165,13 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
     built = [point for point in points if not devices(instance, point, point + 1).unbuilt]
     plans = [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
     verdicts = (verify(instance, Candidate(point, plan)) for point in built for plan in plans)
-    return {(verdict.evaluation.step_time, verdict.evaluation.power) for verdict in verdicts if verdict.accepted}
+    return {(verdict.details.step_time, verdict.details.power) for verdict in verdicts if verdict.accepted}
 
 
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
     instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
     whole, few = (
-        [
-            (point.first, point.second)
-            for point in front(instance, "step_time", "power", points, lambda one: auto(one, Limits(), silent)).points
-        ]
-        for points in (1000, 4)
+        [(point.first, point.second) for point in front(instance, "step_time", "power", points, auto).points] for points in (1000, 4)
     )
     assert few[0] == whole[0]
     assert few[-1] == whole[-1]
@@ -197,9 +193,9 @@ def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: 
     for value in (None, 1.0):
         asked: list[Instance] = []
 
-        def stopping(one: Instance, asked: list[Instance] = asked, value: float | None = value) -> Result:
+        def stopping(one: Instance, asked: list[Instance] = asked, value: float | None = value) -> DesignResult:
             asked.append(one)
-            result = auto(one, Limits(), silent)
+            result = auto(one)
             return replace(result, stopped=reason, proved=False, value=value) if len(asked) > after else result
 
         found = front(ask(TINY_FREE), "step_time", "power", 100, stopping)
@@ -222,7 +218,7 @@ def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused
 
 def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None:
     """No bound is rounded up, one that is the value is said to be, and without any there is no column."""
-    found = front(ask(TINY_FREE), "step_time", "power", 3, lambda one: auto(one, Limits(), silent))
+    found = front(ask(TINY_FREE), "step_time", "power", 3, auto)
     bounded, first = front_text("q", "step_time", "power", found), found.points[0]
     assert bounded.splitlines()[3].split()[4:6] == ["the", "same"]
     assert "no less than: no design whose step time is that of the line or less has a lower power" in bounded

@@ -6,32 +6,25 @@ from typing import Any
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.answer import DesignResult, design_in
 from crossopt.solvers.codesign.boxes import search as boxes
-from crossopt.solvers.codesign.check import check
-from crossopt.solvers.codesign.combined.workloads.check import check_any
-from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as SEVERAL
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
 from crossopt.solvers.codesign.pricing import head_values_of
-from crossopt.solvers.codesign.result import Result
 from tests.every import every
 from tests.offloading_questions import offloading_question, several_offloading, slow_link
+from tests.solvers.codesign.asking import answered, checked
 
 
 @cache
-def fastest() -> Result:
-    return ENGINES["exhaustive"](slow_link(), Limits(), silent)
-
-
-def silent(progress: object) -> None:
-    del progress
+def fastest() -> DesignResult:
+    return answered(slow_link(), "exhaustive")
 
 
 def test_with_a_slow_link_the_fastest_plan_computes_again_what_it_would_have_to_move() -> None:
-    kept = ENGINES["exhaustive"](slow_link("recompute=none"), Limits(), silent)
-    assert fastest().design is not None
-    assert fastest().design["plan"]["recompute"] == "full"
+    kept = answered(slow_link("recompute=none"), "exhaustive")
+    design = design_in(fastest())
+    assert design is not None
+    assert design["plan"]["recompute"] == "full"
     assert kept.value is not None
     assert fastest().value is not None
     assert fastest().value < 0.98 * kept.value
@@ -39,17 +32,17 @@ def test_with_a_slow_link_the_fastest_plan_computes_again_what_it_would_have_to_
 
 @pytest.mark.parametrize("engine", ["auto", "boxes", "cpsat", "milp"])
 def test_every_proof_finds_that_plan(engine: str) -> None:
-    result = ENGINES[engine](slow_link(), Limits(), silent)
+    result = answered(slow_link(), engine)
     assert result.proved
     assert result.value is not None
     assert fastest().value is not None
     assert fastest().value <= result.value <= fastest().value * (1.0 + LEAST_GAP * (engine in ("cpsat", "milp")))
-    assert check(result, silent, cross_check=True).accepted
+    assert checked(result, cross_check=True).accepted
 
 
 @pytest.mark.parametrize("engine", ["cpsat", "milp"])
-def test_a_cross_check_does_not_believe_the_families_that_solver_and_boxes_share(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Families of which the fastest plan's are taken for slow: both leave it out, and what they then agree on is refused."""
+def test_a_cross_check_does_not_believe_the_groups_that_solver_and_boxes_share(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of which the fastest plan's are taken for slow: both leave it out, and what they then agree on is refused."""
 
     def without_full(instance: Any, chips: Any, heads: Any) -> Array:  # noqa: ANN401
         found = head_values_of(instance, chips, heads)
@@ -57,29 +50,29 @@ def test_a_cross_check_does_not_believe_the_families_that_solver_and_boxes_share
         return found
 
     monkeypatch.setattr(boxes, "head_values_of", without_full)
-    claim = ENGINES[engine](slow_link(), Limits(), silent)
+    claim = answered(slow_link(), engine)
     assert claim.proved
     assert claim.value is not None
     assert fastest().value is not None
     assert claim.value > 1.01 * fastest().value
-    refused = check(claim, silent, cross_check=True).refused
+    refused = checked(claim, cross_check=True).refused
     assert any(reason.startswith("the cross-check is no proof") for reason in refused)
 
 
 def assert_boxes_say_what_enumeration_says(seed: int) -> None:
     instance = offloading_question(seed)
-    true, found = (ENGINES[name](instance, Limits(), silent) for name in ("exhaustive", "boxes"))
+    true, found = (answered(instance, name) for name in ("exhaustive", "boxes"))
     assert found.proved
     assert found.value == found.bound == true.value
-    assert check(found, silent).refused == ()
+    assert checked(found).refused == ()
 
 
 def assert_boxes_say_so_of_several(seed: int) -> None:
     portfolio = several_offloading(seed)
-    true, found = (SEVERAL[name](portfolio, Limits(), silent) for name in ("exhaustive", "boxes"))
+    true, found = (answered(portfolio, name) for name in ("exhaustive", "boxes"))
     assert found.proved
     assert found.value == found.bound == true.value
-    assert check_any(found, silent).refused == ()
+    assert checked(found).refused == ()
 
 
 @every("seed", range(24))

@@ -11,11 +11,10 @@ from crossopt.instances.codesign.boxes import point_number, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import Candidate, candidate, from_words
-from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_in, from_words
+from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.result import Result
 from crossopt.solvers.codesign.rivals.searchers import driver
 from crossopt.solvers.codesign.rivals.searchers import neighbourhood as space_of_designs
 from crossopt.solvers.codesign.rivals.searchers.gradient import _projected, _slope
@@ -24,6 +23,7 @@ from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, a
 from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SEEDS = range(8)
@@ -34,8 +34,8 @@ def silent(progress: object) -> None:
     del progress
 
 
-def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("inf")) -> Result:
-    return ENGINES[name](instance, Limits(seconds, seed), silent)
+def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("inf")) -> DesignResult:
+    return answered(instance, name, Limits(seconds, seed))
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def test_no_design_is_better_than_the_optimum_or_breaks_a_limit(name: str, seed:
     result = found(name, instance)
     assert (result.proved, result.bound, result.gap) == (False, None, None)
     if least is None:
-        assert (result.status, result.value, result.design) == ("UNKNOWN", None, None)
-    if result.design is not None:
-        verdict = verify(instance, from_words(instance, result.design))
+        assert (result.status, result.value, result.answer) == ("UNKNOWN", None, None)
+    if (design := design_in(result)) is not None:
+        verdict = verify(instance, from_words(instance, design))
         assert verdict.accepted
         assert verdict.value == result.value
         assert least is not None
@@ -112,7 +112,7 @@ def test_kernels_can_be_searched_too(name: str, text: str) -> None:
 def test_there_is_no_design_where_there_is_none(name: str, setting: str) -> None:
     """Because of the chip's power, of memory, and of the heads that eight devices cannot share."""
     result = found(name, ask(TINY_FREE, setting, "pipeline=1"))
-    assert (result.status, result.stopped, result.design) == ("UNKNOWN", "complete", None)
+    assert (result.status, result.stopped, result.answer) == ("UNKNOWN", "complete", None)
 
 
 # --- seeds and time ------------------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_there_is_no_design_where_there_is_none(name: str, setting: str) -> None
 def test_the_same_seed_finds_the_same_design(name: str) -> None:
     instance = ask(TINY_FREE, *WIDE)
     first, second = (found(name, instance, seed=3) for _ in range(2))
-    assert first.design == second.design
+    assert first.answer == second.answer
     assert [value for _, value, _ in first.trace] == [value for _, value, _ in second.trace]
 
 
@@ -144,7 +144,7 @@ def test_an_interrupt_keeps_the_best_design() -> None:
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
 
-    result = ENGINES["local"](ask(TINY_FREE), Limits(), interrupt)
+    result = answered(ask(TINY_FREE), "local", Limits(), interrupt)
     assert (result.stopped, result.status) == ("interrupted", "FEASIBLE")
 
 

@@ -35,7 +35,7 @@ def designs() -> list[Candidate]:
 
 
 def evaluation(plan: Plan) -> Evaluation:
-    return verify(TINY, Candidate(0, plan)).evaluation
+    return verify(TINY, Candidate(0, plan)).details
 
 
 def test_there_are_six_layouts_and_twenty_four_designs() -> None:

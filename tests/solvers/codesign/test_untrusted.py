@@ -16,11 +16,11 @@ from crossopt.reports.cli import INVALID, main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine
 from tests.paths import INSTANCES
 from tests.solvers.backends.test_backends import SMALL
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import WIDE, agrees, cold, silent
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -143,5 +143,5 @@ def test_no_solver_is_asked_when_the_time_is_up_and_each_gets_what_is_left(name:
 def test_time_limits_are_kept(name: str) -> None:
     """On the largest question, which takes every solver minutes."""
     instance = read_instance(INSTANCES / "gpt3-175b-pathfinding-large.yaml")
-    result = ENGINES[ENGINE_OF[name]](instance, Limits(2.0), silent)
+    result = answered(instance, ENGINE_OF[name], Limits(2.0))
     assert (result.stopped, result.proved) == ("time limit", False)

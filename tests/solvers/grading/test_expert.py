@@ -45,7 +45,7 @@ def test_the_expert_himself_earns_the_design_alone(answers: Path) -> None:
     assert "gives no bound" in marks[2].why[0]
 
 
-@pytest.mark.parametrize("fields", [{"value": 0.1}, {"value": 0.1, "bound": 0.1}, {"bound": 0.1}, {"tree": None}])
+@pytest.mark.parametrize("fields", [{"value": 0.1}, {"value": 0.1, "bound": 0.1}, {"bound": 0.1}, {"proof": None}])
 def test_edited_answers_lose_their_certificate(fields: dict[str, object], answers: Path) -> None:
     marks = marks_of(answers, edited(answers, **fields))
     assert [mark.points for mark in marks] == [20, 40, 0]
@@ -54,13 +54,18 @@ def test_edited_answers_lose_their_certificate(fields: dict[str, object], answer
     assert list(fields) != ["bound"] or "its bound or its gap was edited" in marks[2].why[0]
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1}', "[" * 5000])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1}', '{"format": 2}', "[" * 5000])
 def test_what_is_no_result_earns_nothing(text: str, answers: Path) -> None:
     assert points_of(answers, text) == [0, 0, 0]
 
 
+@pytest.mark.parametrize("answer", [None, {"devices": 8, "designs": [], "alone": []}, {"devices": 8, "designs": [{}], "alone": []}])
+def test_without_a_design_there_is_nothing(answer: object, answers: Path) -> None:
+    assert points_of(answers, edited(answers, answer=answer)) == [0, 0, 0]
+
+
 def test_another_question_earns_nothing(answers: Path) -> None:
-    said = json.loads((answers / "boxes.json").read_text(encoding="utf-8"))["instance"]
+    said = json.loads((answers / "boxes.json").read_text(encoding="utf-8"))["question"]
     others = {
         ": its text was changed at budget": said | {"text": said["text"].replace(", power: ", ", power: 1", 1)},
         ": its text was changed at choices, objective": said | {"text": said["text"].partition("  zero:")[0]},
@@ -71,7 +76,7 @@ def test_another_question_earns_nothing(answers: Path) -> None:
         "put question.yaml back": said | {"text": " " * (1 << 17)},
     }
     for word, other in others.items():
-        marks = marks_of(answers, edited(answers, instance=other))
+        marks = marks_of(answers, edited(answers, question=other))
         assert [mark.points for mark in marks] == [0, 0, 0]
         assert marks[0].why[0].startswith("this answers another question than the one handed out (put question.yaml back")
         assert word in marks[0].why[0]
@@ -88,12 +93,13 @@ def test_comments_and_blanks_do_not_make_another_question(tmp_path: Path) -> Non
 
 
 def test_a_design_beyond_a_limit_earns_nothing(answers: Path) -> None:
-    design = json.loads((answers / "boxes.json").read_text(encoding="utf-8"))["design"]
+    answer = json.loads((answers / "boxes.json").read_text(encoding="utf-8"))["answer"]
+    [design] = answer["designs"]
     text = json.dumps(design)
     hardware = next(part for part in design.values() if isinstance(part, dict) and "compute_area" in part)
     hardware["compute_area"], hardware["l2_area"] = 7e-4, 1.3e-4
     assert json.dumps(design) != text
-    marks = marks_of(answers, edited(answers, design=design))
+    marks = marks_of(answers, edited(answers, answer=answer))
     assert [mark.points for mark in marks] == [0, 0, 0]
     assert marks[0].why[0].startswith("the design breaks a limit, in SI units: die area")
 
@@ -115,7 +121,7 @@ def test_without_an_answer_there_is_nothing(tmp_path: Path) -> None:
 
 
 def test_words_of_an_answer_are_printable(tmp_path: Path) -> None:
-    (tmp_path / "answer.json").write_text('{"kind": "\\u001b[2J", "format": 1, "\\u001b[31m": 1}', encoding="utf-8")
+    (tmp_path / "answer.json").write_text('{"kind": "\\u001b[2J", "format": 2, "\\u001b[31m": 1}', encoding="utf-8")
     grade = graded(EXPERT, tmp_path, "seed", walls=False)
     assert all(why.isprintable() for mark in grade.marks for why in mark.why)
     assert r"\x1b[31m" in grade.marks[0].why[0]

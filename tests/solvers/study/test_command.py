@@ -17,11 +17,10 @@ from crossopt.instances.files.saved import read_as
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.study import study_text
-from crossopt.solvers.answer import Limits, Watch
-from crossopt.solvers.codesign.answer import from_words
+from crossopt.solvers.answer import Found, Limits, Watch
+from crossopt.solvers.codesign.answer import Designs, from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.result import Result
 from crossopt.solvers.study import running
 from crossopt.solvers.study.asking import asked_by_names
 from crossopt.solvers.study.check import check
@@ -31,6 +30,7 @@ from tests.every import every
 from tests.instances.placement.test_formats import document, written
 from tests.paths import INSTANCES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.solvers.codesign.asking import answered
 from tests.work import calls_in
 
 Captured = pytest.CaptureFixture[str]
@@ -184,7 +184,7 @@ def test_an_alias_is_the_engine_that_it_names(capsys: Captured) -> None:
     assert json.loads(capsys.readouterr().out)["engine"] == "expert"
 
 
-def refusing(instance: Instance, limits: Limits, watch: Watch) -> Result:
+def refusing(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     del instance, limits, watch
     raise RefusedError("not such questions")
 
@@ -196,7 +196,7 @@ def test_an_engine_that_does_not_answer_says_so_and_the_others_go_on(monkeypatch
 
 
 def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured) -> None:
-    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> Result:
+    def interrupted(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
         raise KeyboardInterrupt
 
     monkeypatch.setitem(ENGINES, "expert", interrupted)
@@ -209,9 +209,9 @@ def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.Mon
 
 
 def test_a_comparison_costs_little_beside_its_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an engine that knows its answer, what is done beside asking it: 8 calls a run when this was written."""
-    answer = ENGINES["exhaustive"](asked("tiny"), Limits(), lambda progress: None)
-    monkeypatch.setitem(running.ENGINES, "random", lambda instance, limits, watch: answer)
+    """Of an answer that is known, what is done beside asking for it: 8 calls a run when this was written."""
+    answer = answered(asked("tiny"))
+    monkeypatch.setattr(running, "solve", lambda *given: answer)
     asking = asked_by_names([INSTANCES / "tiny.yaml"], (), None, Plan("", "", ("random",), None, 50))
     studies: list[Study] = []
     assert calls_in(lambda: studies.append(running.run_all(asking, lambda words: None))) < 50 * 20
@@ -250,7 +250,7 @@ def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: st
         return looking(*arguments)
 
     monkeypatch.setattr(*whole, slowly)
-    result = ENGINES[engine](asked("tiny"), Limits(), lambda progress: None)
+    result = answered(asked("tiny"), engine)
     assert result.trace
     assert 0.1 <= result.trace[0][0] <= result.trace[-1][0] <= result.seconds
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossopt.instances.catalogue.registry import shipped
-from crossopt.instances.kinds import family_of
+from crossopt.instances.kinds import kind_asked
 from crossopt.instances.study import read_study
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.study import share_of
@@ -58,7 +58,7 @@ def best_design(study: Study, question: int) -> dict[str, Any]:
 
 def test_the_studies_that_come_along_are_these() -> None:
     assert {path.stem for path in (INSTANCES / "studies").glob("*.yaml")} == set(STUDIES)
-    assert all(family_of(shipped()[name]) == "study" for name in STUDIES)
+    assert all(kind_asked(shipped()[name]) == "study" for name in STUDIES)
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -12,9 +12,9 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress
-from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.boxes.branch import Spend, root_node
 from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
+from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
 from tests.every import every
 from tests.paths import INSTANCES
@@ -74,7 +74,7 @@ def assert_as_the_oracle_says(instance: Instance) -> None:
         assert (verdict.value, verdict.violations) == (found.value, ())
     seen = reread(instance, found.cuts, found.bound)
     assert seen.faults == ()
-    assert (seen.plans, seen.families, seen.promising, seen.cuts) == (found.plans, found.families, found.promising, found.cuts)
+    assert (seen.plans, seen.groups, seen.promising, seen.cuts) == (found.plans, found.groups, found.promising, found.cuts)
 
 
 @every("name", QUESTIONS)

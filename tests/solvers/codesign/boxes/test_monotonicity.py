@@ -14,14 +14,12 @@ from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign import pricing
 from crossopt.solvers.codesign.boxes import monotonicity as guard
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
-from crossopt.solvers.codesign.check import check
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.pricing import values_of
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
 true_price = pricing.price
@@ -49,7 +47,7 @@ def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_in_which_time_rises_with_a_choice_is_refused_by_its_name(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slower_with("stacks", monkeypatch)
     with pytest.raises(RefusedError, match=r"step time rises with hbm_stacks on the technology accelerator-7nm; use --engine exhaustive"):
-        ENGINES[engine](ask(TINY_FREE), Limits(), silent)
+        answered(ask(TINY_FREE), engine)
 
 
 def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +69,9 @@ def test_without_the_look_a_false_bound_would_be_told(monkeypatch: pytest.Monkey
 
 def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = ask(TINY_FREE)
-    result = ENGINES["boxes"](instance, Limits(), silent)
+    result = answered(instance, "boxes")
     slower_with("stacks", monkeypatch)
-    assert any("bounds prove nothing here" in reason for reason in check(result, silent).refused)
+    assert any("bounds prove nothing here" in reason for reason in checked(result).refused)
 
 
 def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:

@@ -17,12 +17,12 @@ from crossopt.solvers.codesign.boxes.branch import Rows, Split, parts_of, root_n
 from crossopt.solvers.codesign.boxes.cuts import best_cuts
 from crossopt.solvers.codesign.combined.workloads import bounding
 from crossopt.solvers.codesign.combined.workloads.bounding import bounded
-from crossopt.solvers.codesign.combined.workloads.check import check_any
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, below, chips_of, combined, in_place, joint
-from crossopt.solvers.codesign.combined.workloads.engines import ENGINES
+from crossopt.solvers.codesign.combined.workloads.combined import below, chips_of, in_place
 from crossopt.solvers.codesign.combined.workloads.incumbent import found_from, least_of
+from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.codesign.pricing import joined, values_of
-from tests.solvers.codesign.combined.test_workloads import REGRET, again, silent, small, solved
+from tests.solvers.codesign.asking import again, answered, checked
+from tests.solvers.codesign.combined.test_workloads import REGRET, small, solved
 from tests.solvers.codesign.several_questions import TWO, several
 
 QUESTION = small("objective=rated_energy_per_token")
@@ -96,8 +96,8 @@ def test_whatever_is_priced_in_one_table_the_answer_is_the_same(monkeypatch: pyt
     answers = []
     for call in (-(1 << 40), 1 << 40):
         monkeypatch.setattr(bounding, "_CALL", call)
-        answers.append(ENGINES["boxes"](QUESTION, Limits(gap=0.02), silent))
-    assert len({(answer.value, answer.bound, answer.tree) for answer in answers}) == 1
+        answers.append(answered(QUESTION, "boxes", Limits(gap=0.02)))
+    assert len({(answer.value, answer.bound, answer.proof) for answer in answers}) == 1
 
 
 @pytest.mark.parametrize("calls", [1, 6])
@@ -113,12 +113,12 @@ def test_a_time_limit_in_the_midst_of_a_look_loses_none_of_its_boxes(calls: int,
 
     with monkeypatch.context() as patch:
         patch.setattr(bounding, "until", impatient)
-        result = ENGINES["boxes"](QUESTION, Limits(seconds=1e6), silent)
+        result = answered(QUESTION, "boxes", Limits(seconds=1e6))
     assert (result.stopped, result.proved) == ("time limit", False)
     assert result.value is not None
     assert result.bound is not None
     assert result.bound <= optimum() <= result.value
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
 
 
 def test_a_way_down_leads_to_a_design_below_the_value_or_to_none() -> None:

@@ -12,14 +12,12 @@ import pytest
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
-from crossopt.reports.commands.files import text_of
-from crossopt.reports.texts.devices import counts_answer
-from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.codesign.combined.devices.check import check_open
-from crossopt.solvers.codesign.combined.devices.engine import solve_counts
-from crossopt.solvers.codesign.combined.devices.result import CountsResult, counts_from_json
-from crossopt.solvers.codesign.engines import ENGINES
+from crossopt.reports.shown import shown_of
+from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.combined.devices import NOT_THE_FASTEST
 from tests.every import every
+from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 FIXED = """\
@@ -35,10 +33,6 @@ FREE = TINY_FREE.replace("devices: 8", "devices: [4, 8, 16]") + (
 )
 
 
-def silent(progress: object) -> None:
-    del progress
-
-
 def counted(text: str, *settings: str) -> Counted:
     asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
     assert isinstance(asked, Counted)
@@ -46,14 +40,14 @@ def counted(text: str, *settings: str) -> Counted:
 
 
 @cache
-def solved(text: str, *settings: str, engine: str = "auto", seconds: float = float("inf")) -> CountsResult:
-    return solve_counts(counted(text, *settings), engine, Limits(seconds), silent)
+def solved(text: str, *settings: str, engine: str = "auto", seconds: float = float("inf")) -> DesignResult:
+    return answered(counted(text, *settings), engine, Limits(seconds))
 
 
 @cache
 def alone(text: str, count: int, *settings: str) -> float | None:
     """The optimum of the question with this number of devices."""
-    return ENGINES["exhaustive"](ask(text, *settings, f"cluster.devices={count}"), Limits(), silent).value
+    return answered(ask(text, *settings, f"cluster.devices={count}"), "exhaustive").value
 
 
 @every("engine", ["exhaustive", "boxes"])
@@ -62,11 +56,15 @@ def alone(text: str, count: int, *settings: str) -> float | None:
 def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:
     setting = f"objective={objective}"
     result = solved(text, setting, engine=engine)
-    values = [alone(text, count, setting) for count in result.counts]
+    counts = counted(text, setting).counts
+    values = [alone(text, count, setting) for count in counts]
     least = min(value for value in values if value is not None)
     assert (result.status, result.value, result.bound, result.gap) == ("OPTIMAL", least, least, 0.0)
-    assert result.best == values.index(least)
-    assert check_open(counts_from_json(json.loads(text_of(result))), silent).refused == ()
+    assert result.answer is not None
+    assert result.answer.devices == counts[values.index(least)]
+    assert result.answer == result.parts[values.index(least)].answer
+    assert [part.value for part in result.parts] == values
+    assert checked(again(result)).refused == ()
 
 
 @pytest.mark.parametrize("text", [FIXED, FREE])
@@ -78,15 +76,16 @@ def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step
             continue
         result = solved(text, "objective=devices", f"budget.step_time={time!r} s")
         assert (result.status, result.value, result.bound) == ("OPTIMAL", count, count)
-        assert result.answers[-1].value == time
-        assert [answer.status for answer in result.answers] == ["INFEASIBLE"] * (len(result.answers) - 1) + ["OPTIMAL"]
-        assert check_open(result, silent).refused == ()
+        assert result.parts[-1].value == time
+        assert [answer.status for answer in result.parts] == ["INFEASIBLE"] * (len(result.parts) - 1) + ["OPTIMAL"]
+        assert result.notes == ()
+        assert checked(result).refused == ()
     assert len([time for time in times.values() if time is not None]) > 1, "times must differ for this to say anything"
     assert fewer
     none = solved(text, "objective=devices", f"budget.step_time={0.99 * (times[last] or 1.0)!r} s")
     assert (none.status, none.value, none.bound, none.proved) == ("INFEASIBLE", None, None, True)
-    assert check_open(none, silent).refused == ()
-    assert "`crossopt explain FILE --set cluster.devices=16 --set objective=step_time` names what clashes" in counts_answer(none)
+    assert checked(none).refused == ()
+    assert "`crossopt explain FILE --set cluster.devices=16 --set objective=step_time` names what clashes" in told(none)
 
 
 def test_without_a_proof_for_each_number_nothing_is_proved() -> None:
@@ -95,9 +94,11 @@ def test_without_a_proof_for_each_number_nothing_is_proved() -> None:
     rule = solved(FIXED, engine="expert")
     assert (rule.status, rule.bound, rule.proved) == ("FEASIBLE", None, False)
     fewest = solved(FIXED, "objective=devices", engine="expert")
-    assert (fewest.status, fewest.value, fewest.bound, fewest.proved) == ("FEASIBLE", 2.0, 2.0, False), "no fewer, but perhaps faster"
+    assert (fewest.status, fewest.value, fewest.bound, fewest.proved) == ("OPTIMAL", 2.0, 2.0, True)
+    assert fewest.notes == (NOT_THE_FASTEST,), "no fewer, but perhaps faster"
+    assert (fewest.parts[0].status, fewest.parts[0].proved) == ("FEASIBLE", False)
     for result in (late, rule, fewest):
-        assert check_open(result, silent).refused == ()
+        assert checked(result).refused == ()
 
 
 def test_an_interrupt_leaves_the_numbers_that_were_not_looked_at_without_a_bound() -> None:
@@ -109,42 +110,52 @@ def test_an_interrupt_leaves_the_numbers_that_were_not_looked_at_without_a_bound
         if len(seen) > 1:
             raise KeyboardInterrupt
 
-    result = solve_counts(counted(FIXED), "exhaustive", Limits(), interrupting)
-    assert (len(result.answers), result.stopped, result.status, result.bound) == (2, "interrupted", "FEASIBLE", None)
-    assert check_open(result, silent).refused == ()
-    assert "16  not looked at (interrupted)" in counts_answer(result)
+    result = answered(counted(FIXED), "exhaustive", watch=interrupting)
+    assert (len(result.parts), result.stopped, result.status, result.bound) == (2, "interrupted", "FEASIBLE", None)
+    assert checked(result).refused == ()
+    assert "16  not looked at (interrupted)" in told(result)
+
+
+def told(result: DesignResult) -> str:
+    """What the terminal shows."""
+    return str(shown_of("codesign").text_of(read_again(result.question, "codesign"), result))
 
 
 def _without_the_best(data: dict[str, Any]) -> None:
     """Deny a design: the whole answer says that the number with the best one has none."""
-    best = data["answers"][data["best"]]
-    best |= {"value": None, "bound": None, "gap": None, "design": None, "evaluation": None, "checks": [], "status": "INFEASIBLE"}
+    best = next(part for part in data["parts"] if part["answer"] == data["answer"])
+    best |= {"value": None, "bound": None, "gap": None, "answer": None, "details": None, "status": "INFEASIBLE"}
     best |= {"rivals": [], "trace": []}
-    others = [(answer["value"], place) for place, answer in enumerate(data["answers"]) if answer["value"] is not None]
-    value, place = min(others)
-    data |= {"value": value, "bound": value, "best": place}
+    _, other = min((part["value"], place) for place, part in enumerate(data["parts"]) if part["value"] is not None)
+    data |= {name: data["parts"][other][name] for name in ("value", "bound", "answer", "details")}
 
 
 def _cut_short(data: dict[str, Any]) -> None:
-    data["answers"].pop()
+    data["parts"].pop()
 
 
 def _another_question(data: dict[str, Any]) -> None:
     """Answers to an easier question under this one's name."""
-    data["instance"]["settings"] = ["choices.tensor=1"]
+    data["question"]["settings"] = ["choices.tensor=1"]
 
 
 def _swapped(data: dict[str, Any]) -> None:
-    data["answers"][0], data["answers"][1] = data["answers"][1], data["answers"][0]
+    data["parts"][0], data["parts"][1] = data["parts"][1], data["parts"][0]
 
 
 def _fewer_numbers(data: dict[str, Any]) -> None:
-    data["counts"].pop()
-    data["answers"].pop()
+    data["question"]["settings"] = ["cluster.devices=[2, 4, 8]"]
+    data["parts"].pop()
+
+
+def _another_answer(data: dict[str, Any]) -> None:
+    """The answer for another number of devices, with its own value."""
+    other = next(part for part in data["parts"] if part["answer"] != data["answer"])
+    data |= {name: other[name] for name in ("value", "bound", "answer", "details")}
 
 
 def _one_number(data: dict[str, Any]) -> None:
-    data["instance"]["settings"] = ["cluster.devices=8"]
+    data["question"]["settings"] = ["cluster.devices=8"]
 
 
 def _field(name: str, value: object) -> Callable[[dict[str, Any]], None]:
@@ -154,38 +165,53 @@ def _field(name: str, value: object) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
+EDITED = (_without_the_best, _cut_short, _another_question, _another_answer, _swapped, _fewer_numbers, _one_number)
 EDITS = {
-    **{edit.__name__: edit for edit in (_without_the_best, _cut_short, _another_question, _swapped, _fewer_numbers, _one_number)},
+    **{edit.__name__: edit for edit in EDITED},
     "value": _field("value", 1e-3),
     "bound": _field("bound", 1e-3),
     "gap": _field("gap", 0.1),
-    "best": _field("best", 1),
     "status": _field("status", "FEASIBLE"),
     "stopped": _field("stopped", "interrupted"),
     "proved": _field("proved", False),
     "gap_asked": _field("gap_asked", 0.5),
     "seconds": _field("seconds", 0.0),
-    "counts": _field("counts", [2, 4, 8, 32]),
-    "answers": _field("answers", []),
+    "notes": _field("notes", [NOT_THE_FASTEST]),
+    "engine": _field("engine", "boxes"),
+    "rivals": _field("rivals", [{"name": "x", "value": None, "answer": None, "note": "", "seconds": 0.0}]),
+    "proof": _field("proof", {"form": "word", "by": "hand"}),
+    "parts": _field("parts", []),
 }
 
 
 @every("name", EDITS)
 def test_an_answer_that_was_edited_is_refused(name: str) -> None:
-    data = json.loads(text_of(solved(FIXED, "objective=cost_per_token")))
-    assert check_open(counts_from_json(copy.deepcopy(data)), silent).accepted
+    data = json.loads(to_text(solved(FIXED, "objective=cost_per_token")))
+    assert checked(reread(data)).accepted
     EDITS[name](data)
-    assert check_open(counts_from_json(data), silent).refused
+    assert checked(reread(data)).refused
+
+
+def _refused(data: dict[str, Any]) -> bool:
+    """Be it as no result at all or by the check."""
+    try:
+        return not checked(reread(data)).accepted
+    except ValueError:
+        return True
 
 
 def test_every_figure_inside_the_answers_is_checked() -> None:
-    data = json.loads(text_of(solved(FIXED, "objective=devices", "budget.step_time=1 ms")))
+    data = json.loads(to_text(solved(FIXED, "objective=devices", "budget.step_time=1 ms")))
     assert data["status"] == "INFEASIBLE"
-    for place in range(len(data["answers"])):
-        for name, value in (("status", "UNKNOWN"), ("proved", False), ("engine", "boxes"), ("proved_by", "a guess"), ("space", None)):
+    for place in range(len(data["parts"])):
+        for name, value in (("status", "UNKNOWN"), ("proved", False), ("engine", "boxes"), ("proof", None)):
             edited = copy.deepcopy(data)
-            edited["answers"][place][name] = value
-            assert check_open(counts_from_json(edited), silent).refused, (place, name)
+            edited["parts"][place][name] = value
+            assert checked(reread(edited)).refused, (place, name)
+        for name, value in (("by", "a guess"), ("conflicts", []), ("form", "enumerated-together")):
+            edited = copy.deepcopy(data)
+            edited["parts"][place]["proof"][name] = value
+            assert _refused(edited), (place, name)
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +224,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert text.startswith("fleet   4 numbers of devices, 2 is best, proved in ")
     assert "USD/token" in text
     assert main(["check", str(out)]) == 0
-    assert "16 devices: the proof was carried out anew" in capsys.readouterr().out
+    assert "fleet, 4 of 4: the proof was carried out anew" in capsys.readouterr().out
     assert main(["export", str(out)]) == 3
     assert "here are answers for several numbers of devices, and one is needed" in capsys.readouterr().err
     assert main(["solve", str(path), "--set", "objective=devices", "--set", "budget.step_time=1 ms"]) == 20

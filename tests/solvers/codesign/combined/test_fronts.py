@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import from_words, to_words
+from crossopt.solvers.answer import to_text
+from crossopt.solvers.codesign.answer import answer_of, design_in, from_words
 from crossopt.solvers.codesign.combined.pareto import asked_with
-from crossopt.solvers.codesign.engines import auto
-from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.result import evaluation_json, to_json
+from crossopt.solvers.codesign.judge import judge, verify
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 ASKED = TINY_FREE.replace("[100 W, 400 W]", "[60 W, 80 W, 100 W, 400 W]")
@@ -23,7 +22,7 @@ ASKED = TINY_FREE.replace("[100 W, 400 W]", "[60 W, 80 W, 100 W, 400 W]")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The whole front of a small question."""
     folder = tmp_path_factory.mktemp("front")
-    question, target = folder / "tiny.yaml", folder / "front.json"
+    question, target = folder / "question.yaml", folder / "front.json"
     question.write_text(ASKED, encoding="utf-8")
     assert main(["solve", str(question), "--pareto", "step_time,power", "--out", str(target)]) == 0
     data: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
@@ -31,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return data
 
 
-def checked(data: dict[str, Any], folder: Path) -> int:
+def command_on(data: dict[str, Any], folder: Path) -> int:
     copy = folder / "copy.json"
     copy.write_text(json.dumps(data), encoding="utf-8")
     return main(["check", str(copy)])
@@ -39,15 +38,15 @@ def checked(data: dict[str, Any], folder: Path) -> int:
 
 def test_a_front_without_one_of_its_ends_is_refused(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     points = found["points"]
-    assert checked(found, tmp_path) == 0
+    assert command_on(found, tmp_path) == 0
     assert "no design has less step time than the first point, less power than the last" in capsys.readouterr().out
     for cut, figure in ((points[1:], "step time"), (points[:-1], "power")):
-        assert checked({**found, "points": cut}, tmp_path) == 30
+        assert command_on({**found, "points": cut}, tmp_path) == 30
         assert f"the least {figure} is" in capsys.readouterr().out
-        assert checked({**found, "points": cut, "proved": False}, tmp_path) == 0
+        assert command_on({**found, "points": cut, "proved": False}, tmp_path) == 0
         assert "the front says that there may be others, beside them and beyond them" in capsys.readouterr().out
-    assert checked({**found, "points": [points[0], *points[2:]]}, tmp_path) == 0  # as a thinned one
-    assert checked({**found, "points": []}, tmp_path) == 30
+    assert command_on({**found, "points": [points[0], *points[2:]]}, tmp_path) == 0  # as a thinned one
+    assert command_on({**found, "points": []}, tmp_path) == 30
 
 
 def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
@@ -56,15 +55,18 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
     """Its own proof only says that nothing as fast takes less power."""
     last = found["points"][-1]
     asked = asked_with(ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
-    answer = auto(asked, Limits(), lambda progress: None)
-    assert answer.design is not None
-    slower = from_words(asked, {**answer.design, "plan": {**answer.design["plan"], "recompute": "full"}})
-    evaluation = verify(asked, slower).evaluation
+    answer = answered(asked, "auto")
+    design = design_in(answer)
+    assert design is not None
+    slower = from_words(asked, {**design, "plan": {**design["plan"], "recompute": "full"}})
+    chosen = answer_of(asked, slower)
+    assert chosen is not None
+    evaluation = verify(asked, slower).details
     assert (evaluation.power, evaluation.step_time > last["step_time"]) == (last["power"], True)
-    instance = {**answer.instance, "name": last["result"]["instance"]["name"], "source": last["result"]["instance"]["source"]}
-    result = replace(answer, instance=instance, design=to_words(asked, slower), evaluation=evaluation_json(evaluation))
-    point = {"step_time": evaluation.step_time, "power": evaluation.power, "result": to_json(result)}
-    assert checked({**found, "points": [*found["points"][:-1], point]}, tmp_path) == 30
+    question = {**answer.question, "source": last["result"]["question"]["source"]}
+    result = replace(answer, question=question, answer=chosen, details=judge(asked, chosen).details)
+    point = {"step_time": evaluation.step_time, "power": evaluation.power, "result": json.loads(to_text(result))}
+    assert command_on({**found, "points": [*found["points"][:-1], point]}, tmp_path) == 30
     refused = [line for line in capsys.readouterr().out.splitlines() if "REFUSED" in line]
     assert len(refused) == 1
     assert f"the least step time with power {last['power']!r} or less is {last['step_time']!r} s" in refused[0]
@@ -72,6 +74,6 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
 
 def test_points_of_different_questions_are_no_front(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(json.dumps(found))
-    data["points"][1]["result"]["instance"]["settings"].insert(0, "tensor=1")
-    assert checked(data, tmp_path) == 30
+    data["points"][1]["result"]["question"]["settings"].insert(0, "tensor=1")
+    assert command_on(data, tmp_path) == 30
     assert "points[1]: its question is another one than that of the first" in capsys.readouterr().out

@@ -11,32 +11,27 @@ import pytest
 from crossopt.instances.codesign.instance import Portfolio
 from crossopt.instances.codesign.question import read_asked
 from crossopt.instances.errors import ModelError
-from crossopt.reports.commands.files import text_of
-from crossopt.solvers.answer import Limits, Progress
+from crossopt.solvers.answer import Limits, Progress, to_text
+from crossopt.solvers.codesign.answer import DesignResult, design_in
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
-from crossopt.solvers.codesign.combined.workloads.check import check_any
-from crossopt.solvers.codesign.combined.workloads.combined import Joint, joint
 from crossopt.solvers.codesign.combined.workloads.engines import ENGINES
-from crossopt.solvers.codesign.combined.workloads.result import JointResult, any_from_json
+from crossopt.solvers.codesign.objective import Joint, joint
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.proofs import Boxes
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import again, answered, checked, reread, silent
 from tests.solvers.codesign.several_questions import TWO, least_by_brute_force, random_several, several
 from tests.solvers.codesign.test_check import at, edited, edits, leaves
 
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
 
 
-def silent(progress: Progress) -> None:
-    """Look on."""
-
-
 @once
-def solved(portfolio: Portfolio, engine: str = "boxes", gap: float = 0.0) -> JointResult:
-    return ENGINES[engine](portfolio, Limits(gap=gap), silent)
+def solved(portfolio: Portfolio, engine: str = "boxes", gap: float = 0.0) -> DesignResult:
+    return answered(portfolio, engine, Limits(gap=gap))
 
 
 @cache
@@ -46,17 +41,12 @@ def small(*settings: str) -> Portfolio:
     return found
 
 
-def again(result: JointResult) -> Result | JointResult:
-    """The result as another process reads it."""
-    return any_from_json(json.loads(text_of(result)))
-
-
 def assert_agreement(portfolio: Portfolio, expected: float) -> None:
     for engine in ("boxes", "exhaustive"):
         result = solved(portfolio, engine)
         assert (inf if result.value is None else result.value) == expected
         assert (result.proved, result.status) == (True, "INFEASIBLE" if expected == inf else "OPTIMAL")
-        report = check_any(again(result), silent)
+        report = checked(again(result))
         assert report.refused == ()
 
 
@@ -87,8 +77,8 @@ def test_the_random_questions_differ_in_kind() -> None:
     answers = [solved(question) for question in questions]
     assert 2 <= sum(answer.value is None for answer in answers) <= 15
     assert 5 <= sum(question.combine == "worst_regret" for question in questions) <= 15
-    assert sum(answer.tree is not None and answer.tree.boxes > 1 for answer in answers) >= 4
-    assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.alone) >= 1
+    assert sum(isinstance(answer.proof, Boxes) and answer.proof.tree.boxes > 1 for answer in answers) >= 4
+    assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.parts) >= 1
 
 
 # By hand ----------------------------------------------------------------------------------------------------------------------------
@@ -111,13 +101,16 @@ combine: worst_regret
 
 def test_the_chip_for_both_is_the_best_for_neither() -> None:
     result = solved(several(OPPOSED, "budget.power=400 W"))
-    chips = [share.design["hardware"] for share in result.shares]
-    alone = [answer.design["hardware"] for answer in result.alone if answer.design is not None]
+    assert result.answer is not None
+    assert result.details is not None
+    chips = [design["hardware"] for design in result.answer.designs]
+    alone = [design["hardware"] for part in result.parts if (design := design_in(part)) is not None]
     assert chips[0] == chips[1]
     assert chips[0] not in alone
     assert alone[0] != alone[1]
     assert alone[1]["hbm_power"] > chips[0]["hbm_power"] > alone[0]["hbm_power"]
-    assert result.value == max(share.regret or 0.0 for share in result.shares)
+    assert result.value == max(share.regret or 0.0 for share in result.details.shares)
+    assert result.answer.alone == tuple(part.value for part in result.parts)
 
 
 # Bounds, limits and interrupts ------------------------------------------------------------------------------------------------------
@@ -134,7 +127,7 @@ def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(gap: float, s
     assert result.bound <= optimum <= result.value
     assert result.value - result.bound <= gap * result.value
     assert result.proved
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
 
 
 @pytest.mark.parametrize("looks", [1, 2, 4])
@@ -146,30 +139,30 @@ def test_an_interrupt_leaves_a_verified_design_and_a_bound_that_holds(looks: int
         if len(seen) == looks:
             raise KeyboardInterrupt
 
-    result = ENGINES["boxes"](portfolio, Limits(), impatient)
+    result = answered(portfolio, "boxes", Limits(), impatient)
     assert (result.stopped, result.proved) == ("interrupted", False)
     optimum = solved(portfolio).value
     assert optimum is not None
     assert result.value is not None
     assert result.bound is not None
     assert result.bound <= optimum <= result.value
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
 
 
 @every("engine", sorted(ENGINES))
 @every("settings", [(), REGRET])
 def test_no_time_at_all_claims_nothing_that_is_not_so(engine: str, settings: tuple[str, ...]) -> None:
-    result = ENGINES[engine](several(TWO, *settings), Limits(seconds=0.0), silent)
+    result = answered(several(TWO, *settings), engine, Limits(seconds=0.0))
     assert not result.proved
     assert result.bound is None
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
 
 
 @every("engine", sorted(ENGINES))
 @every("settings", [(), REGRET])
 def test_what_every_engine_writes_is_accepted(engine: str, settings: tuple[str, ...]) -> None:
     result, optimum = solved(several(TWO, *settings), engine), solved(several(TWO, *settings)).value
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
     assert result.value is not None
     assert optimum is not None
     assert result.value >= optimum
@@ -210,16 +203,16 @@ def test_the_tree_proves_its_bound_and_nothing_above_it() -> None:
 
 # Edits ------------------------------------------------------------------------------------------------------------------------------
 
-FREE = ("trace", "versions", "instance.text", "instance.source", "seconds", "seed", "gap_asked")
+FREE = ("trace", "versions", "notes", "question.text", "question.source", "seconds", "seed", "gap_asked")
 """Measured, or chosen by whoever solved it, or the question itself, as in `test_check`."""
 
 
 def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
     found = []
     for path in leaves(data):
-        if path[0] == "alone" and len(path) > 3:
+        if path[0] == "parts" and len(path) > 3:
             continue  # every leaf of a result about one workload is tried in `test_check`
-        inner = path[2:] if path[0] == "alone" else path
+        inner = path[2:] if path[0] == "parts" else path
         if not ".".join(map(str, inner)).startswith(FREE) and "cuts" not in inner:
             found.append(path)
     return found
@@ -232,14 +225,14 @@ def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
 )
 def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) -> None:
     """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
-    data = json.loads(text_of(solved(several(TWO, *settings), engine)))
+    data = json.loads(to_text(solved(several(TWO, *settings), engine)))
     paths = claims(data)
     assert len(paths) > (20 if settings and settings != REGRET else 100)
     accepted = []
     for path in paths:
         for value in edits(at(data, path))[: 1 if "evaluation" in path else None]:
             try:
-                report = check_any(any_from_json(edited(data, path, value)), silent)
+                report = checked(reread(edited(data, path, value)))
             except ValueError:
                 continue
             accepted += [(path, value)] if report.accepted else []
@@ -249,9 +242,9 @@ def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) ->
 def test_an_answer_about_one_workload_is_none_about_several() -> None:
     portfolio = several(TWO)
     result = solved(portfolio)
-    other = json.loads(text_of(result))
-    other["instance"]["workload"] = "gpt3-125m"
-    assert not check_any(any_from_json(other), silent).accepted
+    other = json.loads(to_text(result))
+    other["question"]["workload"] = "gpt3-125m"
+    assert not checked(reread(other)).accepted
 
 
 def test_a_worse_chip_that_claims_to_be_the_optimum_is_refused() -> None:
@@ -262,8 +255,8 @@ def test_a_worse_chip_that_claims_to_be_the_optimum_is_refused() -> None:
         assert best.value is not None
         assert worse.value is not None
         assert worse.value > best.value
-        claim = replace(best, shares=worse.shares, value=worse.value, bound=worse.value, trace=())
-        assert not check_any(claim, silent).accepted
+        claim = replace(best, answer=worse.answer, details=worse.details, value=worse.value, bound=worse.value, trace=())
+        assert not checked(claim).accepted
 
 
 CROWDED = """\
@@ -301,8 +294,8 @@ def test_bounds_belong_to_the_plans_that_they_name(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(by_boxes, "branch", watched)
     portfolio = several(CROWDED)
-    result = ENGINES["boxes"](portfolio, Limits(), silent)
+    result = answered(portfolio, "boxes")
     assert result.proved
-    assert check_any(again(result), silent).refused == ()
+    assert checked(again(result)).refused == ()
     assert result.value == solved(portfolio, "exhaustive").value
     assert len(seen) == 2

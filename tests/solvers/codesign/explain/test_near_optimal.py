@@ -8,15 +8,15 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.texts.near import near_text
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.engines import boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import Found, search
 from crossopt.solvers.codesign.explain import near_optimal as module
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near, near_optimum
-from crossopt.solvers.codesign.result import Result
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 WIDE = (
@@ -43,8 +43,8 @@ def silent(progress: object) -> None:
 
 
 @once
-def solved(instance: Instance) -> Result:
-    return boxes(instance, Limits(), silent)
+def solved(instance: Instance) -> DesignResult:
+    return answered(instance, "boxes")
 
 
 def found_near(instance: Instance, gap: float, deadline: float = float("inf")) -> Near:
@@ -147,7 +147,7 @@ def test_an_interrupt_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_is_said_without_a_proved_optimum() -> None:
-    result = boxes(SMALL[1], Limits(seconds=0.0), silent)
+    result = answered(SMALL[1], "boxes", Limits(seconds=0.0))
     assert near_optimum(SMALL[1], result, 0.01, silent, float("inf")) is None
     assert "not known, as the optimum was not proved in time" in near_text(None, 0.01)
 

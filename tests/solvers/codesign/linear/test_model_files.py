@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import INFEASIBLE, NO_DESIGN, USAGE, main
-from crossopt.solvers.codesign.engines import ENGINES, Limits
 from tests.every import every
 from tests.solvers.backends.test_export import read_with_highs
-from tests.solvers.codesign.linear.test_refine import WIDE, agrees_with, silent
+from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.linear.test_refine import WIDE, agrees_with
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
 ENDINGS = {"lp": "lp", "mps": "mps", "cpsat": "textproto"}
@@ -65,7 +65,7 @@ def test_a_solver_that_has_only_the_file_reaches_the_bound_of_the_loop(kind: str
 
 def test_the_bound_is_below_the_optimum_and_near_it(written: dict[str, Path]) -> None:
     told = about(written["lp"])
-    true = ENGINES["exhaustive"](ask(TINY_FREE, *WIDE), Limits(), silent).value
+    true = answered(ask(TINY_FREE, *WIDE), "exhaustive").value
     assert agrees_with(told["best_design_seconds"], told["bound_seconds"], true)
     assert told["solved"]
 

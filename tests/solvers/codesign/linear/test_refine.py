@@ -21,17 +21,17 @@ from crossopt.solvers import backends
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
+from crossopt.solvers.codesign.answer import DesignResult, relaxation_in
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent
 from crossopt.solvers.codesign.boxes.search import Survivors, survivors
-from crossopt.solvers.codesign.check import check
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
-from crossopt.solvers.codesign.result import Result
+from crossopt.solvers.proofs import Relaxed
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 BY_SOLVER = ("milp", "cpsat")
@@ -65,7 +65,7 @@ def from_cold(instance: Instance, solver: str, form: str = "strong") -> Refined:
     return refine_among(instance, cold(instance), backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
 
 
-def agrees(found: Refined | Result, true: float | None) -> bool:
+def agrees(found: Refined | DesignResult, true: float | None) -> bool:
     """Within the gap asked, with a bound that no design is below."""
     return agrees_with(found.value, found.bound, true)
 
@@ -119,7 +119,7 @@ def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: s
     instance = read_instance(INSTANCES / "quickstart.yaml")
     left = survivors(instance, float("inf"))
     found = refine_among(instance, left, backend(solver), FORMS[form], LEAST_GAP, time.monotonic() + 120, silent)
-    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    assert agrees(found, answered(instance, "boxes").value)
     assert found.rounds > 2
     assert found.plans == len(left.plans)
 
@@ -128,7 +128,7 @@ def test_without_prices_the_integer_model_does_all_the_work(solver: str, form: s
 @pytest.mark.parametrize("name", ["tiny", "small", "gpt3-175b-pathfinding-7nm"])
 def test_engines_prove_the_ladder_and_agree_with_boxes(engine: str, name: str) -> None:
     instance = read_instance(INSTANCES / f"{name}.yaml")
-    found, true = ENGINES[engine](instance, Limits(), silent), ENGINES["boxes"](instance, Limits(), silent).value
+    found, true = answered(instance, engine), answered(instance, "boxes").value
     assert found.proved
     assert agrees(found, true)
     assert found.gap_asked == LEAST_GAP
@@ -140,25 +140,25 @@ def test_other_workloads_and_objectives_are_refused_in_a_sentence(engine: str, t
     with pytest.raises(
         RefusedError, match=f"the {engine} engine answers step_time questions of transformers without a limit on that time; use boxes"
     ):
-        ENGINES[engine](ask(text), Limits(), silent)
+        answered(ask(text), engine)
     with pytest.raises(RefusedError, match="use boxes"):
-        ENGINES[engine](ask(TINY_FREE, "objective=energy_per_token"), Limits(), silent)
+        answered(ask(TINY_FREE, "objective=energy_per_token"), engine)
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
 @pytest.mark.parametrize("settings", [("budget.power=50 W",), ("workload.model=gpt3-175b",)])
 def test_where_no_design_keeps_the_limits_the_engines_say_so(engine: str, settings: tuple[str, ...]) -> None:
-    result = ENGINES[engine](ask(TINY_FREE, *settings), Limits(), silent)
-    assert (result.status, result.proved, result.design) == ("INFEASIBLE", True, None)
-    assert check(result, silent, cross_check=True).accepted
+    result = answered(ask(TINY_FREE, *settings), engine)
+    assert (result.status, result.proved, result.answer) == ("INFEASIBLE", True, None)
+    assert checked(result, cross_check=True).accepted
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
 def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: str) -> None:
-    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(), silent)
-    assert check(result, silent).told
-    assert "told, not proved anew" in check(result, silent).checked[-1]
-    crossed = check(result, silent, cross_check=True)
+    result = answered(ask(TINY_FREE, *WIDE), engine)
+    assert checked(result).told
+    assert "told, not proved anew" in checked(result).checked[-1]
+    crossed = checked(result, cross_check=True)
     assert crossed.accepted
     assert crossed.checked[-1].startswith("the engine boxes was asked as well")
 
@@ -166,13 +166,13 @@ def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: s
 def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
     """A solver that lied: a worse design is called proved. Its figures fit each other, and only another engine sees it."""
     instance = read_instance(INSTANCES / "quickstart.yaml")
-    good, worse = ENGINES["milp"](instance, Limits(), silent), ENGINES["expert"](instance, Limits(), silent)
+    good, worse = answered(instance, "milp"), answered(instance, "expert")
     assert good.value is not None
     assert worse.value is not None
     assert worse.value > good.value
-    lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=True, status="OPTIMAL", proved_by=good.proved_by)
-    lie = replace(lie, relaxation=good.relaxation, rivals=good.rivals, trace=())
-    assert "bound: there is a design of" in " ".join(check(lie, silent, cross_check=True).refused)
+    lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=True, status="OPTIMAL", proof=good.proof)
+    lie = replace(lie, gap_asked=good.gap_asked, rivals=good.rivals, trace=())
+    assert "bound: there is a design of" in " ".join(checked(lie, cross_check=True).refused)
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
@@ -182,19 +182,21 @@ def test_an_interrupt_leaves_the_best_design_and_a_bound_that_is_valid(engine: s
     def impatient(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    result = ENGINES[engine](instance, Limits(), impatient)
+    result = answered(instance, engine, Limits(), impatient)
     assert result.stopped == "interrupted"
-    assert check(result, silent).accepted
+    assert checked(result).accepted
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
 def test_a_result_says_in_which_form_it_was_proved(engine: str) -> None:
-    result = ENGINES[engine](ask(TINY_FREE, *WIDE), Limits(form="log"), silent)
-    assert result.relaxation is not None
-    assert result.relaxation.form == "log"
-    assert check(result, silent).accepted
-    lie = replace(result, relaxation=replace(result.relaxation, form="weak"))
-    assert not check(lie, silent).accepted or not result.relaxation.rounds
+    result = answered(ask(TINY_FREE, *WIDE), engine, Limits(form="log"))
+    relaxation = relaxation_in(result)
+    assert relaxation is not None
+    assert relaxation.form == "log"
+    assert checked(result).accepted
+    assert isinstance(result.proof, Relaxed)
+    lie = replace(result, proof=replace(result.proof, relaxation=replace(relaxation, form="weak")))
+    assert not checked(lie).accepted or not relaxation.rounds
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
@@ -212,8 +214,8 @@ def test_workers_and_seed_reach_the_solver_and_change_no_optimum(engine: str, mo
 
     monkeypatch.setattr(backends, "backend", listening)
     instance = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
-    found = ENGINES[engine](instance, Limits(seed=3, workers=2), silent)
-    assert agrees(found, ENGINES["boxes"](instance, Limits(), silent).value)
+    found = answered(instance, engine, Limits(seed=3, workers=2))
+    assert agrees(found, answered(instance, "boxes").value)
     assert {(spend.workers, spend.seed) for spend in asked} == {(2, 3)}
 
 

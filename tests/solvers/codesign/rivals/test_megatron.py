@@ -12,12 +12,12 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, device_at, hardware_choice, hardware_points
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 SMALL = {
@@ -147,7 +147,7 @@ def test_the_size_of_the_blocks_does_not_change_the_rule(seed: int, monkeypatch:
 @pytest.mark.parametrize("name", ["expert", "plan-only", "hardware-only"])
 def test_rivals_claim_no_proof_and_lie_between_the_rule_and_the_optimum(name: str) -> None:
     instance = ask(TINY_FREE)
-    result, optimum, chosen = ENGINES[name](instance, Limits(), silent), search(instance, silent).value, expert_design(instance)
+    result, optimum, chosen = answered(instance, name), search(instance, silent).value, expert_design(instance)
     assert (result.status, result.proved, result.bound, result.gap, result.rivals) == ("FEASIBLE", False, None, None, ())
     assert result.value is not None
     assert optimum is not None
@@ -159,7 +159,7 @@ def test_rivals_claim_no_proof_and_lie_between_the_rule_and_the_optimum(name: st
 def test_rivals_keep_the_time_limit(name: str) -> None:
     """A million chips take longer to rank than no time at all."""
     wide = ask(TINY_FREE, "compute_area={from: 200 mm^2, to: 400 mm^2, count: 1000}", "compute_power={from: 100 W, to: 300 W, count: 1000}")
-    result = ENGINES[name](wide, Limits(seconds=0.0), silent)
+    result = answered(wide, name, Limits(seconds=0.0))
     assert (result.status, result.stopped, result.value) == ("UNKNOWN", "time limit", None)
 
 

@@ -6,13 +6,13 @@ from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_point
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, ask, random_question
 
 A100 = INSTANCES / "gpt3-175b-1024xa100.yaml"
@@ -102,6 +102,6 @@ def test_layers_of_an_lstm_are_stages_and_a_product_has_none() -> None:
 @pytest.mark.parametrize("name", ["fsdp", "pipedream-flush"])
 def test_the_rules_keep_the_time_limit_and_claim_no_proof(name: str) -> None:
     instance = read_instance(A100)
-    late, done = (ENGINES[name](instance, Limits(seconds), silent) for seconds in (0.0, float("inf")))
+    late, done = (answered(instance, name, Limits(seconds)) for seconds in (0.0, float("inf")))
     assert (late.status, late.stopped) == ("UNKNOWN", "time limit")
     assert (done.status, done.proved, done.bound) == ("FEASIBLE", False, None)
