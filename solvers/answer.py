@@ -104,6 +104,8 @@ class Found(Generic[A]):
     """Until this was known, where rivals are asked after it."""
     uncounted: float = 0.0
     """Seconds of something else, such as compiling once per installation, which no clock of an answer counts."""
+    solver: str = ""
+    """Name and version of a solver that was asked, as which it is told among the versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +257,13 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
     return status_of(value, None if bound == value else bound, proved)
 
 
-def versions() -> dict[str, str]:
+def versions(solver: str = "") -> dict[str, str]:
     """Of what an answer may depend on."""
     from importlib.metadata import version  # noqa: PLC0415 - slow, and only what is written down says it
     from platform import python_version  # noqa: PLC0415
 
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
+    asked = {"solver": solver} if solver else {}
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version(), **asked}
 
 
 def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]:

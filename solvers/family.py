@@ -192,7 +192,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         trace=found.trace,
         seconds=seconds,
         seed=limits.seed,
-        versions=versions(),
+        versions=versions(found.solver),
     )
 
 
