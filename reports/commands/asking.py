@@ -32,11 +32,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
     family, row = family_of(kind), KINDS[kind]
     name = family.aliases.get(options.engine, options.engine)
-    refuse_options(options, (*row.options, *row.also, *_of_engines(family)), f"a question about {row.about}")
-    engine_of(family, name)
-    check_target(options.log, "--log")
-    check_target(options.out)
-    spare_question(options.out, options.file)
+    refuse_before(options, kind)
     limits, began = limits_of(options), monotonic()
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
@@ -44,6 +40,16 @@ def solve(options: Namespace, kind: str) -> Ending:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
+
+
+def refuse_before(options: Namespace, kind: str) -> None:
+    """Whatever of the options makes no sense for this kind of question, before any work is done."""
+    family, row = family_of(kind), KINDS[kind]
+    refuse_options(options, (*row.options, *row.also, *_of_engines(family)), f"a question about {row.about}")
+    engine_of(family, options.engine)
+    check_target(options.log, "--log")
+    check_target(options.out)
+    spare_question(options.out, options.file)
 
 
 def _of_engines(family: Family[Any, Any, Any]) -> tuple[str, ...]:
