@@ -4,7 +4,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -79,13 +78,6 @@ def hand_out(options: Namespace, text: Callable[[], str], words: Callable[[], st
             write_whole(options.out, said)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(said if options.json or str(options.out) == "-" else words())
-
-
-def validate(options: Namespace, kind: str) -> Ending:
-    """Say how large the question is."""
-    size = import_module(KINDS[kind].question).size_of(question_of(options, {}))
-    sys.stdout.write(f"{options.file}: a sound question: {size}\n")
-    return Ending("FEASIBLE", proved=True)
 
 
 def compare(options: Namespace, kind: str) -> Ending:
