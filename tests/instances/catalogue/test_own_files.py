@@ -10,11 +10,11 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
-from crossopt.solvers.answer import Limits, result_in, to_text, unwatched
-from crossopt.solvers.checking import Report, check
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
-from crossopt.solvers.codesign.family import FAMILY
-from crossopt.solvers.family import solve
+from crossopt.reports.commands.files import text_of
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.check import check
+from crossopt.solvers.codesign.engines import exhaustive
+from crossopt.solvers.codesign.result import from_json
 from tests.every import every
 from tests.solvers.codesign.questions import TINY_FREE
 
@@ -22,12 +22,8 @@ FIXED = ladder()["tiny"].read_text(encoding="utf-8")
 DEVICE, PROCESS = entry_text("hardware", "a100-80g"), entry_text("technologies", "accelerator-7nm")
 
 
-def answered(instance: Instance) -> DesignResult:
-    return solve(FAMILY, instance, "exhaustive", Limits(), unwatched)
-
-
-def checked(text: str, folder: Path) -> Report:
-    return check(FAMILY, result_in(json.loads(text), Designs, Priced), folder)
+def silent(progress: object) -> None:
+    del progress
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def value_of(instance: Instance) -> float | None:
-    return answered(instance).value  # type: ignore[return-value]
+    return exhaustive(instance, Limits(), silent).value
 
 
 def test_a_copy_of_a_registry_file_gives_the_registry_answer_under_its_own_name(folder: Path) -> None:
@@ -70,20 +66,20 @@ def test_a_process_of_ones_own_has_generations(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fixed", "free"])
 def test_a_saved_result_stands_without_the_files(name: str, folder: Path) -> None:
-    text = to_text(answered(read_instance(folder / f"{name}.yaml")))
+    text = text_of(exhaustive(read_instance(folder / f"{name}.yaml"), Limits(), silent))
     (folder / "chips" / "mine.yaml").unlink()
     (folder / "process.yaml").unlink()
-    assert checked(text, folder).refused == ()
+    assert check(from_json(json.loads(text)), silent).refused == ()
     with pytest.raises(InstanceError, match="there is no such file"):
         read_instance(folder / f"{name}.yaml")
 
 
 def test_a_result_with_another_chip_put_in_is_refused(folder: Path) -> None:
-    data = json.loads(to_text(answered(read_instance(folder / "fixed.yaml"))))
-    files = data["question"]["files"]
+    data = json.loads(text_of(exhaustive(read_instance(folder / "fixed.yaml"), Limits(), silent)))
+    files = data["instance"]["files"]
     assert files["chips/mine.yaml"].count("bandwidth: 2039 GB/s") == 1
     files["chips/mine.yaml"] = files["chips/mine.yaml"].replace("bandwidth: 2039 GB/s", "bandwidth: 2040 GB/s")
-    assert not checked(json.dumps(data), folder).accepted
+    assert not check(from_json(data), silent).accepted
 
 
 def test_hardware_may_be_described_in_the_question_itself() -> None:
