@@ -44,15 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _asked(options: argparse.Namespace) -> int:
-    """The exit code of a command; of those about a question, answered by its kind."""
+    """The exit code of a command."""
     if options.command in _LIGHT:
         load_numpy_without_threads()
-    if options.command in _BY_FAMILY:
-        from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
-        from crossopt.reports.commands.families import command_of  # noqa: PLC0415
-
-        ending = command_of(kind_asked(question_path(options.file)), options.command)(options)
-        return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
     return COMMANDS[options.command](options)
 
 
@@ -119,6 +113,15 @@ def _code(status: str, unproved: bool) -> int:
     if status == "UNKNOWN":
         return NO_DESIGN
     return UNPROVED if unproved else ANSWERED
+
+
+def _by_kind(options: argparse.Namespace) -> int:
+    """A command about a question, which its kind answers."""
+    from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
+    from crossopt.reports.commands.families import command_of  # noqa: PLC0415
+
+    ending = command_of(kind_asked(question_path(options.file)), options.command)(options)
+    return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -267,10 +270,12 @@ def _completion(options: argparse.Namespace) -> int:
 
 _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
-_BY_FAMILY = ("solve", "validate", "evaluate", "explain")
-"""Commands about a question, which its kind answers."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "solve": _by_kind,
+    "validate": _by_kind,
+    "evaluate": _by_kind,
     "check": _check,
+    "explain": _by_kind,
     "compare": _compare,
     "accuracy": _accuracy,
     "calibrate": _calibrate,

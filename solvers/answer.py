@@ -105,6 +105,8 @@ class Found(Generic[A]):
     """Until this was known, where rivals are asked after it."""
     uncounted: float = 0.0
     """Seconds of something else, such as compiling once per installation, which no clock of an answer counts."""
+    solver: str = ""
+    """Name and version of a solver that was asked, as which it is told among the versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +258,9 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
     return status_of(value, None if bound == value else bound, proved)
 
 
-def versions() -> dict[str, str]:
+def versions(solver: str = "") -> dict[str, str]:
     """Of what an answer may depend on."""
-    return dict(_installed())
+    return {**_installed(), **({"solver": solver} if solver else {})}
 
 
 @cache

@@ -4,7 +4,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -33,11 +32,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     """Answer, print and write."""
     family, row = family_of(kind), KINDS[kind]
     name = family.aliases.get(options.engine, options.engine)
-    refuse_options(options, (*row.options, *row.also, *_of_engines(family)), f"a question about {row.about}")
-    engine_of(family, name)
-    check_target(options.log, "--log")
-    check_target(options.out)
-    spare_question(options.out, options.file)
+    refuse_before(options, kind)
     limits, began = limits_of(options), monotonic()
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
@@ -45,6 +40,16 @@ def solve(options: Namespace, kind: str) -> Ending:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
+
+
+def refuse_before(options: Namespace, kind: str) -> None:
+    """Whatever of the options makes no sense for this kind of question, before any work is done."""
+    family, row = family_of(kind), KINDS[kind]
+    refuse_options(options, (*row.options, *row.also, *_of_engines(family)), f"a question about {row.about}")
+    engine_of(family, options.engine)
+    check_target(options.log, "--log")
+    check_target(options.out)
+    spare_question(options.out, options.file)
 
 
 def _of_engines(family: Family[Any, Any, Any]) -> tuple[str, ...]:
@@ -74,13 +79,6 @@ def hand_out(options: Namespace, text: Callable[[], str], words: Callable[[], st
             write_whole(options.out, said)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(said if options.json or str(options.out) == "-" else words())
-
-
-def validate(options: Namespace, kind: str) -> Ending:
-    """Say how large the question is."""
-    size = import_module(KINDS[kind].question).size_of(question_of(options, {}))
-    sys.stdout.write(f"{options.file}: a sound question: {size}\n")
-    return Ending("FEASIBLE", proved=True)
 
 
 def compare(options: Namespace, kind: str) -> Ending:

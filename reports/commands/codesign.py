@@ -10,7 +10,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
-from crossopt.reports.commands.console import check_target, question_of, spare_question
+from crossopt.reports.commands.console import question_of
 from crossopt.reports.commands.families import Ending
 
 
@@ -23,8 +23,7 @@ def _front(options: Namespace) -> Ending:
     from crossopt.reports.commands.fronts import front_in, front_json  # noqa: PLC0415
     from crossopt.reports.texts.front import front_text  # noqa: PLC0415
 
-    check_target(options.out)
-    spare_question(options.out, options.file)
+    asking.refuse_before(options, "codesign")
     limits, asked = asking.limits_of(options), question_of(options, {})
     if not isinstance(asked, Instance):
         place, one, what = (

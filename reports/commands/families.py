@@ -4,6 +4,7 @@ Functions of such a module have the names of the commands that they answer, take
 of a saved result.
 """
 
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
@@ -28,6 +29,8 @@ class Ending(NamedTuple):
 
 def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:
     """What is done for a command about a question of this kind; a RefusedError in words where it is nothing."""
+    if name == "validate" and KINDS[kind].question:
+        return lambda options: _validate(options, kind)
     own: Callable[[Namespace], Ending] | None = _own(kind, name)
     if own is not None:
         return own
@@ -39,6 +42,15 @@ def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:
             return lambda options: of_all(options, kind)
     other = "compare" if kind == "study" else "solve"
     raise RefusedError(f"`{name}` does not answer questions about {KINDS[kind].about} (`{other}` does)")
+
+
+def _validate(options: Namespace, kind: str) -> Ending:
+    """Say how large the question is, without loading anything that answers."""
+    from crossopt.reports.commands.console import question_of  # noqa: PLC0415
+
+    size = import_module(KINDS[kind].question).size_of(question_of(options, {}))
+    sys.stdout.write(f"{options.file}: a sound question: {size}\n")
+    return Ending("FEASIBLE", proved=True)
 
 
 def check(path: Path, cross_check: bool = False) -> "Report":

@@ -187,7 +187,7 @@ def assumptions_section(facts: Facts) -> str:
 
 
 def _proof(result: DesignResult) -> str:
-    lines = [f"Checked: {CHECKED}."]
+    lines = [*(f"{note}." for note in result.notes), f"Checked: {CHECKED}."]
     lines.append(
         "The design was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
     )

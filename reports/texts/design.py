@@ -10,6 +10,7 @@ from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
+from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, Enumerated, Relaxed, Space
 
 _WIDTH = 24
@@ -44,7 +45,7 @@ def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any
 
 def _headline(result: DesignResult) -> list[str]:
     label = f"{result.question['name']}   "
-    if result.proof is None:
+    if result.proof is None and (result.stopped == "complete" or result.engine not in PROVERS):
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:

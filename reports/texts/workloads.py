@@ -14,6 +14,7 @@ from crossopt.reports.texts.design import (
     wrapped,
 )
 from crossopt.solvers.codesign.answer import DesignResult, Share
+from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 
 _LABEL = 20
@@ -35,7 +36,7 @@ def _headline(result: DesignResult) -> list[str]:
     label = f"{result.question['name']}   "
     if result.proved:
         return wrapped(label, f"{_size(result)}, proved in {seconds_of(result.seconds)} by {result.engine}")
-    if result.proof is None:
+    if result.proof is None and (result.stopped == "complete" or result.engine not in PROVERS):
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     return wrapped(label, f"not proved: {result.stopped}")

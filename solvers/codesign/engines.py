@@ -162,6 +162,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
         trace=found.trace,
         value=found.value,
         coarse=LEAST_GAP,
+        solver=found.solver,
     )
 
 

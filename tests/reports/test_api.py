@@ -41,10 +41,10 @@ def test_a_question_is_a_path_a_name_a_text_or_a_mapping() -> None:
 
 
 def test_settings_are_laid_over_a_question() -> None:
-    assert crossopt.solve("tiny", settings={"cluster.devices": 16, "tensor": [1, 2]}).data["design"]["plan"]["data"] > 4
+    assert crossopt.solve("tiny", settings={"cluster.devices": 16, "tensor": [1, 2]}).data["answer"]["designs"][0]["plan"]["data"] > 4
     assert crossopt.evaluate("tiny", SINGLE)["design"]["plan"]["tensor"] == 4
     counts = crossopt.solve("tiny", settings={"cluster.devices": [4, 8]})
-    assert len(counts.data["answers"]) == 2
+    assert len(counts.data["parts"]) == 2
     assert crossopt.check(counts).accepted
 
 
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said_in_words() -> None:
         crossopt.solve({"kind": "codesign", "workload": {"model": "gpt3-125m"}})
     with pytest.raises(crossopt.InstanceError, match="several designs are left"):
         crossopt.evaluate("tiny")
-    with pytest.raises(RefusedError, match="there is no engine 'nobody'"):
+    with pytest.raises(RefusedError, match="the engine 'nobody' answers no question of kind codesign"):
         crossopt.solve("tiny", engine="nobody")
     with pytest.raises(RefusedError, match="numbers of devices are asked for, and here one is needed"):
         crossopt.explain("tiny", {"cluster.devices": [4, 8]})

@@ -5,54 +5,56 @@ from dataclasses import replace
 
 import pytest
 
-from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
-from crossopt.solvers.answer import Limits, Progress
-from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from crossopt.solvers.codesign.answer import DesignResult, space_in
+from crossopt.solvers.codesign.claims import reasons_of
+from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.explain.single import evaluate_single
-from crossopt.solvers.codesign.result import Conflict, Occurring, Result, Space
+from crossopt.solvers.proofs import Conflict, Enumerated, Occurring, Space
 from tests.paths import INSTANCES
+from tests.reports.answers import ENGINES, answered, evaluation_of
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
 PAGE = 100
 
 
-def silent(progress: Progress) -> None:
-    del progress
+def space_of(result: DesignResult) -> Space:
+    space = space_in(result)
+    assert space is not None
+    return space
 
 
-def solved(instance: Instance, engine: str = "exhaustive") -> Result:
-    return ENGINES[engine](instance, Limits(), silent)
+def counting(result: DesignResult, space: Space) -> DesignResult:
+    """The result with other counts."""
+    return replace(result, proof=Enumerated(result.proved_by, space))
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Result:
-    return solved(read_instance(INSTANCES / "tiny.yaml"))
+def tiny() -> DesignResult:
+    return answered(read_instance(INSTANCES / "tiny.yaml"))
 
 
 @pytest.fixture(scope="module")
-def quickstart() -> Result:
-    return solved(read_instance(INSTANCES / "quickstart.yaml"))
+def quickstart() -> DesignResult:
+    return answered(read_instance(INSTANCES / "quickstart.yaml"))
 
 
 def shown_again(text: str, dimension: str) -> float:
     return parse_quantity(text, dimension)
 
 
-def test_the_value_and_the_bound_are_those_of_the_certificate(quickstart: Result) -> None:
+def test_the_value_and_the_bound_are_those_of_the_certificate(quickstart: DesignResult) -> None:
     match = re.search(r"step time +([\d.]+ m?s) +bound ([\d.]+ m?s), gap 0\.00%", answer(quickstart))
     assert match
-    assert quickstart.evaluation is not None
-    assert shown_again(match[1], "time") == pytest.approx(quickstart.evaluation["step_time"], rel=5e-4)
+    assert shown_again(match[1], "time") == pytest.approx(evaluation_of(quickstart)["step_time"], rel=5e-4)
     assert shown_again(match[2], "time") == pytest.approx(quickstart.bound, rel=5e-4)
 
 
-def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: Result) -> None:
-    assert quickstart.evaluation is not None
-    items, total = quickstart.evaluation["breakdown"], quickstart.evaluation["step_time"]
+def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: DesignResult) -> None:
+    items, total = evaluation_of(quickstart)["breakdown"], evaluation_of(quickstart)["step_time"]
     lines = re.findall(r"^    ([a-z -]+?) +([\d.]+ [num]?s) +([\d.]+)%", answer(quickstart), re.MULTILINE)
     assert {name for name, _, _ in lines} == {name for name, seconds in items.items() if seconds > 0.0}
     for name, seconds, share in lines:
@@ -61,9 +63,8 @@ def test_every_line_of_the_breakdown_is_an_item_of_the_evaluation(quickstart: Re
     assert [items[name] for name, _, _ in lines] == sorted((items[name] for name, _, _ in lines), reverse=True)
 
 
-def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstart: Result) -> None:
-    assert quickstart.evaluation is not None
-    text, limits = answer(quickstart), quickstart.evaluation["limits"]
+def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstart: DesignResult) -> None:
+    text, limits = answer(quickstart), evaluation_of(quickstart)["limits"]
     assert {limit["name"] for limit in limits} == {"memory", "die area", "package area", "power"}
     for limit in limits:
         match = re.search(rf"^    {limit['name']} +(\S+ \S+) of (\S+ \S+) +([\d.]+)%(.*)$", text, re.MULTILINE)
@@ -71,23 +72,21 @@ def test_every_limit_is_shown_with_its_share_and_marked_where_it_binds(quickstar
         assert shown_again(match[1], limit["unit"]) == pytest.approx(limit["used"], rel=5e-4)
         assert shown_again(match[2], limit["unit"]) == pytest.approx(limit["available"], rel=5e-4)
         assert float(match[3]) == pytest.approx(100.0 * limit["used"] / limit["available"], abs=0.051)
-        assert match[4].endswith("binds") == (limit["name"] in quickstart.evaluation["binding"])
+        assert match[4].endswith("binds") == (limit["name"] in evaluation_of(quickstart)["binding"])
 
 
-def test_rates_memory_and_counts_are_those_of_the_result(tiny: Result) -> None:
-    assert tiny.evaluation is not None
-    assert tiny.space is not None
+def test_rates_memory_and_counts_are_those_of_the_result(tiny: DesignResult) -> None:
     text = " ".join(answer(tiny).split())
-    assert f"{round(tiny.evaluation['tokens_per_second']):,} tokens/s · {tiny.evaluation['utilisation']:.1%} of peak" in text
-    assert f"{tiny.space.designs} designs, {tiny.space.feasible} keep every limit" in text
-    for name, size in tiny.evaluation["memory"].items():
+    assert f"{round(evaluation_of(tiny)['tokens_per_second']):,} tokens/s · {evaluation_of(tiny)['utilisation']:.1%} of peak" in text
+    assert f"{space_of(tiny).designs} designs, {space_of(tiny).feasible} keep every limit" in text
+    for name, size in evaluation_of(tiny)["memory"].items():
         if size:
             match = re.search(rf"{name} ([\d.]+ [KMGT]?i?B)", text)
             assert match
             assert shown_again(match[1], "bytes") == pytest.approx(size, rel=5e-4)
 
 
-def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: Result) -> None:
+def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: DesignResult) -> None:
     text = " ".join(answer(tiny).split())
     below = f"no design of the question is below this one's {tiny.value:.6g} s"
     assert f"certificate: {below}, by exhaustive enumeration of 24 designs." in text
@@ -96,7 +95,7 @@ def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: 
 
 def test_an_answer_without_a_proof_claims_none() -> None:
     for engine in ("expert", "plan-only", "hardware-only"):
-        text = answer(solved(ask(TINY_FREE), engine))
+        text = answer(answered(ask(TINY_FREE), engine))
         assert "no bound" in text
         assert f"not proved by {engine}, so a better design may exist" in text
         assert "certificate" not in text
@@ -111,18 +110,17 @@ def test_an_answer_without_a_proof_claims_none() -> None:
         (1001, 1200, 1300, "1,000 as good, 1,199 within 1 %, 1,299 within 5 %"),
     ],
 )
-def test_designs_near_the_optimum_are_counted_in_words(tiny: Result, ties: int, one: int, five: int, words: str) -> None:
-    assert tiny.space is not None
-    space = replace(tiny.space, ties=ties, within_1_percent=one, within_5_percent=five)
-    assert words in answer(replace(tiny, space=space))
+def test_designs_near_the_optimum_are_counted_in_words(tiny: DesignResult, ties: int, one: int, five: int, words: str) -> None:
+    space = replace(space_of(tiny), ties=ties, within_1_percent=one, within_5_percent=five)
+    assert words in answer(counting(tiny, space))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.0142, "0.014 s"), (1.234, "1.2 s"), (123.4, "123 s"), (7200.0, "7,200 s")])
-def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: Result, seconds: float, words: str) -> None:
+def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: DesignResult, seconds: float, words: str) -> None:
     assert f"proved in {words} by exhaustive" in answer(replace(tiny, seconds=seconds))
 
 
-def test_the_rival_is_told_with_its_distance(quickstart: Result) -> None:
+def test_the_rival_is_told_with_its_distance(quickstart: DesignResult) -> None:
     [rival] = quickstart.rivals
     assert rival.value is not None
     assert quickstart.value is not None
@@ -132,22 +130,22 @@ def test_the_rival_is_told_with_its_distance(quickstart: Result) -> None:
     assert "finds no design: nothing fits" in answer(replace(quickstart, rivals=(replace(rival, value=None, note="nothing fits"),)))
 
 
-def test_limits_that_no_design_meets_come_first_and_with_the_least_violation(tiny: Result) -> None:
-    nothing = {"design": None, "evaluation": None, "value": None, "bound": None, "gap": None}
+def test_limits_that_no_design_meets_come_first_and_with_the_least_violation(tiny: DesignResult) -> None:
+    nothing = {"status": "INFEASIBLE", "answer": None, "details": None, "value": None, "bound": None, "gap": None}
     conflicts = (Conflict("memory", 7, 0.5), Conflict("power", 0, 1.25), Conflict("die area", 0, 4.0), Conflict("rule: x", 0, None))
-    text = answer(replace(tiny, status="INFEASIBLE", conflicts=conflicts, **nothing))  # type: ignore[arg-type]
+    text = answer(replace(tiny, reasons=reasons_of(conflicts), **nothing))  # type: ignore[arg-type]
     told = [line.strip().partition(":")[0] for line in text.splitlines() if line.startswith("  ") and ": " in line]
     assert told == ["die area", "power", "memory", "rule"]
     assert "die area: no design keeps it; the least that any design needs is 4 times what there is" in text
     assert "memory: kept by 7 designs" in text
-    both = answer(replace(tiny, status="INFEASIBLE", conflicts=conflicts[:1], **nothing))  # type: ignore[arg-type]
+    both = answer(replace(tiny, reasons=reasons_of(conflicts[:1]), **nothing))  # type: ignore[arg-type]
     assert "each limit is kept by some design, but no design keeps them all" in both
 
 
 @pytest.mark.parametrize("objective", ["energy_per_token", "cost_per_token"])
 def test_other_objectives_have_their_unit_and_the_step_time_below(objective: str) -> None:
     prices = "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}"
-    result = solved(read_instance(INSTANCES / "tiny.yaml", (f"objective={objective}", prices)))
+    result = answered(read_instance(INSTANCES / "tiny.yaml", (f"objective={objective}", prices)))
     text = answer(result)
     unit = {"energy_per_token": "J/token", "cost_per_token": "USD/token"}[objective]
     assert re.search(rf"{objective.replace('_', ' ')} +{re.escape(f'{result.value:.5g}')} {unit} +bound", text)
@@ -171,7 +169,7 @@ def test_a_design_over_its_limits_is_marked() -> None:
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
     answering = list(ENGINES) if instance.objective == "step_time" else [name for name in ENGINES if name not in {"milp", "cpsat"}]
-    results = [ENGINES[name](instance, Limits(0.1 if name in SEARCHERS else float("inf")), silent) for name in answering]
+    results = [answered(instance, name, 0.1 if name in SEARCHERS else float("inf")) for name in answering]
     for text in map(answer, results):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
@@ -179,15 +177,14 @@ def test_no_line_is_wider_than_the_page(seed: int) -> None:
 
 
 def test_an_answer_of_an_lstm_is_told_in_its_own_words() -> None:
-    text = answer(solved(ask(LSTM)))
+    text = answer(answered(ask(LSTM)))
     assert "matrix products" in text
     assert re.search(r"plan +(rows|columns|inner|data|undivided)", text)
 
 
-def test_one_of_a_thing_is_not_several(tiny: Result) -> None:
-    assert tiny.space is not None
+def test_one_of_a_thing_is_not_several(tiny: DesignResult) -> None:
     space = Space(1, 1, 1, 1, 1, 0, 1, 1)
-    text = answer(replace(tiny, space=space))
+    text = answer(counting(tiny, space))
     assert "1 designs" not in text
     assert text.startswith("tiny   1 design, 1 keeps every limit")
     assert format_quantity(1.0, "time") == "1 s"
@@ -204,11 +201,10 @@ def test_one_of_a_thing_is_not_several(tiny: Result) -> None:
         ),
     ],
 )
-def test_designs_within_the_models_error_are_told_in_a_sentence(tiny: Result, designs: int, words: str) -> None:
-    assert tiny.space is not None
-    text = answer(replace(tiny, space=replace(tiny.space, error=0.07, within_error=designs)))
+def test_designs_within_the_models_error_are_told_in_a_sentence(tiny: DesignResult, designs: int, words: str) -> None:
+    text = answer(counting(tiny, replace(space_of(tiny), error=0.07, within_error=designs)))
     assert words in re.sub(r"\n {20,}", " ", text)
-    assert "too close to call" not in answer(replace(tiny, space=replace(tiny.space, error=None, within_error=None)))
+    assert "too close to call" not in answer(counting(tiny, replace(space_of(tiny), error=None, within_error=None)))
 
 
 NEAR = (
@@ -223,9 +219,8 @@ NEAR = (
 )
 
 
-def test_what_near_designs_have_in_common_is_told_by_choice(tiny: Result) -> None:
-    assert tiny.space is not None
-    space = replace(tiny.space, within_1_percent=2, within_5_percent=3, near=NEAR)
+def test_what_near_designs_have_in_common_is_told_by_choice(tiny: DesignResult) -> None:
+    space = replace(space_of(tiny), within_1_percent=2, within_5_percent=3, near=NEAR)
     assert common_words(space, 1.0) == (
         "within 1 %",
         "all have hbm 0.5 of the edge, 4 HBM stacks, no recompute; compute 640 mm^2, 600 mm^2 or 660 mm^2; l2 10 W or 20 W; "
@@ -239,21 +234,20 @@ def test_what_near_designs_have_in_common_is_told_by_choice(tiny: Result) -> Non
     assert common_words(replace(space, within_1_percent=1, within_5_percent=1), 1.0) == ("", "")
 
 
-def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: Result, quickstart: Result) -> None:
+def test_nothing_is_said_of_near_designs_where_there_are_none(tiny: DesignResult, quickstart: DesignResult) -> None:
     assert "all have" not in answer(tiny)
     assert re.search(r"\n  within 1 % +all have compute 640 mm\^2, no recompute, ZeRO-1; ", answer(quickstart))
 
 
-def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: Result) -> None:
+def test_the_spread_of_measured_runs_is_printed_where_there_were_some(tiny: DesignResult) -> None:
     """The A100 has an optimistic and a pessimistic set of constants; a technology has not."""
-    assert tiny.evaluation is not None
-    low, high = tiny.evaluation["likely"]
-    assert low < tiny.evaluation["step_time"] < high
+    low, high = evaluation_of(tiny)["likely"]
+    assert low < evaluation_of(tiny)["step_time"] < high
     assert f"likely {low * 1e3:.4g} ms to {high * 1e3:.4g} ms" in answer(tiny)
-    assert "likely" not in answer(solved(ask(TINY_FREE)))
+    assert "likely" not in answer(answered(ask(TINY_FREE)))
 
 
 def test_an_infeasible_answer_by_boxes_says_what_explains_it() -> None:
-    text = answer(solved(ask(TINY_FREE, "budget.power=50 W"), "boxes"))
+    text = answer(answered(ask(TINY_FREE, "budget.power=50 W"), "boxes"))
     assert "1 box of" in text
     assert "`crossopt explain` names the limits and choices that clash" in text

@@ -1,7 +1,6 @@
 """The command line from end to end: commands, exit codes, what is written where, and what happens when things go wrong."""
 
 import json
-import os
 import re
 import sys
 from importlib.metadata import version
@@ -13,12 +12,10 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
 from crossopt.reports.cli import main, solve_main
-from crossopt.reports.commands.files import read_result
 from crossopt.solvers.answer import Limits, Watch
-from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.result import Result
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.reports.answers import ENGINES
 
 TINY = str(INSTANCES / "tiny.yaml")
 NAMES = ", ".join(ENGINES)
@@ -26,6 +23,14 @@ OPEN_CHOICES = "tensor (3 options), pipeline (2 options), data (4 options), micr
 ONE_DESIGN = ("--set=tensor=2", "--set=pipeline=1", "--set=microbatch=1", "--set=recompute=none")
 
 Captured = pytest.CaptureFixture[str]
+
+
+def ended(*arguments: str) -> object:
+    """The exit code of a command, also where its arguments are refused."""
+    try:
+        return main(list(arguments))
+    except SystemExit as refused:
+        return refused.code
 
 
 # --- commands and their exit codes ---------------------------------------------------------------------------------------------------
@@ -75,7 +80,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("solve",), "the following arguments are required: file"),
         (
             ("solve", TINY, "--engine", "magic"),
-            f"there is no engine 'magic' (one of {NAMES})",
+            f"the engine 'magic' answers no question of kind codesign (one of {NAMES})",
         ),
         (
             ("compare", TINY, "--engines", "expert,magic"),
@@ -97,10 +102,9 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
     ],
 )
 def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...], message: str, capsys: Captured) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
+    code = ended(*arguments)
     out, err = capsys.readouterr()
-    assert ended.value.code == 2
+    assert code == 2
     assert out == ""
     assert message in err
 
@@ -158,7 +162,7 @@ def test_strict_exits_with_eleven_unless_the_answer_is_proved(engine: str, code:
 
 
 def test_a_contradiction_of_the_full_model_exits_with_thirty(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    def contradicted(instance: object, limits: Limits, watch: Watch) -> Result:
+    def contradicted(instance: object, limits: Limits, watch: Watch) -> object:
         raise VerificationError("the design found breaks a limit: memory")
 
     monkeypatch.setitem(ENGINES, "auto", contradicted)
@@ -167,7 +171,7 @@ def test_a_contradiction_of_the_full_model_exits_with_thirty(capsys: Captured, m
 
 
 def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(instance: object, limits: Limits, watch: Watch) -> Result:
+    def broken(instance: object, limits: Limits, watch: Watch) -> object:
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setitem(ENGINES, "auto", broken)
@@ -182,7 +186,7 @@ def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: C
 
 
 def test_too_little_memory_is_told_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    def starved(instance: object, limits: Limits, watch: Watch) -> Result:
+    def starved(instance: object, limits: Limits, watch: Watch) -> object:
         raise MemoryError
 
     monkeypatch.setitem(ENGINES, "auto", starved)
@@ -251,143 +255,6 @@ def test_list_names_what_questions_may_use(kind: str, name: str, capsys: Capture
     assert name in [line.split()[0] for line in capsys.readouterr().out.splitlines()]
 
 
-# --- results as files ----------------------------------------------------------------------------------------------------------------
-
-
-def test_the_result_file_is_what_json_prints_and_check_accepts_it(tmp_path: Path, capsys: Captured) -> None:
-    target = tmp_path / "result.json"
-    assert main(["solve", TINY, "--json", "--out", str(target)]) == 0
-    assert target.read_text() == capsys.readouterr().out
-    assert main(["check", str(target)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"{target}: accepted"
-
-
-def test_an_infeasible_result_is_written_and_accepted_too(tmp_path: Path) -> None:
-    target = tmp_path / "result.json"
-    assert main(["solve", TINY, "--set", "budget.power=100 W", "--out", str(target)]) == 20
-    assert main(["check", str(target)]) == 0
-
-
-def test_an_edited_result_exits_with_thirty_and_says_why(tmp_path: Path, capsys: Captured) -> None:
-    target = tmp_path / "result.json"
-    main(["solve", TINY, "--out", str(target)])
-    data = json.loads(target.read_text())
-    target.write_text(json.dumps({**data, "value": data["value"] / 2}))
-    capsys.readouterr()
-    assert main(["check", str(target)]) == 30
-    assert re.search(r"REFUSED  value: the design costs .*, the result says ", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"kind: codesign", "1:1: this is not JSON: expecting value (name a file that"),
-        (b'{"format": 1,\n "value": 3', "2:12: this is not JSON: expecting ',' delimiter (name a file that"),
-        (b"{}", "1:1: this is no result of format 1 (write one with `crossopt solve FILE --out RESULT.json`)"),
-        (b"[" * 100_000, "1:1: this file is nested too deeply for a result (name a file that"),
-        (b'{"format": NaN}', "1:1: NaN is no figure of a result"),
-        (b"\xff\xfe", "1:1: byte 0xff is not UTF-8 text (name a file that"),
-        (b"", "1:1: this is not JSON: expecting value (name a file that"),
-    ],
-)
-def test_check_of_what_is_no_result_is_one_sentence_and_exits_with_three(
-    content: bytes, message: str, tmp_path: Path, capsys: Captured
-) -> None:
-    wrong = tmp_path / "wrong.json"
-    wrong.write_bytes(content)
-    assert main(["check", str(wrong)]) == 3
-    assert capsys.readouterr().err.startswith(f"{wrong}:{message}")
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [("/nowhere", "no such file or directory"), ("/tmp", "this is a directory"), ("/dev/zero", "not a regular file")],
-)
-def test_check_of_no_file_is_one_sentence(path: str, message: str, capsys: Captured) -> None:
-    """/dev/zero has no end: reading it would fill the memory."""
-    assert main(["check", path]) == 3
-    assert message in capsys.readouterr().err
-
-
-def test_an_old_result_stays_whole_when_the_solve_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "result.json"
-    target.write_text("precious")
-
-    def broken(instance: object, limits: Limits, watch: Watch) -> Result:
-        raise ZeroDivisionError
-
-    monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
-    monkeypatch.setitem(ENGINES, "auto", broken)
-    assert main(["solve", TINY, "--out", str(target)]) == 1
-    assert (target.read_text(), list(tmp_path.iterdir())) == ("precious", [target])
-
-
-def test_an_old_result_stays_whole_when_the_disk_is_full_and_the_answer_is_still_printed(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "result.json"
-    target.write_text("precious")
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device", str(target))
-
-    monkeypatch.setattr(os, "fsync", full)
-    assert main(["solve", TINY, "--out", str(target)]) == 3
-    out, err = capsys.readouterr()
-    assert "certificate" in out
-    assert err == f"{target}: no space left on device\n"
-    assert (target.read_text(), list(tmp_path.iterdir())) == ("precious", [target])
-
-
-def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
-    """To replace /dev/null by a file would break the machine."""
-    real, link = tmp_path / "real.json", tmp_path / "link.json"
-    link.symlink_to(real)
-    assert main(["solve", TINY, "--out", str(link)]) == 0
-    assert link.is_symlink()
-    assert read_result(real).status == "OPTIMAL"
-    assert main(["solve", TINY, "--out", "/dev/null"]) == 0
-    assert Path("/dev/null").is_char_device()
-
-
-def test_a_result_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:
-    target = tmp_path / "result.json"
-    target.touch()
-    target.chmod(0o640)
-    assert main(["solve", TINY, "--out", str(target)]) == 0
-    assert target.stat().st_mode & 0o777 == 0o640
-
-
-def test_the_longest_file_name_there_is_can_be_written(tmp_path: Path) -> None:
-    """A temporary name that is longer would lose the answer after the work is done."""
-    target = tmp_path / ("x" * 255)
-    assert main(["solve", TINY, "--out", str(target)]) == 0
-    assert target.exists()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(SystemExit) as ended:
-        main(["solve", TINY, "--out", str(tmp_path / "result.json")])
-    assert ended.value.code == 2
-
-
-def test_an_interrupt_before_there_is_an_answer_leaves_the_old_file_and_exits_with_ten(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "result.json"
-    target.write_text("precious")
-
-    def interrupted(instance: object, limits: Limits, watch: Watch) -> Result:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(ENGINES, "auto", interrupted)
-    assert main(["solve", TINY, "--out", str(target)]) == 10
-    assert capsys.readouterr().err == "interrupted before there was an answer\n"
-    assert target.read_text() == "precious"
-
-
 def test_every_exit_code_is_told_in_the_help(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -407,7 +274,7 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
     assert all(line["bound"] <= line["best"] for line in lines)
 
 
-def test_options_of_other_questions_are_refused_by_a_joint_design(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["solve", "tiny", "--cpus", "3"])
-    assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a joint design (leave it out)\n"
+@every("more", [(), ("--pareto", "step_time,power")])
+def test_options_of_other_questions_are_refused_by_a_joint_design(more: tuple[str, ...], capsys: Captured) -> None:
+    assert ended("solve", "tiny", "--cpus", "3", *more) == 2
+    assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a question about joint designs (leave it out)\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.kinds import KINDS, family_of
+from crossopt.instances.kinds import KINDS, kind_asked
 from crossopt.reports.cli import main
-from crossopt.reports.commands.families import check_of, command_of
+from crossopt.reports.commands.families import command_of
 from tests.every import every
 from tests.paths import ROOT
 
@@ -21,15 +21,15 @@ from tests.paths import ROOT
         ("question.yaml", 'kind: "placement"\n', "placement"),
         ("question.yaml", "# a chain\nkind: chain\n", "chain"),
         ("question.yaml", "kind: study\ntitle: several\n", "study"),
-        ("question.yaml", "name: q\nobjective: step_time\n", None),
-        ("question.yaml", "workload:\n  kind: placement\n", None),
-        ("question.yaml", "kind: another\n", None),
+        ("question.yaml", "name: q\nobjective: step_time\n", "codesign"),
+        ("question.yaml", "workload:\n  kind: placement\n", "codesign"),
+        ("question.yaml", "kind: another\n", "codesign"),
     ],
 )
-def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name: str, text: str, family: str | None) -> None:
+def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name: str, text: str, family: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert family_of(path) == family
+    assert kind_asked(path) == family
 
 
 @every("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
@@ -48,17 +48,16 @@ def test_a_front_is_no_design_to_launch(tmp_path: Path, capsys: pytest.CaptureFi
             main(["export", str(front), "--as", form])
         assert f"--as {form}: {front} is a front of several designs" in capsys.readouterr().err
     with pytest.raises(InstanceError, match="this is a result"):
-        family_of(front)
+        kind_asked(front)
 
 
 def test_a_file_that_is_not_there_is_left_to_the_reader() -> None:
-    assert family_of(Path("nowhere.yaml")) is None
+    assert kind_asked(Path("nowhere.yaml")) == "codesign"
 
 
-@pytest.mark.parametrize("family", [kind for kind in KINDS if kind != "codesign"])
-def test_every_family_solves_and_checks(family: str) -> None:
-    assert callable(command_of(family, "solve"))
-    assert callable(check_of(family))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_solved(kind: str) -> None:
+    assert callable(command_of(kind, "solve"))
 
 
 def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
@@ -66,7 +65,9 @@ def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
         command_of("placement", "calibrate")
 
 
-def test_a_result_that_calls_itself_a_joint_design_is_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "answer.json").write_text('{"format": 2, "kind": "codesign"}', encoding="utf-8")
+@every("kind", KINDS)
+def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "answer.json").write_text(f'{{"format": 2, "kind": "{kind}"}}', encoding="utf-8")
     assert main(["check", str(tmp_path / "answer.json")]) == 3
-    assert "this is no result of format 1" in capsys.readouterr().err
+    missing = "these are no runs of format 1" if kind == "study" else "answer: this key is missing"
+    assert missing in capsys.readouterr().err

@@ -8,8 +8,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
+from tests.reports.answers import COUNTED
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
-from tests.solvers.codesign.combined.test_devices import FIXED
 
 QUESTIONS = {
     "least energy": ("--set", "objective=energy_per_token"),
@@ -22,7 +22,7 @@ QUESTIONS = {
 
 def solved(folder: Path, *options: str) -> Path:
     question, target = folder / "question.yaml", folder / "answer.json"
-    question.write_text(FIXED, encoding="utf-8")
+    question.write_text(COUNTED, encoding="utf-8")
     main(["solve", str(question), "--out", str(target), *options])
     return target
 
@@ -36,19 +36,21 @@ def test_every_number_of_devices_has_its_row(name: str, tmp_path: Path) -> None:
     assert embedded(page) == data
     table = re.search(r"(?s)<h2>Numbers of devices</h2>.*?</table>", page)
     assert table
-    assert re.findall(r'<th scope="row">([\d,]+)</th>', table[0]) == [f"{count:,}" for count in data["counts"]]
-    assert ("Where the step goes" in page) == (data["best"] is not None)
+    assert re.findall(r'<th scope="row">([\d,]+)</th>', table[0]) == ["2", "4", "8", "16"]
+    assert ("Where the step goes" in page) == (data["answer"] is not None)
     assert (">not proved<" in page) == (not data["proved"])
 
 
-@pytest.mark.parametrize("edit", ["value", "best", "answers"])
+@pytest.mark.parametrize("edit", ["value", "devices", "parts"])
 def test_an_edited_answer_is_not_drawn(edit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = solved(tmp_path)
     data = json.loads(path.read_text(encoding="utf-8"))
-    if edit == "answers":
-        data["answers"][0]["evaluation"]["step_time"] *= 0.5
+    if edit == "parts":
+        data["parts"][0]["details"]["shares"][0]["evaluation"]["step_time"] *= 0.5
+    elif edit == "devices":
+        data["answer"]["devices"] = 4 if data["answer"]["devices"] == 2 else 2
     else:
-        data[edit] = 0.001 if edit == "value" else 0
+        data["value"] = 0.001
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["report", str(path), "--out", str(tmp_path / "page.html")]) == 30
     assert "verification failed" in capsys.readouterr().err

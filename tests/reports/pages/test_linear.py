@@ -18,11 +18,10 @@ from crossopt.reports.facts.linear import linear_of
 from crossopt.reports.facts.terms import STEP, Linearized
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.shell import Page, page
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.answer import from_words
-from crossopt.solvers.codesign.engines import ENGINES
-from crossopt.solvers.codesign.result import Relaxation, Result
+from crossopt.solvers.codesign.answer import DesignResult, from_words, relaxation_in
+from crossopt.solvers.proofs import Relaxation
 from tests.paths import INSTANCES
+from tests.reports.answers import answered, design_of
 from tests.reports.look import faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
@@ -38,16 +37,16 @@ choices: {tensor: [1, 2], pipeline: [1, 2]}
 
 
 @cache
-def answered(engine: str) -> tuple[Instance, Result]:
+def quickstart(engine: str) -> tuple[Instance, DesignResult]:
     instance = ask(QUICKSTART)
-    return instance, ENGINES[engine](instance, Limits(), lambda progress: None)
+    return instance, answered(instance, engine)
 
 
 def linear() -> Linearized:
-    instance, result = answered("milp")
-    assert result.design is not None
-    assert result.relaxation is not None
-    found = linear_of(instance, result.design, result.relaxation)
+    instance, result = quickstart("milp")
+    relaxation = relaxation_in(result)
+    assert relaxation is not None
+    found = linear_of(instance, design_of(result), relaxation)
     assert found is not None
     return found
 
@@ -64,12 +63,11 @@ def test_no_term_is_above_what_it_bounds() -> None:
 
 
 def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
-    instance, result = answered("milp")
+    instance, result = quickstart("milp")
     step = linear().terms[-1]
     assert step.name == STEP
     assert step.full == pytest.approx(result.value, rel=1e-12)
-    assert result.design is not None
-    chosen, space, model = from_words(instance, result.design), grid(instance), instance.workload
+    chosen, space, model = from_words(instance, design_of(result)), grid(instance), instance.workload
     assert isinstance(model, Transformer)
     chip = chip_of(instance, space, whole(space))
     point = chip.point(places_of(space, chosen.point))
@@ -83,18 +81,16 @@ def test_the_same_chips_are_drawn_again() -> None:
 
 
 def test_only_results_of_integer_models_have_the_section() -> None:
-    instance, result = answered("boxes")
-    assert result.design is not None
-    assert result.relaxation is None
-    assert facts_of(instance, result.design, result.relaxation).linear is None
+    instance, result = quickstart("boxes")
+    assert relaxation_in(result) is None
+    assert facts_of(instance, design_of(result), relaxation_in(result)).linear is None
     assert linear_section(None) == ""
 
 
 def test_a_chip_that_is_given_needs_nothing_linear() -> None:
     instance = ask(GIVEN)
-    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
-    assert found.design is not None
-    given = linear_of(instance, found.design, FORM)
+    found = answered(instance)
+    given = linear_of(instance, design_of(found), FORM)
     assert given == Linearized("strong", 1, 7, (), 0)
     assert "The chip is given" in linear_section(given)
 
@@ -114,18 +110,16 @@ def test_where_no_round_ran_the_section_credits_no_form() -> None:
 
 def test_few_chips_are_drawn_once_each() -> None:
     instance = ask(TINY_FREE)
-    found = ENGINES["milp"](instance, Limits(), lambda progress: None)
-    assert found.design is not None
-    few = linear_of(instance, found.design, FORM)
+    found = answered(instance, "milp")
+    few = linear_of(instance, design_of(found), FORM)
     assert few is not None
     assert 0 < few.chips < 12
 
 
 def test_other_workloads_have_none() -> None:
     instance = ask(GEMM)
-    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
-    assert found.design is not None
-    assert linear_of(instance, found.design, FORM) is None
+    found = answered(instance)
+    assert linear_of(instance, design_of(found), FORM) is None
 
 
 def test_a_tangent_above_the_step_would_be_told() -> None:

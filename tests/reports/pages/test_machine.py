@@ -21,9 +21,8 @@ from crossopt.reports.facts.network import busy_seconds, network_of, network_on
 from crossopt.reports.facts.roofline import MEMORIES, roofs_of, roofs_on
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.shell import Page, page
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.engines import ENGINES
 from tests.paths import INSTANCES
+from tests.reports.answers import answered, design_of
 from tests.reports.drawing.test_svg import TITLES
 from tests.reports.look import faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, ask
@@ -123,10 +122,9 @@ def test_bytes_of_gradients_by_hand() -> None:
 
 def test_other_workloads_have_neither() -> None:
     instance = ask(GEMM)
-    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
-    assert found.design is not None
-    assert roofs_of(instance, found.design) is None
-    assert network_of(instance, found.design) is None
+    design = design_of(answered(instance))
+    assert roofs_of(instance, design) is None
+    assert network_of(instance, design) is None
     assert operators_section(None) == network_section(None) == ""
 
 

@@ -11,9 +11,11 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import asked_of, facts_of
-from crossopt.solvers.codesign.result import from_json
+from crossopt.solvers.answer import result_in
+from crossopt.solvers.codesign.answer import Designs, Priced
 from tests.every import every
 from tests.paths import INSTANCES, ROOT
+from tests.reports.answers import design_of, evaluation_of, saved
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, LSTM
 from tests.work import calls_in
@@ -120,31 +122,27 @@ def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
 
 
 def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
-    result = from_json(stored())
-    instance = read_question(result.instance)
-    assert result.design is not None
-    assert result.evaluation is not None
-    facts = facts_of(instance, result.design)
-    assert sum(area for _, area in facts.areas) == pytest.approx(result.evaluation["die_area"], rel=1e-12)
-    assert sum(power for _, power in facts.powers) == pytest.approx(result.evaluation["power"], rel=1e-12)
+    result = result_in(stored(), Designs, Priced)
+    design, evaluation = design_of(result), evaluation_of(result)
+    facts = facts_of(read_question(result.question), design)
+    assert sum(area for _, area in facts.areas) == pytest.approx(evaluation["die_area"], rel=1e-12)
+    assert sum(power for _, power in facts.powers) == pytest.approx(evaluation["power"], rel=1e-12)
     fullest = max(facts.stages, key=lambda stage: sum(size for _, size in stage))
-    assert dict(fullest) == pytest.approx(result.evaluation["memory"])
-    assert len(facts.stages) == result.design["plan"]["pipeline"]
+    assert dict(fullest) == pytest.approx(evaluation["memory"])
+    assert len(facts.stages) == design["plan"]["pipeline"]
 
 
 def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
     settings = ("choices.die_area=815 mm^2", "compute_area=600 mm^2", "compute_power=180 W", "l2_area=10 mm^2", "hbm_stacks=4")
     result = solved(tmp_path, INSTANCES / "quickstart.yaml", *(f"--set={one}" for one in settings))
-    found = from_json(json.loads(result.read_text(encoding="utf-8")))
-    assert found.design is not None
-    assert found.evaluation is not None
-    facts = facts_of(read_question(found.instance), found.design)
+    found = saved(result)
+    facts = facts_of(read_question(found.question), design_of(found))
     assert dict(facts.areas)["left empty"] > 0.0
-    assert sum(area for _, area in facts.areas) == pytest.approx(found.evaluation["die_area"], rel=1e-12)
+    assert sum(area for _, area in facts.areas) == pytest.approx(evaluation_of(found)["die_area"], rel=1e-12)
 
 
 def test_the_question_in_words_names_what_is_given_and_what_is_open() -> None:
-    asked = asked_of(read_question(stored()["instance"]))
+    asked = asked_of(read_question(stored()["question"]))
     assert (
         asked.sentence
         == "Which chip of accelerator-7nm and which plan train gpt3-13b on 64 devices with the least time for a training step?"
@@ -171,7 +169,10 @@ def test_the_page_is_written_beside_and_said(tmp_path: Path, capsys: pytest.Capt
         ("{", "not JSON"),
         ('{"a": 1}', "no result of format"),
         ("[1, 2]", "no result of format"),
-        ('{"format": 1, "name": "x"}', "this key is"),
+        ('{"format": 1, "name": "x"}', "this is no result of format 2 (solve the question again"),
+        ('{"format": 1, "instance": {}, "design": null}', "this is no result of format 2 (solve the question again"),
+        ('{"format": 2, "name": "x"}', "this key is"),
+        ('{"format": 2, "kind": "codesign", "name": "x"}', "this key is"),
         ('{"kind": "chess"}', "chess"),
         ('{"format": 0}', "no result of format"),
         ('{"format": 3}', "another version wrote this file: its format is 3"),
@@ -214,13 +215,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     "path",
     [
         ("value",),
-        ("design", "plan", "data"),
-        ("evaluation", "breakdown", "compute"),
-        ("instance", "name"),
+        ("answer", "designs", 0, "plan", "data"),
+        ("details", "shares", 0, "evaluation", "breakdown", "compute"),
+        ("question", "name"),
         ("rivals", 0, "value"),
-        ("space", "near", 0, "name"),
-        ("space", "within_1_percent"),
-        ("space", "near", 0, "options"),
+        ("proof", "space", "near", 0, "name"),
+        ("proof", "space", "within_1_percent"),
+        ("proof", "space", "near", 0, "options"),
     ],
 )
 def test_edited_figures_are_not_drawn(path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,9 +18,8 @@ from crossopt.reports.facts import schedule
 from crossopt.reports.facts.schedule import Step, step_of, step_on
 from crossopt.reports.pages.shell import Page, page
 from crossopt.reports.pages.step import step_section
-from crossopt.solvers.answer import Limits
-from crossopt.solvers.codesign.engines import ENGINES
 from tests.paths import INSTANCES
+from tests.reports.answers import answered, design_of
 from tests.reports.look import faults_in_a_browser, looked_at
 from tests.solvers.codesign.questions import GEMM, ask
 
@@ -114,9 +113,8 @@ def test_all_passes_of_a_short_step_are_drawn() -> None:
 
 def test_other_workloads_have_no_such_step() -> None:
     instance = ask(GEMM)
-    found = ENGINES["exhaustive"](instance, Limits(), lambda progress: None)
-    assert found.design is not None
-    assert step_of(instance, found.design) is None
+    design = design_of(answered(instance))
+    assert step_of(instance, design) is None
 
 
 def test_stages_that_do_the_same_share_a_row() -> None:

@@ -68,7 +68,7 @@ def test_a_page_tells_whether_a_front_is_proved(front: Path, tmp_path: Path) -> 
         (("points",), []),
         (("points", 0, "step_time"), 1.0),
         (("points", 0, "result", "value"), 1.0),
-        (("points", 0, "result", "evaluation"), None),
+        (("points", 0, "result", "details"), None),
         (("figures",), ["step_time", "beauty"]),
     ],
     ids=str,
@@ -112,10 +112,11 @@ def test_workloads_that_share_a_chip_have_a_page(name: str, tmp_path: Path) -> N
     assert page == page_of(result)
     seen = looked_at(page)
     assert "script" not in seen.tags
-    for share in data["shares"]:
+    shares = data["details"]["shares"] if data["details"] else []
+    for share in shares:
         assert f"Where the step of {share['name']} goes" in page
         assert f"Memory of {share['name']}" in page
-    assert (not data["shares"]) == ("proved: no design" in page)
+    assert (not shares) == ("proved: no design" in page)
 
 
 def test_names_of_workloads_cannot_act(tmp_path: Path) -> None:
@@ -126,7 +127,9 @@ def test_names_of_workloads_cannot_act(tmp_path: Path) -> None:
     assert faults_in_a_browser(page, tmp_path, 500) == []
 
 
-@pytest.mark.parametrize("place", [("value",), ("shares", 0, "evaluation", "step_time"), ("shares", 1, "weight")], ids=str)
+@pytest.mark.parametrize(
+    "place", [("value",), ("details", "shares", 0, "evaluation", "step_time"), ("details", "shares", 1, "weight")], ids=str
+)
 def test_an_edited_answer_about_several_workloads_is_not_drawn(
     place: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,13 +148,13 @@ def test_a_front_lies_on_the_page_without_overlaps(front: Path, tmp_path: Path) 
 
 
 @every(("engine", "block"), [("exhaustive", "space"), ("boxes", "tree")])
-@every("field", ["designs", "hardware_points", "plans", "proved_by"])
+@every("field", ["designs", "hardware_points", "plans", "by"])
 def test_made_up_counts_about_several_workloads_are_not_drawn(
     engine: str, block: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = solved(tmp_path, TWO, "--engine", engine)
-    place = (field,) if field == "proved_by" else (block, field)
-    path = edited(path, place, {"proved_by": "magic", "plans": [10**15, 1]}.get(field, 10**15))
+    place = ("proof", field) if field == "by" else ("proof", block, field)
+    path = edited(path, place, {"by": "magic", "plans": [10**15, 1]}.get(field, 10**15))
     for command in (["check", str(path)], ["report", str(path), "--out", str(tmp_path / "page.html")]):
         assert main(command) == 30
-    assert f"{place[-1]}: " in capsys.readouterr().err
+    assert ("proof: it is " if field == "by" else f"{block}.{field}: ") in capsys.readouterr().err
