@@ -39,6 +39,6 @@ def test_the_design_by_hand_sets_every_choice_and_beats_the_expert(tmp_path: Pat
 def test_the_answer_is_to_this_question_and_the_check_accepts_it() -> None:
     assert ANSWER.is_file(), "there is no answer.json (fill the holes of solution.py and run it)"
     answer = json.loads(ANSWER.read_text(encoding="utf-8"))
-    assert answer["instance"]["text"] == QUESTION.read_text(encoding="utf-8")
-    assert not answer["instance"].get("settings"), "solve the question as it stands, without --set"
+    assert answer["question"]["text"] == QUESTION.read_text(encoding="utf-8")
+    assert not answer["question"].get("settings"), "solve the question as it stands, without --set"
     crossopt("check", str(ANSWER))
