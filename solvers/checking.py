@@ -58,9 +58,8 @@ def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watc
         checked.append(f"the {family.what} was judged anew: {family.judged}")
     if refused:
         return Report(tuple(checked), tuple(refused))
-    for number, (narrower, part) in enumerate(zip(family.parts(question), saved.parts, strict=False), 1):
-        report = check_answer(family, part, narrower, watch, cross_check)
-        name = f"{part.question['name']}, {number} of {len(saved.parts)}"
+    for narrower, part in zip(family.parts(question), saved.parts, strict=False):
+        report, name = check_answer(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
         checked += [f"{name}: {line}" for line in report.checked[1:]]
         refused += [f"{name}: {line}" for line in report.refused]
         told = told or report.told

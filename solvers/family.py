@@ -69,6 +69,12 @@ def no_parts(question: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any question
     return ()
 
 
+def own_name(question: Any, part: Any) -> str:  # noqa: ANN401 - any question
+    """Parts of different names."""
+    del question
+    return str(part.name)
+
+
 def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
     """Nothing but what is checked of every kind."""
     del question, saved
@@ -100,6 +106,8 @@ class Family(Generic[Q, A, D]):
     """A bound that is somebody's word held against what an engine of ours proves."""
     parts: Callable[[Q], tuple[Q, ...]] = no_parts
     """The narrower questions that an answer may rest on, in the order of its parts."""
+    part_name: Callable[[Q, Q], str] = own_name
+    """What sets a part of a question apart from the others in messages."""
     faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as rivals that anybody can find again."""
     aliases: Mapping[str, str] = field(default_factory=dict)

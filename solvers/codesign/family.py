@@ -45,6 +45,12 @@ def _parts(question: Question) -> tuple[Question, ...]:
     return question.parts if isinstance(question, Counted) or regrets else ()
 
 
+def _part_name(question: Question, part: Question) -> str:
+    """A workload, or how many devices there are."""
+    one = part if isinstance(part, Instance) else part.parts[0]
+    return f"{one.cluster.devices:,} devices" if isinstance(question, Counted) else part.name
+
+
 FAMILY: Family[Question, Designs, Priced] = Family(
     kind="codesign",
     what="design",
@@ -59,5 +65,6 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     aliases=ALIASES,
     cross_check=cross_check,
     parts=_parts,
+    part_name=_part_name,
     described=_described,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from tests.paths import INSTANCES
-from tests.reports.answers import ENGINES, saved
+from tests.reports.answers import COUNTED, ENGINES, saved
 
 TINY = str(INSTANCES / "tiny.yaml")
 Captured = pytest.CaptureFixture[str]
@@ -147,3 +147,14 @@ def test_an_interrupt_before_there_is_an_answer_leaves_the_old_file_and_exits_wi
     assert main(["solve", TINY, "--out", str(target)]) == 10
     assert capsys.readouterr().err == "interrupted before there was an answer\n"
     assert target.read_text() == "precious"
+
+
+def test_a_check_says_for_which_number_of_devices_it_carried_out_which_proof(tmp_path: Path, capsys: Captured) -> None:
+    question, target = tmp_path / "question.yaml", tmp_path / "result.json"
+    question.write_text(COUNTED, encoding="utf-8")
+    assert main(["solve", str(question), "--out", str(target)]) == 0
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    proofs = [line.partition(": the proof")[0].strip() for line in lines if ": the proof was carried out anew" in line]
+    assert proofs == ["2 devices", "4 devices", "8 devices", "16 devices"]
