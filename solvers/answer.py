@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -259,11 +260,16 @@ def answer_status(value: float | None, bound: float | None, proved: bool, least_
 
 def versions(solver: str = "") -> dict[str, str]:
     """Of what an answer may depend on."""
+    return {**_installed(), **({"solver": solver} if solver else {})}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Read once, as it takes longer than a small question does."""
     from importlib.metadata import version  # noqa: PLC0415 - slow, and only what is written down says it
     from platform import python_version  # noqa: PLC0415
 
-    asked = {"solver": solver} if solver else {}
-    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version(), **asked}
+    return {"crossopt": version("crossopt"), "numpy": version("numpy"), "python": python_version()}
 
 
 def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]:
