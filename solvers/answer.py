@@ -191,12 +191,18 @@ def status_of(value: float | None, bound: float | None, proved: bool) -> Status:
 
 def record(kind: Any, data: object, path: str, types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - one reading for every dataclass of a result
     """The dataclass in plain data, with every key there, none beside them and every value of its type; `types` are a family's own."""
-    hints = get_type_hints(kind)
+    hints = _fields_of(kind)
     if not isinstance(data, dict):
         raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
     if wrong := sorted(hints.keys() ^ data.keys()):
         raise ValueError(f"{path}{wrong[0]}: this key is {'unknown' if wrong[0] in data else 'missing'}")
     return kind(**{name: _typed(hint, data[name], f"{path}{name}", types or {}) for name, hint in hints.items()})
+
+
+@cache
+def _fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The types of a dataclass by the names of its fields, which take longer to find than most values to read."""
+    return get_type_hints(kind)
 
 
 def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field

@@ -1,7 +1,7 @@
 """What a check of a saved result says, and where fields differ from what they should be."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,24 @@ def check(family: Family[Q, A, D], saved: Result[A, D], folder: Path, watch: Wat
 
 def check_answer(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Watch = unwatched, cross_check: bool = False) -> Report:
     """The same for a question that was read anew: first all that is quickly seen, then the proofs of its parts, then its own."""
-    checked, refused, told = ["the question was read anew"], faults_but_proof(family, saved, question), False
-    if saved.answer is not None:
-        checked.append(f"the {family.what} was judged anew: {family.judged}")
+    refused = faults_but_proof(family, saved, question)
     if refused:
-        return Report(tuple(checked), tuple(refused))
+        return Report(("the question was read anew", *_judged(family, saved)), tuple(refused))
+    report = _proved(family, saved, question, watch, cross_check)
+    return replace(report, checked=("the question was read anew", *report.checked))
+
+
+def _judged(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
+    """What was quickly seen."""
+    return [f"the {family.what} was judged anew: {family.judged}"] if saved.answer is not None else []
+
+
+def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:
+    """The proofs of the parts, and then the answer's own, where all that is quickly seen holds of all of them."""
+    checked, refused, told = _judged(family, saved), list[str](), False
     for narrower, part in zip(family.parts(question), saved.parts, strict=False):
-        report, name = check_answer(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
-        checked += [f"{name}: {line}" for line in report.checked[1:]]
+        report, name = _proved(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
+        checked += [f"{name}: {line}" for line in report.checked]
         refused += [f"{name}: {line}" for line in report.refused]
         told = told or report.told
     claims = saved.bound is not None or (saved.proved and saved.value is None)

@@ -87,12 +87,10 @@ FLEET = DESIGN.replace("devices: 2", "devices: [1, 2, 4]") + "objective: devices
 DESIGNS = """\
 kind: codesign
 workloads:
-  - {name: long, lstm: {layers: 1, hidden: 512, vocabulary: 1000, sequence: 8}, global_batch: 64, precision: fp16}
-  - {name: wide, model: gemm-4096, precision: fp16}
+  - {model: gemm-1024, precision: fp16}
+  - {model: gemm-4096, precision: fp16}
 cluster: {devices: 1}
-technology: accelerator-7nm
-budget: {die_area: 700 mm^2, package_area: 2000 mm^2, power: 400 W}
-choices: {compute_power: [90 W, 210 W], hbm_power: [60 W, 180 W]}
+hardware: v100-16g
 combine: worst_regret
 """
 SAMPLES = {

@@ -33,6 +33,8 @@ EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if r
 FREE = {"seconds", "versions", "seed", "notes", "trace"}
 """What a result says of the machine and the moment, which nobody can say again."""
 NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
+FEW = NEW[::3]
+"""In answers to narrower questions, which are results of the same kind: whatever is refused in one is refused in the other."""
 
 
 def silent(progress: Progress) -> None:
@@ -117,7 +119,7 @@ def test_every_single_edit_is_refused(kind: str) -> None:
         text = to_text(solve(family_of(kind), read(kind, sample), "auto", Limits(), silent))
         whole = json.loads(text)
         places = [path for path in edits(whole) if not _says_nothing(path, whole)]
-        assert [(path, new) for path in places for new in NEW if _passes(kind, text, path, new)] == []
+        assert [(path, new) for path in places for new in (NEW if inside(path) == path else FEW) if _passes(kind, text, path, new)] == []
 
 
 def _passes(kind: str, text: str, path: tuple[str | int, ...], new: object) -> bool:

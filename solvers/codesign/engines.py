@@ -15,6 +15,7 @@ from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.claims import enumerated, reasons_of, relaxed
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
+from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, expert_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
@@ -89,12 +90,15 @@ def auto(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
 
 
 def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """What a rule of thumb alone chooses: a design without a bound."""
+    """What a rule of thumb alone chooses: a design without a bound, and none where it breaks a limit of which the rule knows nothing."""
     del watch
     try:
-        return Found(answer_of(instance, rule(instance, monotonic() + limits.seconds)), engine=name)
+        chosen = rule(instance, monotonic() + limits.seconds)
     except TimeoutError:
         return Found(None, engine=name, stopped="time limit")
+    broken = verify(instance, chosen).violations if chosen else ()
+    notes = (f"what the rule chooses breaks a limit: {'; '.join(broken)}",) if broken else ()
+    return Found(None if broken else answer_of(instance, chosen), engine=name, notes=notes)
 
 
 def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:

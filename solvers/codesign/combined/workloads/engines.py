@@ -15,6 +15,7 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.claims import enumerated_together
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
 from crossopt.solvers.codesign.combined.workloads import exhaustive as by_enumeration
+from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import Joint, joint
 from crossopt.solvers.codesign.rivals.megatron import expert_design
 from crossopt.solvers.family import family_of, solve
@@ -60,7 +61,8 @@ def _expert(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) ->
         chosen = [expert_design(part, deadline) for part in asked.parts]
     except TimeoutError:
         return Found(None, stopped="time limit")
-    best = tuple(one for one in chosen if one is not None)
+    pairs = zip(asked.parts, chosen, strict=True)
+    best = tuple(one for part, one in pairs if one is not None and verify(part, one).accepted)
     return Found(_answer(portfolio, asked, best if len(best) == len(chosen) else ()))
 
 

@@ -12,6 +12,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import combinations, device_at, hardware_choice, hardware_points
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.answer import evaluation_in
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
@@ -19,6 +20,7 @@ from tests.every import every
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.several_questions import TWO, several
 
 SMALL = {
     name: path for name, path in ladder().items() if name in {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64"}
@@ -172,3 +174,17 @@ def test_many_options_do_not_lead_the_rule_over_the_budget() -> None:
     choice = hardware_choice(wide, point)
     powers = dict(wide.hardware.options)["compute_power"]  # type: ignore[union-attr]
     assert not _within(wide, space.hardware_point(wide, {**choice, "compute_power": powers[powers.index(choice["compute_power"]) + 1]}))
+
+
+def test_a_design_of_the_rule_that_takes_too_long_is_none() -> None:
+    """The rule knows of memory and of the chip's budgets, but of no limit on the step time."""
+    usual = answered(ask(TINY_FREE, "objective=power"), "expert")
+    limit = f"budget.step_time={(evaluation_in(usual) or {})['step_time'] * (1.0 - 2.0**-40)!r} s"
+    for engine in ("expert", "plan-only", "hardware-only"):
+        result = answered(ask(TINY_FREE, "objective=power", limit), engine)
+        assert result.answer is None or (evaluation_in(result) or {})["feasible"]
+    late = answered(ask(TINY_FREE, "objective=power", limit), "expert")
+    assert (late.status, late.answer) == ("UNKNOWN", None)
+    assert late.notes[0].startswith("what the rule chooses breaks a limit: step time: ")
+    several_late = answered(several(TWO, "objective=power", "budget.step_time=1 ms"), "expert")
+    assert (several_late.status, several_late.answer) == ("UNKNOWN", None)
