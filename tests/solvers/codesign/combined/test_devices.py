@@ -224,7 +224,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert text.startswith("fleet   4 numbers of devices, 2 is best, proved in ")
     assert "USD/token" in text
     assert main(["check", str(out)]) == 0
-    assert "fleet, 4 of 4: the proof was carried out anew" in capsys.readouterr().out
+    assert "16 devices: the proof was carried out anew" in capsys.readouterr().out
     assert main(["export", str(out)]) == 3
     assert "here are answers for several numbers of devices, and one is needed" in capsys.readouterr().err
     assert main(["solve", str(path), "--set", "objective=devices", "--set", "budget.step_time=1 ms"]) == 20
