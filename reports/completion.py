@@ -68,7 +68,7 @@ def _command(name: str, about: str, parser: argparse.ArgumentParser, known: dict
 def _known_names() -> dict[str, tuple[str, ...]]:
     """Names that come along, by the argument that takes them; as they are when the script is written."""
     from crossopt.instances.catalogue.registry import names, shipped  # noqa: PLC0415 - help shall not wait for numpy
-    from crossopt.solvers.codesign.engines import ALIASES, ENGINES  # noqa: PLC0415
+    from crossopt.solvers.codesign.family import ALIASES, ENGINES  # noqa: PLC0415
     from crossopt.solvers.grading.table import ASSIGNMENTS  # noqa: PLC0415
 
     questions, devices = tuple(shipped()), names("hardware")

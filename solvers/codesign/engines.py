@@ -131,8 +131,6 @@ ENGINES: dict[str, Engine] = {
     "milp": milp,
     "plan-only": plan_only,
 }
-ALIASES = {"megatron": "expert", "deepflow": "gradient"}
-"""Other names: whose rule the expert's is, and whose search the gradient one follows."""
 
 
 def _least(value: float | None) -> float:

@@ -1,6 +1,8 @@
 """Joint designs as a family of questions: of one workload or several, on one number of devices or several; who answers, judges, proves."""
 
+from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
@@ -9,9 +11,6 @@ from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, Priced
 from crossopt.solvers.codesign.claims import faults_of
 from crossopt.solvers.codesign.combined.devices import solve_counts
-from crossopt.solvers.codesign.combined.workloads.engines import ENGINES as OF_SEVERAL
-from crossopt.solvers.codesign.combined.workloads.engines import solve_together
-from crossopt.solvers.codesign.engines import ALIASES, ENGINES
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
@@ -20,16 +19,45 @@ from crossopt.solvers.family import Family
 Question = Instance | Portfolio | Counted
 
 
+ENGINES = (
+    "auto",
+    "boxes",
+    "cpsat",
+    "exhaustive",
+    "expert",
+    "fsdp",
+    "pipedream-flush",
+    "greedy",
+    "local",
+    "anneal",
+    "genetic",
+    "gradient",
+    "random",
+    "hardware-only",
+    "milp",
+    "plan-only",
+)
+"""By their names, which are known before any of them is loaded."""
+OF_SEVERAL = ("auto", "boxes", "exhaustive", "expert", "plan-only")
+"""Those that answer questions about several workloads."""
+ALIASES = {"megatron": "expert", "deepflow": "gradient"}
+"""Other names: whose rule the expert's is, and whose search the gradient one follows."""
+
+
 def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Found[Designs]:
     """What the engine of that name finds; a RefusedError where it answers one workload at a time."""
-    if isinstance(question, Counted):
-        return solve_counts(question, engine, limits, watch)
-    if isinstance(question, Instance):
-        return ENGINES[engine](question, limits, watch)
-    if engine not in OF_SEVERAL:
+    if isinstance(question, Portfolio) and engine not in OF_SEVERAL:
         known = ", ".join(OF_SEVERAL)
         raise RefusedError(f"the engine {engine} answers one workload at a time (one of {known}; or say --workload NAME)")
-    return solve_together(question, engine, limits, watch)
+    if isinstance(question, Counted):
+        return solve_counts(question, engine, limits, watch)
+    began = monotonic()
+    from crossopt.solvers.codesign.combined.workloads.engines import solve_together  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.codesign.engines import ENGINES as OF_ONE  # noqa: PLC0415
+
+    loading = monotonic() - began
+    found = solve_together(question, engine, limits, watch) if isinstance(question, Portfolio) else OF_ONE[engine](question, limits, watch)
+    return replace(found, uncounted=found.uncounted + loading)
 
 
 def _described(question: Question) -> dict[str, Any]:

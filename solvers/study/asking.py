@@ -15,7 +15,7 @@ from crossopt.instances.files.settings import with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.study import Point, Setting, StudyText, place_of, points_of
-from crossopt.solvers.codesign.engines import ALIASES, ENGINES
+from crossopt.solvers.codesign.family import ALIASES, ENGINES
 from crossopt.solvers.study.records import Axis, Plan
 
 _SOURCE = " [from --set "

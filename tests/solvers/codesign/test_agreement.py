@@ -17,7 +17,9 @@ from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend
+from crossopt.solvers.codesign import engines, family
 from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.combined.workloads import engines as several
 from crossopt.solvers.codesign.engines import Limits
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
 from tests.solvers.codesign.asking import answered
@@ -108,3 +110,9 @@ def test_engines_agree_on_some_questions_and_these_ask_something() -> None:
     assert sum(value is not None for value, _ in found) > SHARE / 3
     assert sum(rounds > 0 for _, rounds in found) > SHARE / 4
     assert any(value is None for value, _ in found)
+
+
+def test_the_names_of_engines_are_known_before_they_are_loaded() -> None:
+    assert tuple(engines.ENGINES) == family.ENGINES == tuple(family.FAMILY.engines)
+    assert several.ENGINES == family.OF_SEVERAL
+    assert set(family.ALIASES.values()) <= set(family.ENGINES)
