@@ -14,7 +14,9 @@ from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.progress import logged, progress_on
-from crossopt.reports.shown import compared_text, shown_of
+from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.sheets.sheet import Bar, Sheet
+from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.solvers.answer import Limits, Result, result_in, to_text
 from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
@@ -94,8 +96,17 @@ def compare(options: Namespace, kind: str) -> Ending:
     question, limits = question_of(options, KINDS[kind].options), Limits(seconds_of(options.time_limit) if options.time_limit else _SECONDS)
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
         results = [solved(family, question, name, limits, watch) for name in names]
-    sys.stdout.write(compared_text(names, results))
+    best = max(results, key=lambda result: float("-inf") if result.bound is None else result.bound)
+    sheets = [sheet_of(kind)(question, result) for result in results]
+    rows = [_compared(name, sheet) for name, sheet in zip(names, sheets, strict=True)]
+    rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in results[0].rivals]
+    sheet = sheets[results.index(best)]
+    sys.stdout.write(compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows))
     return Ending(results[0].status, results[0].proved)
+
+
+def _compared(name: str, sheet: Sheet) -> Compared:
+    return Compared(Bar(name, sheet.result.value, sheet.label), sheet.result.bound, sheet.result.seconds)
 
 
 def check(path: Path, kind: str, cross_check: bool = False) -> Report:

@@ -8,7 +8,7 @@ from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
-from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import (
     Page,
     figure,
@@ -155,7 +155,7 @@ def _above(rival: Rival[Designs], value: float) -> str:
 
 def _search(result: DesignResult) -> str:
     axis = f"{result.question['objective'].replace('_', ' ')} in {result.question['unit']}"
-    return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
+    return search_section("best design", axis, result)
 
 
 def _near(result: DesignResult) -> str:
