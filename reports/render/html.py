@@ -24,7 +24,7 @@ def html(sheet: Sheet, data: object) -> Page:
         proof_box(sheet.label, sheet.verdict, sheet.result.proved and not sheet.result.told),
         tiles((*sheet.shortly, *sheet.figures)) if sheet.shortly else "",
         paragraph(sheet.summary) if sheet.summary else "",
-        paragraph(f"To the last digit: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
+        paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
         *(section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, sheet.result)) for place, one in enumerate(sheet.whole)),
         section("How this is known", *map(paragraph, _known(sheet)), paragraph(sheet.made, "soft")),
     )

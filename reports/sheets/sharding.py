@@ -35,7 +35,11 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
             ("edges", f"{asked['edges']:,}"),
             ("memory at every time", limit),
         ),
-        sections=(*answered, *reduced, Section("How the search closed in", (Search("best choice", "cost"),))),
+        sections=(
+            *answered,
+            *reduced,
+            Section("How the search closed in", (Search("best choice", f"cost in {asked['unit']}".removesuffix(" in ")),)),
+        ),
         notes=result.notes,
         prover=_prover(result),
         judged="on every node and edge",
