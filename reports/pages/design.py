@@ -23,7 +23,7 @@ from crossopt.reports.pages.shell import (
     tiles,
 )
 from crossopt.reports.pages.step import step_section
-from crossopt.reports.tables.digest import verdict_of
+from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import CHECKED, amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
 from crossopt.reports.texts.near import option_word
 from crossopt.solvers.answer import Rival
@@ -84,7 +84,7 @@ def _settings(instance: dict[str, Any]) -> str:
 
 
 def _verdict(result: DesignResult) -> str:
-    label = verdict_of(result, "design")
+    label = label_of(result, "design")
     if result.answer is None:
         words = (
             f"No design of the question keeps every limit, by {prover_words(result)}."

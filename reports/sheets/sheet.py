@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.charts import Titles
 from crossopt.reports.drawing.timeline import Track
 from crossopt.reports.sheets.amounts import digits, digits_below, share_of, short, short_below
-from crossopt.reports.tables.digest import Cell, verdict_of
 from crossopt.reports.texts.design import seconds_of
 from crossopt.solvers.answer import Number, Result, Rival
+
+if TYPE_CHECKING:
+    from crossopt.reports.tables.digest import Cell
 
 ALL = 10**9
 
@@ -21,7 +23,7 @@ class Column:
 
     head: str
     words: tuple[str, ...]
-    exact: tuple[Cell, ...] = ()
+    exact: tuple["Cell", ...] = ()
     """Figures, for spreadsheets with every digit; columns of figures stand to the right."""
     exact_head: str = ""
     """With the unit of the figures, where it is not that of the words."""
@@ -167,7 +169,7 @@ class Sheet:
     @property
     def label(self) -> str:
         """What is proved, or told by somebody, in a few words."""
-        return verdict_of(self.result, self.what)
+        return label_of(self.result, self.what)
 
     @property
     def headline(self) -> str:
@@ -224,6 +226,17 @@ class Sheet:
         return (
             f"Answered by the engine {self.result.engine} in {seconds_of(self.result.seconds)}{f', with {versions}' if versions else ''}."
         )
+
+
+def label_of(result: Result[Any, Any], what: str) -> str:
+    """What is proved, or told by somebody, in a few words; `what` is what was looked for."""
+    told = result.told
+    if result.value is None:
+        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
+    if not result.proved:
+        return "not proved"
+    near = "optimal" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}"
+    return f"{near}, as told" if told else f"proved {near}"
 
 
 def names(head: str, words: Iterable[str]) -> Column:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
-from typing import Any, Protocol
+from typing import Any
 
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
 from crossopt.reports.texts.devices import best_part, devices_in
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
@@ -71,31 +72,6 @@ class Digest:
         return "-" if self.gap is None else f"{self.gap:.2%}"
 
 
-class _Answer(Protocol):
-    """What results of all families say of their proof."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def proved(self) -> bool: ...
-    @property
-    def gap_asked(self) -> float: ...
-    @property
-    def told(self) -> bool: ...
-
-
-def verdict_of(result: _Answer, what: str) -> str:
-    """What is proved, or told by a solver, in a few words; `what` is what was looked for."""
-    told = result.told
-    if result.value is None:
-        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
-    if told and result.proved:
-        return "optimal, as told" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}, as told"
-    return "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
-
-
 def of_design(result: DesignResult) -> Digest:
     """About one workload."""
     evaluation, design, instance = evaluation_in(result), design_in(result), result.question
@@ -107,7 +83,7 @@ def of_design(result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
@@ -184,7 +160,7 @@ def of_several(result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
@@ -264,7 +240,7 @@ def of_counts(counted: Counted, result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover="" if best is None else best.prover,
         engine="" if best is None else best.engine,
         seconds=result.seconds,
