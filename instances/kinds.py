@@ -23,7 +23,7 @@ class Kind:
     family: str = ""
     """The module that holds its FAMILY; empty where commands of its own answer."""
     shown: str = ""
-    """The module that shows its answers: `text_of`, `page_of` and `digest_of`; empty where a plain sheet does."""
+    """The module with its `sheet`, or with `text_of`, `page_of` and `digest_of` where it draws all itself; empty for the plain sheet."""
     commands: str = ""
     """The module with commands of its own, before those that all kinds share."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-_STAGES, _COMMANDS = "crossopt.instances.stages", "crossopt.reports.commands"
+_STAGES, _COMMANDS, _SHEETS = "crossopt.instances.stages", "crossopt.reports.commands", "crossopt.reports.sheets"
 KINDS = {
     "codesign": Kind(
         "joint designs",
@@ -47,15 +47,13 @@ KINDS = {
         commands=f"{_COMMANDS}.codesign",
         also=("form", "pareto", "workload"),
     ),
-    "chain": Kind(
-        "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown="crossopt.reports.texts.stages"
-    ),
+    "chain": Kind("chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown=f"{_SHEETS}.stages.chain"),
     "piper": Kind(
         "stages with replicas and splits",
         f"{_STAGES}.piper.question",
         ("file",),
         family="crossopt.solvers.stages.piper.family",
-        shown="crossopt.reports.texts.stages",
+        shown=f"{_SHEETS}.stages.piper",
         options=_same("bandwidth", "devices", "memory", "microbatches", "time_unit", "without"),
     ),
     "pipedream": Kind(
@@ -63,7 +61,7 @@ KINDS = {
         f"{_STAGES}.pipedream.question",
         ("file",),
         family="crossopt.solvers.stages.pipedream.family",
-        shown="crossopt.reports.texts.stages",
+        shown=f"{_SHEETS}.stages.pipedream",
         options=_same("bandwidth", "compatible", "compression", "devices", "memory", "straight"),
     ),
     "placement": Kind(
@@ -71,7 +69,7 @@ KINDS = {
         "crossopt.instances.placement.question",
         ("graph", "file"),
         family="crossopt.solvers.placement.family",
-        shown="crossopt.reports.texts.placement",
+        shown=f"{_SHEETS}.placement",
         commands=f"{_COMMANDS}.placement",
         options=_same("contiguous", "cpus", "devices", "edge_unit", "memory", "pieces", "problem", "transfers"),
     ),
@@ -81,7 +79,7 @@ KINDS = {
         ("file",),
         digest=True,
         family="crossopt.solvers.sharding.family",
-        shown="crossopt.reports.texts.sharding",
+        shown=f"{_SHEETS}.sharding",
         commands=f"{_COMMANDS}.sharding",
         options={"memory": "limit"},
     ),

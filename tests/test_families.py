@@ -213,6 +213,7 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
         assert str(result.question["name"]) in text
         assert result.proved_by in " ".join(text.split())
         assert result.value is None or f"{result.value:.7g}" in text.replace(",", "")
+        assert kind == "codesign" or max(map(len, text.splitlines())) <= 80
 
 
 @EACH

@@ -14,7 +14,9 @@ from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.progress import logged, progress_on
-from crossopt.reports.shown import compared_text, shown_of
+from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.sheets.sheet import Bar, Sheet
+from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
@@ -91,8 +93,13 @@ def compare(options: Namespace, kind: str) -> Ending:
     question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else _SECONDS
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
         results = answers_of(family, question, names, Limits(seconds), watch)
-    sys.stdout.write(compared_text(list(results), list(results.values())))
-    first = next(iter(results.values()))
+    first, *_ = results.values()
+    best = max(results.values(), key=lambda result: float("-inf") if result.bound is None else result.bound)
+    sheets = {name: sheet_of(kind)(question, result) for name, result in results.items()}
+    rows = [_compared(name, sheet) for name, sheet in sheets.items()]
+    rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
+    sheet = next(one for one in sheets.values() if one.result is best)
+    sys.stdout.write(compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows))
     return Ending(first.status, first.proved)
 
 
@@ -115,6 +122,10 @@ def answers_of(
     if not found:
         raise refused[0]
     return found
+
+
+def _compared(name: str, sheet: Sheet) -> Compared:
+    return Compared(Bar(name, sheet.result.value, sheet.label), sheet.result.bound, sheet.result.seconds)
 
 
 def check(path: Path, kind: str, cross_check: bool = False) -> Report:

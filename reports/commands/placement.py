@@ -9,7 +9,9 @@ from crossopt.instances.placement.split import read_split
 from crossopt.reports.commands.console import question_of, refuse_options, seconds_of
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.texts.placement import comparison_text
+from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.sheets.placement import devices_of, sheet
+from crossopt.reports.sheets.sheet import Bar
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.placement.family import FAMILY
@@ -30,6 +32,9 @@ def compare(options: argparse.Namespace) -> Ending:
     with progress_on(sys.stderr, "ms") as watch:
         result = solved(FAMILY, question, "auto", Limits(seconds), watch)
     compared = of_latency if question.problem == "latency" else of_throughput
-    rows = tuple(compared(question, min(seconds, _SEARCH), options.seeds, splits))
-    sys.stdout.write(comparison_text(question, result, rows))
+    rows = [Compared(Bar(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1])), None, result.seconds)]
+    rivals = compared(question, min(seconds, _SEARCH), options.seeds, splits)
+    rows += [Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds) for one in rivals]
+    asks = "one sample in ms" if question.problem == "latency" else f"busiest device in ms, --contiguous {question.contiguity}"
+    sys.stdout.write(compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows))
     return Ending(result.status, result.proved)

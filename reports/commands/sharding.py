@@ -8,10 +8,12 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.commands.console import question_of, refuse_options, seconds_of, usage
 from crossopt.reports.commands.families import Ending
 from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.texts.sharding import comparison_text
+from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.sheets.sharding import sheet
+from crossopt.reports.sheets.sheet import Bar
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
-from crossopt.solvers.sharding.comparison import compared, known_best
+from crossopt.solvers.sharding.comparison import Row, compared, known_best
 from crossopt.solvers.sharding.family import FAMILY
 
 _PROOF, _SEARCH = 60.0, 10.0
@@ -28,6 +30,9 @@ def compare(options: Namespace) -> Ending:
     known = known_best(options.known, question.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
         result = solved(FAMILY, question, "auto", Limits(seconds), watch)
-        rows = list(compared(question, min(seconds, _SEARCH), options.seeds, watch))
-    sys.stdout.write(comparison_text(result, [*rows, *([known] if known else [])]))
+        rivals = [*compared(question, min(seconds, _SEARCH), options.seeds, watch), *([known] if known else [])]
+    own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
+    rows = [Compared(Bar(one.name, one.value, one.note), one.bound, one.seconds) for one in (own, *rivals)]
+    unit = f" in {result.question['unit']}" if result.question["unit"] else ""
+    sys.stdout.write(compared_text(sheet(question, result), f"cost{unit}", rows))
     return Ending(result.status, result.proved)

@@ -7,7 +7,7 @@ from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
-from crossopt.reports.tables.digest import verdict_of
+from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, time_of
 from crossopt.reports.texts.devices import best_part, devices_in, why_not_looked_at
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
@@ -15,7 +15,7 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation
 
 def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `facts` are those of the best design, `data` is the result as it was read."""
-    head = (heading(counted.name, asked.sentence), proof_box(verdict_of(result, "design"), _words(counted, result), result.proved))
+    head = (heading(counted.name, asked.sentence), proof_box(label_of(result, "design"), _words(counted, result), result.proved))
     question, best, numbers = question_section(result.question, asked), best_part(result), _numbers(counted, result)
     if best is None or facts is None:
         return Page(counted.name, (*head, question, numbers), data)

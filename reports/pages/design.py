@@ -9,7 +9,7 @@ from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
-from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import (
     Page,
     figure,
@@ -24,7 +24,7 @@ from crossopt.reports.pages.shell import (
     tiles,
 )
 from crossopt.reports.pages.step import step_section
-from crossopt.reports.tables.digest import verdict_of
+from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import CHECKED, amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
 from crossopt.reports.texts.near import option_word
 from crossopt.solvers.answer import Rival
@@ -85,7 +85,7 @@ def _settings(instance: dict[str, Any]) -> str:
 
 
 def _verdict(result: DesignResult) -> str:
-    label = verdict_of(result, "design")
+    label = label_of(result, "design")
     if result.answer is None:
         words = (
             f"No design of the question keeps every limit, by {prover_words(result)}."
@@ -156,7 +156,7 @@ def _above(rival: Rival[Designs], value: float) -> str:
 
 def _search(result: DesignResult) -> str:
     axis = f"{result.question['objective'].replace('_', ' ')} in {result.question['unit']}"
-    return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
+    return search_section("best design", axis, result)
 
 
 def _near(result: DesignResult) -> str:

@@ -6,7 +6,7 @@ from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import assumptions_section, question_section
 from crossopt.reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.machine import network_section, operators_section
-from crossopt.reports.pages.search import Search, search_section
+from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.texts.design import count_of, seconds_of, time_of
@@ -103,7 +103,7 @@ def _limits(shares: tuple[Share, ...]) -> str:
 
 def _search(result: DesignResult) -> str:
     axis = result.question["combine"].replace("_", " ")
-    return search_section(Search("best design", axis, result.engine, result.trace, result.seconds, result.bound, result.gap))
+    return search_section("best design", axis, result)
 
 
 def _proof(result: DesignResult) -> str:

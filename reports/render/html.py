@@ -1,36 +1,107 @@
 """A sheet as a page of HTML."""
 
-from typing import assert_never
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, assert_never
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import Page, figure, heading, listing, paragraph, proof_box, section, table, tiles
-from crossopt.reports.sheet import Bars, Prose, Section, Sheet, Table
+from crossopt.reports.drawing.timeline import timeline
+from crossopt.reports.pages.search import search_figure
+from crossopt.reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
+from crossopt.reports.sheets.amounts import above, short
+from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Share, Sheet, Table, Timeline
+from crossopt.solvers.answer import Result
+
+_BINDS: Final = 0.95
+"""The share of a limit from which on it is said to bind."""
 
 
 def html(sheet: Sheet, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
-    head = (
+    exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
+    parts = (
         heading(sheet.name, sheet.sentence),
-        proof_box(sheet.label, sheet.verdict, sheet.proved),
-        tiles(sheet.figures) if sheet.figures else "",
+        proof_box(sheet.label, sheet.verdict, sheet.result.proved and not sheet.result.told),
+        tiles((*sheet.shortly, *sheet.figures)) if sheet.shortly else "",
+        paragraph(sheet.summary) if sheet.summary else "",
+        paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
+        *(section(one.title, *_drawn(one.parts, f"figure-{place}", one.title, sheet.result)) for place, one in enumerate(sheet.whole)),
+        section("How this is known", *map(paragraph, _known(sheet)), paragraph(sheet.made, "soft")),
     )
-    sections = tuple(_drawn(one, place) for place, one in enumerate(sheet.sections))
-    told = "The answer was judged anew for this page. `crossopt check` says how far its bound is proved anew."
-    known = section("How this is known", paragraph(sheet.verdict), paragraph(told), paragraph(sheet.made, "soft"))
-    return Page(sheet.name, (*head, *sections, known), data)
+    return Page(sheet.name, parts, data)
 
 
-def _drawn(one: Section, place: int) -> str:
-    match one:
-        case Prose(title=title, lines=lines):
-            return section(title, listing(lines))
-        case Table(title=title, heads=heads, rows=rows, numbers=numbers):
-            return section(title, table(heads, rows, numbers=numbers))
-        case Bars(title=title, rows=rows, mark=mark):
-            words = "; ".join(f"{label}: {shown}" for label, _, shown in rows) + "."
-            drawn = [Row(label, amount, shown) for label, amount, shown in rows]
-            least = min(amount for _, amount, _ in rows) if mark is None else mark
-            return section(title, figure(bars(Titles(f"bars-{place}", title, words), drawn, least, "" if mark is None else "bound")))
+def _known(sheet: Sheet) -> Iterator[str]:
+    yield sheet.verdict
+    if sheet.result.answer is not None:
+        yield f"The answer was judged anew for this page{f', {sheet.judged}' if sheet.judged else ''}."
+    if sheet.result.bound is not None or sheet.result.proved:
+        yield "The proof is told as the result tells it; `crossopt check` says how far it is carried out anew."
+    yield from [sheet.known] if sheet.known else []
+
+
+def _drawn(parts: tuple[Part, ...], name: str, title: str, result: Result[Any, Any]) -> Iterator[str]:
+    for place, part in enumerate(parts):
+        yield _part(part, Titles(f"{name}-{place}", title, ""), result)
+
+
+def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
+    match part:
+        case str():
+            drawn = paragraph(part)
+        case tuple():
+            drawn = listing(part)
+        case Table():
+            drawn = _table(part)
+        case Bars():
+            drawn = _bars(part, titles)
+        case Share(label=label, used=used, words=words):
+            row = Row(label, used, f"{used:.1%}", "binds" if used > _BINDS else "")
+            drawn = figure(bars(replace(titles, description=words), [row], 1.0, "the limit"), words)
+        case Timeline(kinds=kinds, words=words, caption=caption):
+            lanes = timeline(replace(titles, description=words), part.tracks, part.until, part.axis, part.mark)
+            drawn = f"{swatch_row(kinds)}\n{figure(lanes, f'{words} {caption}'.rstrip())}"
+        case Picture():
+            drawn = _picture(part, titles)
+        case Search(best=best, axis=axis):
+            drawn = search_figure(best, axis, result)
+        case Folded(title=title, text=text):
+            drawn = folded(title, text)
         case _:
-            assert_never(one)
+            assert_never(part)
+    return drawn
+
+
+def _table(one: Table) -> str:
+    rows = list(zip(*(column.words[: one.most] for column in one.columns), strict=True))
+    numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
+    return table([column.head for column in one.columns], rows, numbers=numbers)
+
+
+def _bars(one: Bars, titles: Titles) -> str:
+    """The bars, and what is to be said of some of them; those with a fault have a mark."""
+    notes = listing([f"{_marked(row)}: {row.fault or row.words}" for row in one.rows if row.fault or row.words])
+    rows = [
+        Row(row.label, row.amount, f"{short(row.amount, one.unit)}{' *' if row.fault else above(row.amount, one.best) if place else ''}")
+        for place, row in enumerate(one.rows)
+        if row.amount is not None
+    ]
+    if not rows:
+        return notes
+    words = "; ".join(f"{row.label}: {row.shown}" for row in rows) + "."
+    least = min(row.value for row in rows) if one.mark is None else one.mark
+    drawn = figure(bars(replace(titles, description=words), rows, least, "" if one.mark is None else "bound"))
+    return f"{drawn}\n{notes}"
+
+
+def _marked(row: Bar) -> str:
+    return f"{row.label} *" if row.fault and row.amount is not None else row.label
+
+
+def _picture(one: Picture, titles: Titles) -> str:
+    try:
+        drawn = one.draw(replace(titles, description=one.words))
+    except ValueError:
+        return paragraph(f"{one.words} {one.undrawn}")
+    return f"{paragraph(one.words)}\n{figure(drawn, one.caption)}"

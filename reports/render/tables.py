@@ -1,33 +1,37 @@
 """A sheet as figures and tables, for papers and spreadsheets."""
 
-from typing import Any
-
-from crossopt.reports.sheet import Bars, Prose, Section, Sheet, Table
+from crossopt.reports.sheets.sheet import Bars, Section, Sheet, Table
 from crossopt.reports.tables.digest import Digest
 from crossopt.reports.tables.digest import Table as Figures
-from crossopt.solvers.answer import Result
 
 
-def digest(sheet: Sheet, result: Result[Any, Any], asks: str) -> Digest:
-    """What a result says in a few figures; `asks` is what is minimised."""
+def digest(sheet: Sheet) -> Digest:
+    """What a result says in a few figures."""
+    result = sheet.result
     return Digest(
         name=sheet.name,
-        asks=asks,
-        unit=str(result.question["unit"]),
+        asks=sheet.asks,
+        unit=sheet.unit,
         value=result.value,
         bound=result.bound,
         gap=result.gap,
         verdict=sheet.label,
-        prover=result.proved_by,
+        prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
-        design="",
-        figures=(),
-        tables=tuple(_table(one) for one in sheet.sections if not isinstance(one, Prose)),
+        design=sheet.summary,
+        figures=sheet.figures,
+        tables=tuple(_figures(one, part) for one in sheet.sections for part in one.parts if isinstance(part, Table | Bars)),
     )
 
 
-def _table(one: Section) -> Figures:
-    if isinstance(one, Bars):
-        return Figures(one.title, ("", "value"), tuple((label, amount) for label, amount, _ in one.rows))
-    return Figures(one.title, one.heads, one.rows) if isinstance(one, Table) else Figures(one.title, (), ())
+def _figures(section: Section, part: Table | Bars) -> Figures:
+    if isinstance(part, Table):
+        heads = tuple(column.exact_head or column.head for column in part.columns)
+        return Figures(section.title, heads, tuple(zip(*(column.exact or column.words for column in part.columns), strict=True)))
+    rows = tuple((row.label, row.amount, _above(row.amount, part.best), row.fault or row.words) for row in part.rows)
+    return Figures(section.title, ("answer", f"value in {part.unit}".removesuffix(" in "), "above the best in %", "note"), rows)
+
+
+def _above(value: float | None, best: float | None) -> float | None:
+    return None if value is None or not best else 100.0 * (value / best - 1.0)

@@ -1,59 +1,202 @@
-"""A sheet for the terminal: 80 columns, figures first, the certificate last."""
+"""A sheet for the terminal: 80 columns, figures first, the certificate last. What only a page can show is left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from textwrap import wrap
-from typing import assert_never
+from typing import Final, assert_never
 
-from crossopt.reports.sheet import Bars, Prose, Section, Sheet, Table
+from crossopt.reports.drawing.timeline import Track
+from crossopt.reports.sheets.amounts import above, digits
+from crossopt.reports.sheets.sheet import Bar, Bars, Column, Folded, Part, Picture, Search, Section, Share, Sheet, Table, Timeline
 
-_WIDTH, _BAR = 80, 24
-_CELL = 28
-"""Of a table; longer ones are cut."""
+_WIDTH: Final = 80
+_BAR: Final = 24
+_FILLS: Final = "█▒░▓"
+"""Of bars, by the kind of work."""
+_LABEL: Final = 22
+_NAME: Final = 20
+"""Of the column of figures' names, which many commands share."""
+_LONG: Final = 24
+"""Letters from which on a column may be told below its rows, where there is no room for it."""
+_NARROW: Final = 14
+_GAP: Final = 2
+_ROOM: Final = _WIDTH - 2
 
 
 def terminal(sheet: Sheet) -> str:
     """The whole text."""
-    lines = [f"{sheet.name}   {sheet.label}", ""]
-    wide = max((len(name) for name, _ in sheet.figures), default=0) + 4
-    lines += [f"  {name:<{wide}}{figure}" for name, figure in sheet.figures]
-    for section in sheet.sections:
-        lines += ["", f"  {section.title}", *_section(section)]
-    certificate = wrap(f"certificate: {sheet.verdict}", _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([*lines, "", *certificate]) + "\n"
+    figures = (*sheet.exactly, *(one for one in sheet.figures if sheet.exactly))
+    wide = max((len(name) + 2 for name, _ in figures), default=0)
+    told = [f"  {name:<{max(wide, _NAME)}}{words}" for name, words in figures]
+    return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.whole, closing_of(sheet))
 
 
-def _section(section: Section) -> Iterator[str]:
-    match section:
-        case Prose(lines=lines):
-            for line in lines:
-                yield from wrap(line, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-        case Bars():
-            yield from _bars(section)
+def closing_of(sheet: Sheet) -> str:
+    """The certificate, as the last line tells it."""
+    proof = "certificate" if sheet.result.proved or sheet.result.bound is not None else "no proof"
+    return f"{proof}: {sheet.verdict[:1].lower()}{sheet.verdict[1:]}"
+
+
+def text_of(headline: str, figures: Sequence[str], sections: Sequence[Section], closing: str) -> str:
+    """Lines below each other, as every answer has them."""
+    lines = wrap(headline, _WIDTH, subsequent_indent="    ")
+    lines += ["", *figures] if figures else []
+    for section in sections:
+        inside = [line for part in section.parts for line in _part(part)]
+        lines += ["", f"  {section.title}", *inside] if inside else []
+    return "\n".join([*lines, "", *_wrapped(closing, "  ")]) + "\n"
+
+
+def _part(part: Part) -> Iterator[str]:
+    match part:
+        case str():
+            yield from _wrapped(part)
+        case tuple():
+            for line in part:
+                yield from _wrapped(line)
         case Table():
-            yield from _table(section)
+            yield from _table(part)
+        case Bars():
+            yield from _bars(part)
+        case Share(label=label, used=used, words=words):
+            yield _bar(label, len(label), "█" * round(min(used, 1.0) * _BAR), f"{used:.2%}")
+            yield from _wrapped(words)
+        case Timeline():
+            yield from _timeline(part)
+        case Picture(words=words):
+            yield from _wrapped(words)
+        case Search() | Folded():
+            pass
         case _:
-            assert_never(section)
+            assert_never(part)
+
+
+def _wrapped(words: str, indent: str = "    ") -> list[str]:
+    return wrap(words, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+# --- bars ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _bar(label: str, wide: int, drawn: str, words: str) -> str:
+    return f"    {label[:wide]:<{wide}}  |{drawn:<{_BAR}}|  {words}".rstrip()
 
 
 def _bars(bars: Bars) -> Iterator[str]:
-    most = max(amount for _, amount, _ in bars.rows) or 1.0
-    wide = min(max(len(label) for label, _, _ in bars.rows), _CELL)
-    for label, amount, shown in bars.rows:
-        yield f"    {label[:_CELL]:<{wide}}  |{'█' * round(_BAR * amount / most):<{_BAR}}|  {shown}"
+    most = max((row.amount for row in bars.rows if row.amount is not None), default=0.0) or 1.0
+    wide = min(max(len(row.label) for row in bars.rows), _LABEL)
+    for place, row in enumerate(bars.rows):
+        if row.amount is None:
+            yield from _wrapped(f"{row.label}: none, {row.fault}")
+            continue
+        far = above(row.amount, bars.best) if place and not row.fault else ""
+        yield _bar(row.label, wide, "█" * round(_BAR * row.amount / most), f"{digits(row.amount, bars.unit)}{far}")
+        yield from _said(row, wide)
+
+
+def _said(row: Bar, wide: int) -> list[str]:
+    words = f"but {row.fault}" if row.fault else row.words
+    return _wrapped(words, " " * (wide + 7)) if words else []
+
+
+def _timeline(timeline: Timeline) -> Iterator[str]:
+    """A bar for each track, those in a row that look alike as one."""
+    yield from _wrapped("  ".join(f"{fill} {kind}" for fill, kind in zip(_FILLS, timeline.kinds, strict=False)))
+    found = [(track.label, _filled(track, timeline.until), track.shown) for track in timeline.tracks]
+    alike = [list(group) for _, group in groupby(found, key=lambda row: row[1:])]
+    labels = [_together([label for label, _, _ in group]) for group in alike]
+    wide = max(map(len, labels))
+    for label, group in zip(labels, alike, strict=True):
+        _, drawn, shown = group[0]
+        yield _bar(label, wide, drawn, shown)
+    yield from _wrapped(timeline.words)
+
+
+def _together(labels: Sequence[str]) -> str:
+    """The first and the last, and the word that both begin with once."""
+    (word, _, first), (_, _, last) = labels[0].partition(" "), labels[-1].partition(" ")
+    return labels[0] if len(labels) == 1 else f"{word}s {first} to {last}"
+
+
+def _filled(track: Track, until: float) -> str:
+    """What is done in each part of the time, the upper lane where several do something."""
+    scale, cells = (_BAR / until if until else 0.0), [" "] * _BAR
+    for one in sorted(track.segments, key=lambda segment: -segment.lane):
+        for cell in range(round(one.start * scale), round(one.end * scale)):
+            cells[min(cell, _BAR - 1)] = _FILLS[one.place % len(_FILLS)]
+    return "".join(cells)
+
+
+# --- tables --------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """A column with the letters that it takes; its first cell is its head."""
+
+    words: tuple[str, ...]
+    number: bool
+    width: int
+
+    def lines(self, row: int) -> list[str]:
+        """A cell in as many lines as it needs."""
+        lines = wrap(self.words[row], self.width, break_on_hyphens=False) or [""]
+        return [f"{line:>{self.width}}" if self.number else f"{line:<{self.width}}" for line in lines]
 
 
 def _table(table: Table) -> Iterator[str]:
-    rows = [table.heads, *table.rows] if any(table.heads) else list(table.rows)
-    cut = [[cell if len(cell) <= _CELL else f"{cell[: _CELL - 3]}..." for cell in row] for row in rows]
-    if len(table.heads) == 2 and not any(table.heads):  # names with what they are: the text may take the rest of the line
-        wide = max(len(row[0]) for row in rows) + 2
-        for name, words in rows:
-            yield from wrap(words, _WIDTH, initial_indent=f"    {name:<{wide}}", subsequent_indent=" " * (wide + 4)) or [f"    {name}"]
+    """Columns beside each other; long words that have no room there stand below their rows."""
+    columns = [_cells(column, table.most) for column in table.columns]
+    if not any(column.head for column in table.columns):
+        yield from _pairs(*table.columns)
         return
-    widths = [max(len(row[place]) for row in cut) for place in range(len(table.heads))]
-    for row in cut:
-        cells = (
-            f"{cell:>{width}}" if place in table.numbers else f"{cell:<{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield f"    {'  '.join(cells)}".rstrip()
+    below = list[_Cells]()
+    while _taken(columns) > _ROOM and (long := [one for one in columns[1:] if not one.number and one.width > _LONG]):
+        below.append(max(long, key=lambda one: one.width))
+        columns.remove(below[-1])
+    yield from _grid(columns, below)
+
+
+def _pairs(names: Column, words: Column) -> Iterator[str]:
+    """Words behind names, over as many lines as they need."""
+    wide = max(map(len, names.words)) + _GAP
+    for name, said in zip(names.words, words.words, strict=True):
+        yield from wrap(said, _WIDTH, initial_indent=f"    {name:<{wide}}", subsequent_indent=" " * (wide + 4)) or [f"    {name}"]
+
+
+def _cells(column: Column, most: int) -> _Cells:
+    words = column.words[:most]
+    return _Cells((column.head, *words), bool(column.exact), max([*map(len, words), *map(len, column.head.split())], default=0))
+
+
+def _taken(columns: Sequence[_Cells]) -> int:
+    return sum(one.width + _GAP for one in columns) - _GAP
+
+
+def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
+    """The rows; names are broken, and columns go on in a further table, where there is no room for all."""
+    first, count = columns[0], len(columns)
+    width = max(first.width + min(_ROOM - _taken(columns), 0), min(first.width, _NARROW))
+    first = replace(first, width=width)
+    while count > 2 and _taken([first, *columns[1:count]]) > _ROOM:
+        count -= 1
+    shown = [first, *columns[1:count]]
+    margin = " " * (4 if _taken(shown) + 4 <= _WIDTH else 2)
+    for row in range(len(first.words)):
+        cells = [one.lines(row) for one in shown]
+        high = max(map(len, cells))
+        if row or any(one.words[0] for one in shown):
+            for line in range(high):
+                parts = (_line(cell, line - (0 if row else high - len(cell)), one.width) for cell, one in zip(cells, shown, strict=True))
+                yield f"{margin}{(' ' * _GAP).join(parts)}".rstrip()
+        for one in below if row else ():
+            yield from _wrapped(one.words[row], f"{margin}    ")
+    if count < len(columns):
+        yield ""
+        yield from _grid([columns[0], *columns[count:]], ())
+
+
+def _line(cell: Sequence[str], line: int, width: int) -> str:
+    """A line of a cell; heads stand low, all others high."""
+    return cell[line] if 0 <= line < len(cell) else " " * width

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
-from typing import Any, Protocol
+from typing import Any
 
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.reports.facts.stages import Staged
+from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
 from crossopt.reports.texts.devices import best_part, devices_in
-from crossopt.solvers.answer import Result as Answer
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
-from crossopt.solvers.placement.family import Answer as PlacementAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +72,6 @@ class Digest:
         return "-" if self.gap is None else f"{self.gap:.2%}"
 
 
-class _Answer(Protocol):
-    """What results of all families say of their proof."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def proved(self) -> bool: ...
-    @property
-    def gap_asked(self) -> float: ...
-    @property
-    def told(self) -> bool: ...
-
-
-def verdict_of(result: _Answer, what: str) -> str:
-    """What is proved, or told by a solver, in a few words; `what` is what was looked for."""
-    told = result.told
-    if result.value is None:
-        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
-    if told and result.proved:
-        return "optimal, as told" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}, as told"
-    return "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
-
-
 def of_design(result: DesignResult) -> Digest:
     """About one workload."""
     evaluation, design, instance = evaluation_in(result), design_in(result), result.question
@@ -110,7 +83,7 @@ def of_design(result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
@@ -187,7 +160,7 @@ def of_several(result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover=result.proved_by if result.bound is not None or result.proved else "",
         engine=result.engine,
         seconds=result.seconds,
@@ -246,31 +219,6 @@ def _words(result: DesignResult) -> str:
     return "" if design is None else design_words(design)
 
 
-def of_placement(result: PlacementAnswer, rivals: Sequence[tuple[str, float | None, str]]) -> Digest:
-    """About operators on devices."""
-    loads = result.details.loads if result.details else ()
-    busy, latency = [load for load in loads if load.nodes], result.question["objective"] == "latency"
-    rows = tuple((load.device, float(load.nodes), load.compute, load.transfer, load.total) for load in busy)
-    return Digest(
-        name=result.question["name"],
-        asks="time of a sample" if latency else "busiest device",
-        unit="ms",
-        value=result.value,
-        bound=result.bound,
-        gap=result.gap,
-        verdict=verdict_of(result, "placement"),
-        prover=result.proved_by if result.bound is not None or result.proved else "",
-        engine=result.engine,
-        seconds=result.seconds,
-        design=f"{sum(load.nodes for load in busy):,} operators on {len(busy):,} of {len(loads):,} devices" if busy else "",
-        figures=(("samples a second", f"{1e3 / result.value:.5g}"),) if result.value and not latency else (),
-        tables=(
-            Table("How busy every device is", ("device", "operators", "compute in ms", "transfer in ms", "busy in ms"), rows),
-            _others(rivals, result.value, "ms"),
-        ),
-    )
-
-
 def of_counts(counted: Counted, result: DesignResult) -> Digest:
     """About several numbers of devices; the design is that of the best."""
     part, fewest = best_part(result), counted.objective == FEWEST
@@ -292,7 +240,7 @@ def of_counts(counted: Counted, result: DesignResult) -> Digest:
         value=result.value,
         bound=result.bound,
         gap=result.gap,
-        verdict=verdict_of(result, "design"),
+        verdict=label_of(result, "design"),
         prover="" if best is None else best.prover,
         engine="" if best is None else best.engine,
         seconds=result.seconds,
@@ -302,35 +250,6 @@ def of_counts(counted: Counted, result: DesignResult) -> Digest:
             Table("Numbers of devices", ("devices", f"value in {unit}", f"bound in {unit}", "design"), rows),
             *(() if best is None else best.tables),
         ),
-    )
-
-
-def _others(rivals: Sequence[tuple[str, float | None, str]], best: float | None, unit: str) -> Table:
-    rows = tuple((name, value, _above(value, best), note) for name, value, note in rivals)
-    return Table("Rivals", ("rival", f"value in {unit}", "above the answer in %", "note"), rows)
-
-
-def of_stages(result: Answer[Any, Any], facts: Staged) -> Digest:
-    """About a plan in stages."""
-    beside = (facts.beside,) if facts.beside else ()
-    rows = tuple(
-        (stage.label, stage.runs, *stage.work, *((stage.beside,) if beside else ()), stage.total, stage.memory) for stage in facts.stages
-    )
-    heads = ("stage", "runs", *(f"{name} in s" for name in (*facts.work, *beside)), "in all in s", "memory in bytes")
-    return Digest(
-        name=facts.name,
-        asks=facts.value,
-        unit="s",
-        value=result.value,
-        bound=result.bound,
-        gap=result.gap,
-        verdict=verdict_of(result, "plan"),
-        prover=result.proved_by if result.bound is not None or result.proved else "",
-        engine=result.engine,
-        seconds=result.seconds,
-        design=facts.plan,
-        figures=(("stages", f"{len(facts.stages):,}"),) if facts.stages else (),
-        tables=(Table("The stages", heads, rows), _others([(one.name, one.value, one.note) for one in result.rivals], result.value, "s")),
     )
 
 

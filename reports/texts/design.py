@@ -231,11 +231,11 @@ def prover_words(result: DesignResult) -> str:
     return f"the word of {result.proved_by}" if solver else result.proved_by
 
 
-def lowered(bound: float) -> str:
-    """A bound with six digits, and never more than it is."""
+def lowered(bound: float, digits: int = 6) -> str:
+    """A bound with so many digits, and never more than it is."""
     exact = Decimal(bound)
-    place = Decimal(1).scaleb(exact.adjusted() - 5) if bound else Decimal(1)
-    return f"{float(exact.quantize(place, ROUND_FLOOR)):.6g}"
+    place = Decimal(1).scaleb(exact.adjusted() + 1 - digits) if bound else Decimal(1)
+    return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
 
 
 def _no_design(result: DesignResult) -> str:

@@ -84,5 +84,5 @@ def test_the_table_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> N
     split = str(reference("placement/human-experts/bert24_training_expert.json"))
     assert main(["compare", graph_file, "--split", split]) == 0
     text = capsys.readouterr().out
-    assert "bert24_training_expert      49.405" in text
+    assert "bert24_training_expert  49.40491" in text
     assert "data flow in a circle" in text

@@ -53,5 +53,5 @@ def test_where_nothing_fits_the_comparison_says_so(tmp_path: Path, capsys: pytes
     path.write_text(json.dumps({"problem": {"nodes": nodes, "edges": edges, "usage_limit": 8}}))
     assert main(["compare", str(path), "--time-limit", "1s"]) == 20
     said = capsys.readouterr().out
-    assert "no choice keeps the rules, proved in" in said
-    assert "strategies without a bound" not in said
+    assert "certificate: no choice keeps the limits, by" in said
+    assert "without a bound" not in said

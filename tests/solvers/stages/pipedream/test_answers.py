@@ -83,7 +83,7 @@ def test_the_command_answers_and_refuses_in_words(
         ended = int(stop.code or 0)
     captured = capsys.readouterr()
     assert ended == code
-    assert said in captured.out + captured.err
+    assert said in " ".join((captured.out + captured.err).split())
 
 
 def test_faults_of_the_file_are_told_with_their_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

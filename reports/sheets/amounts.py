@@ -1,0 +1,64 @@
+"""Values and bounds in words: exactly, and as people say them. No bound is told above what it is."""
+
+from crossopt.instances.files.units import format_quantity
+from crossopt.reports.texts.design import bound_amount, lowered
+from crossopt.solvers.answer import Number
+
+_DIGITS = 7
+_SECONDS = {"s": 1, "ms": 10**3, "ns": 10**9}
+"""Units of time by how many of them a second has."""
+_LONG = 10**7
+"""Whole numbers from which on not every digit is told."""
+
+
+def digits(value: Number, unit: str) -> str:
+    """With seven digits; whole numbers with all."""
+    return f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{value:.{_DIGITS}g} {unit}".rstrip()
+
+
+def digits_below(bound: Number, value: Number | None, unit: str) -> str:
+    """The same of a bound."""
+    if bound == value or isinstance(bound, int):
+        return digits(bound, unit)
+    return f"{lowered(bound, _DIGITS)} {unit}".rstrip()
+
+
+def short(value: Number, unit: str) -> str:
+    """A time in the unit that suits it, other figures with five digits."""
+    if unit in _SECONDS:
+        number, _, suited = format_quantity(value / _SECONDS[unit], "time").partition(" ")
+        return f"{float(number):.5g} {suited}"
+    return _counted(value, unit) if isinstance(value, int) else f"{value:.5g} {unit}".rstrip()
+
+
+def short_below(bound: Number, value: Number | None, unit: str) -> str:
+    """The same of a bound."""
+    if bound == value:
+        return short(bound, unit)
+    if unit in _SECONDS:
+        return bound_amount(bound / _SECONDS[unit], "s")
+    return _counted(bound, unit) if isinstance(bound, int) else f"{lowered(bound)} {unit}".rstrip()
+
+
+def _counted(figure: int, unit: str) -> str:
+    """With commas; large ones with five digits, towards nothing, as bounds must be."""
+    if abs(figure) < _LONG:
+        return f"{figure:,} {unit}".rstrip()
+    places = len(str(abs(figure))) - 1
+    return f"{figure // 10 ** (places - 4) / 10**4:.4f}e{places} {unit}".rstrip()
+
+
+def above(value: Number, best: Number | None) -> str:
+    """How far it is above the best, for the end of a sentence."""
+    return f", {value / best - 1.0:.1%} above" if best else ""
+
+
+def share_of(gap: float | None) -> str:
+    """A share that does not look like none where there is one."""
+    figure = gap or 0.0
+    return f"{figure:.2%}" if not figure or figure >= 5e-5 else f"{figure:.1e}"
+
+
+def several(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -1,0 +1,55 @@
+"""The plain sheet, of any result: the fields of its answer and of what the judge says, rivals, notes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from crossopt.instances.kinds import KINDS
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, given_in, names, rivals_in
+from crossopt.solvers.answer import Result
+from crossopt.solvers.family import family_of
+
+
+def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - of any kind
+    """What is shown."""
+    del question
+    parts: tuple[Section, ...] = ()
+    if result.answer is not None:
+        parts = (*_section("The answer", result.answer), *_section("What the judge says", result.details))
+    what = family_of(result.kind).what
+    return Sheet(
+        result=result,
+        what=what,
+        sentence=f"A question about {KINDS[result.kind].about}.",
+        sections=(*parts, rivals_in("answer", result, result.rivals)),
+        notes=result.notes,
+    )
+
+
+def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - any answer
+    """A record as a table of its plain fields, and one table for each field of several records."""
+    plain = [(field.name.replace("_", " "), getattr(record, field.name)) for field in fields(record)] if is_dataclass(record) else []
+    singles = [(name, _words(value)) for name, value in plain if not _are_records(value)]
+    if singles:
+        yield Section(title, (given_in(singles),))
+    for name, value in plain:
+        if _are_records(value):
+            yield Section(f"{title}: {name}", (Table(tuple(_column(field.name, value) for field in fields(value[0]))),))
+
+
+def _column(name: str, records: Sequence[Any]) -> Column:
+    cells = [getattr(one, name) for one in records]
+    exact = tuple(cells) if all(isinstance(cell, int | float) for cell in cells) else ()
+    return Column(name.replace("_", " "), names("", map(_words, cells)).words, exact)
+
+
+def _are_records(value: object) -> bool:
+    return isinstance(value, Sequence) and bool(value) and all(is_dataclass(one) for one in value)
+
+
+def _words(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_words(one)}" for name, one in value.items())
+    return ", ".join(map(_words, value)) if isinstance(value, tuple | list) else str(value)

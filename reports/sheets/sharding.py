@@ -1,0 +1,126 @@
+"""The sheet of strategies of operators: memory against the limit, what is split how, plans beside them, what the reductions left."""
+
+from dataclasses import astuple, fields
+
+from crossopt.instances.files.units import format_quantity
+from crossopt.instances.sharding.extent import Extent
+from crossopt.instances.sharding.question import ShardingQuestion
+from crossopt.reports.sheets.sheet import Column, Part, Search, Section, Share, Sheet, Table, counts, names
+from crossopt.reports.texts.design import seconds_of
+from crossopt.solvers.proofs import Reductions, Steps
+from crossopt.solvers.sharding.answer import IN_FLOATS, WHOLE, Answer, Meaning
+
+_KNOWN = "It was read anew for this page. The counts of the reductions, the seconds and the notes are the result's own."
+_PLANS = 12
+"""Of Megatron-LM, the best ones; spreadsheets have all."""
+
+
+def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
+    """What is shown."""
+    asked, said = result.question, result.details
+    answered = () if said is None else (_memory(result, said), _choices(said), _plans(result))
+    reduced = (_reductions(result.proof.reductions),) if isinstance(result.proof, Steps) else ()
+    limit = "no limit" if asked["limit"] is None else f"{asked['limit']:,} bytes at most"
+    return Sheet(
+        result=result,
+        what="choice",
+        sentence="Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
+        asks="cost",
+        summary=f"{asked['nodes']:,} nodes with {asked['strategies']:,} strategies",
+        figures=(("memory at its peak", _bytes(said.peak)),) if said else (),
+        given=(
+            *(() if question.network is None else question.network.given),
+            ("nodes", f"{asked['nodes']:,}"),
+            ("strategies", f"{asked['strategies']:,}"),
+            ("edges", f"{asked['edges']:,}"),
+            ("memory at every time", limit),
+        ),
+        sections=(
+            *answered,
+            *reduced,
+            Section("How the search closed in", (Search("best choice", f"cost in {asked['unit']}".removesuffix(" in ")),)),
+        ),
+        notes=result.notes,
+        prover=_prover(result),
+        judged="on every node and edge",
+        known=f"The question is the file {asked['source']}, the SHA-256 of its text {asked['digest']}. {_KNOWN}",
+    )
+
+
+def _prover(result: Answer) -> str:
+    """Who proved the bound: in whole numbers, or whose word it is."""
+    sure = result.proof.certificate.bound if isinstance(result.proof, Steps) and result.proof.certificate else None
+    own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
+    floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""
+    return f"{'' if result.proved_by in WHOLE else 'the word of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
+
+
+def _memory(result: Answer, said: Meaning) -> Section:
+    limit, peak = result.question["limit"], said.peak
+    if not limit:
+        return Section("Memory at its peak", (f"At time {said.peak_time} {peak:,} bytes are in use, without a limit.",))
+    words = (
+        f"At time {said.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
+    )
+    return Section("Memory at its peak", (Share(f"time {said.peak_time}", peak / limit, words),))
+
+
+def _choices(said: Meaning) -> Section:
+    """What the strategies mean, the same operators of all layers in one row for each way."""
+    words = "One word for each axis of the mesh; weights, gradients and the optimizer's state are whole or split."
+    table = Table(
+        (
+            names("operator", (one.operator for one in said.choices)),
+            names("along each axis of the mesh", (one.way for one in said.choices)),
+            counts("operators", [one.count for one in said.choices]),
+        )
+    )
+    return Section("What is split how", (words, table) if said.choices else ())
+
+
+def _plans(result: Answer) -> Section:
+    """Megatron-LM's plans on the same mesh, the best first."""
+    value, large = result.value, sum(plan.value is None for plan in result.rivals)
+    left = f" {len(result.rivals) - large} plans fit the memory, {large} do not." if large else ""
+    above = [plan.value / value - 1.0 if plan.value is not None and value else None for plan in result.rivals]
+    table = Table(
+        (
+            names("plan", (plan.name for plan in result.rivals)),
+            Column(
+                f"cost in {result.question['unit']}".removesuffix(" in "),
+                tuple("-" if plan.value is None else f"{plan.value:,}" for plan in result.rivals),
+                tuple(plan.value for plan in result.rivals),
+            ),
+            Column("above this answer", tuple("-" if one is None else f"{one:.2%}" for one in above), tuple(above)),
+        ),
+        most=min(_PLANS, len(result.rivals) - large),
+    )
+    words = f"What Megatron-LM's plans cost on the same mesh by the same prices, the best first.{left}"
+    return Section("Beside Megatron-LM's plans", (words, table) if len(result.rivals) > large else ())
+
+
+def _reductions(reductions: Reductions) -> Section:
+    """What there was to choose, what each kind of reduction took, and what was left."""
+    before, after = reductions.before, reductions.after
+    steps = [step for step in reductions.steps if any(astuple(step.taken))]
+    heads = {field.name: "pairs" if field.name == "entries" else field.name for field in fields(Extent)}
+    took = [tuple(-getattr(step.taken, name) for step in steps) for name in heads]
+    figures = [(getattr(before, name), *taken, getattr(after, name)) for name, taken in zip(heads, took, strict=True)]
+    whole, seconds = sum(step.seconds for step in reductions.steps), [step.seconds for step in steps]
+    words = f"Reductions that keep the optimum leave {after.nodes:,} of {before.nodes:,} nodes with a choice, in {seconds_of(whole)}."
+    columns = (
+        names("", ("before", *(step.name for step in steps), "left")),
+        *(Column(head, _signed(column), column) for head, column in zip(heads.values(), figures, strict=True)),
+        Column("took ms", ("", *(f"{one * 1e3:.2g}" for one in seconds), ""), (None, *seconds, None), "took in s"),
+    )
+    parts: tuple[Part, ...] = (words, Table(columns))
+    return Section("What is left to choose", parts)
+
+
+def _signed(column: tuple[int, ...]) -> tuple[str, ...]:
+    """What was taken away with a minus, what came instead with a plus."""
+    return (f"{column[0]:,}", *(f"{figure:+,}" if figure else "" for figure in column[1:-1]), f"{column[-1]:,}")
+
+
+def _bytes(figure: int) -> str:
+    return format_quantity(float(figure), "bytes")
