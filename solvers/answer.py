@@ -284,7 +284,7 @@ def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]
         return []
     beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
     denied = "that there is no plan" if bound == float("inf") else f"that none is below {bound!r}"
-    return [f"bound: {name!r} finds {value!r}, the result says {denied}" for name, value in beaten]
+    return [f"bound: the plan of {name!r} takes {value!r}, the result says {denied}" for name, value in beaten]
 
 
 def denied_below(result: "Result[Any, Any]") -> float | None:

@@ -21,7 +21,7 @@ DATA = ROOT / "../shared/data"
 COMMAND = re.compile(r"^\$ (?:crossopt )?((?:solve|[a-z]+) .*?)(?:\s+# exit code (\d+)|\s+#.*)?$")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
-SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
+SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=as told, in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
 ENDED: dict[str, tuple[int, str]] = {}
 PUBLIC = {
     "gnmt_training.json": "placement/throughput/layer/gnmt_training.json",

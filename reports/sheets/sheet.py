@@ -177,12 +177,13 @@ class Sheet:
         result, time = self.result, seconds_of(self.result.seconds)
         by = self.prover or result.proved_by
         if result.value is None and result.proved:
-            return f"no {self.what} keeps the limits, {'answered' if by.startswith('the word of') else 'proved'} in {time} by {by}"
+            return f"no {self.what} keeps the limits, {'answered' if result.told else 'proved'} in {time} by {by}"
         if result.value is None:
             return f"no {self.what} found ({result.stopped} after {time})"
         near = f" to {self._gap}" if result.gap and result.status != "OPTIMAL" else ""
         why = "nothing left to try" if result.stopped == "complete" else result.stopped
-        ended = f"proved{near} in {time} by {result.engine}" if result.proved else f"not proved: {why} after {time}"
+        known = f"{self.label}," if result.told else f"proved{near}"
+        ended = f"{known} in {time} by {result.engine}" if result.proved else f"not proved: {why} after {time}"
         return f"{self.summary}, {ended}" if self.summary else ended
 
     @property

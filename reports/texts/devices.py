@@ -60,11 +60,14 @@ def _row(count: int, one: DesignResult, valued: bool) -> list[str]:
 def _certificate(counted: Counted, result: DesignResult) -> list[str]:
     """The proof in a sentence; each answer has its own."""
     if counted.objective == FEWEST:
-        return wrapped("  ", f"{_why_not_fewer(counted, result)}.")
+        return wrapped("  ", f"{_why_not_fewer(counted, result)}, by {result.proved_by}.")
     if result.bound is None:
         return ["  not proved, so a better design may exist."]
     figure = amount(result.bound, str(result.question["unit"]))
-    return wrapped("  ", f"{'' if result.proved else 'a better design may exist, but '}no design with any of them is below {figure}.")
+    return wrapped(
+        "  ",
+        f"{'' if result.proved else 'a better design may exist, but '}no design with any of them is below {figure}, by {result.proved_by}.",
+    )
 
 
 def _why_not_fewer(counted: Counted, result: DesignResult) -> str:

@@ -48,7 +48,7 @@ def _prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
         case Word():
             return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
         case _:
-            return Proved((), (*refused, f"proof: this does not show {what}"))
+            return Proved((), (*refused, f"proof: counting does not show {what}"))
 
 
 def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None) -> tuple[str, ...]:

@@ -109,5 +109,5 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(tmp_path: Path, change: t
 def test_the_command_line_says_what_the_strategies_mean(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crossopt.reports.cli", "solve", str(_file(tmp_path))]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "Megatron-LM's plans on this mesh" in shown
+    assert "Beside Megatron-LM's plans" in shown
     assert "queries, keys, values" in shown

@@ -103,7 +103,7 @@ def test_the_table_of_microbatches(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [int(row[0]) for row in rows] == [1, 2, 4, 8]
     for size, chain, full, *parts in rows:
         Path("llama.yaml").write_text(program.question(32, 4096, 4096, int(size), [1]), encoding="utf-8")
-        assert f"time of a batch       {chain} s" in printed("crossopt solve llama.yaml", capsys)
+        assert f"time of a batch     {chain} s" in printed("crossopt solve llama.yaml", capsys)
         told = printed(f"crossopt solve {LAB / 'llama.yaml'} --set microbatch={size}", capsys)
         assert re.search(rf"step time +{re.escape(full)} s", told)
         for name, part in zip(("compute", "pipeline bubble", "recompute"), parts, strict=True):

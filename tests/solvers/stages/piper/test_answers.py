@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import VerificationError
-from crossopt.instances.kinds import family_of
+from crossopt.instances.kinds import kind_asked
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Found, Limits, Rival
@@ -166,8 +166,8 @@ def test_an_answer_without_stages_is_proved_anew(tmp_path: Path) -> None:
 
 def test_configurations_tell_the_family(tmp_path: Path) -> None:
     late = json.dumps({"padding": "x" * (1 << 21), **document()})
-    assert family_of(written(tmp_path, late)) == "piper"
-    assert family_of(written(tmp_path, {"nodes": [{"id": 1, "name": '"TMPCs"'}], "edges": []})) == "placement"
+    assert kind_asked(written(tmp_path, late)) == "piper"
+    assert kind_asked(written(tmp_path, {"nodes": [{"id": 1, "name": '"TMPCs"'}], "edges": []})) == "placement"
 
 
 def test_a_network_without_any_work_is_answered(tmp_path: Path) -> None:
