@@ -63,11 +63,8 @@ def _certificate(counted: Counted, result: DesignResult) -> list[str]:
         return wrapped("  ", f"{_why_not_fewer(counted, result)}, by {result.proved_by}.")
     if result.bound is None:
         return ["  not proved, so a better design may exist."]
-    figure = amount(result.bound, str(result.question["unit"]))
-    return wrapped(
-        "  ",
-        f"{'' if result.proved else 'a better design may exist, but '}no design with any of them is below {figure}, by {result.proved_by}.",
-    )
+    none = f"no design with any of them is below {amount(result.bound, str(result.question['unit']))}, by {result.proved_by}."
+    return wrapped("  ", none if result.proved else f"a better design may exist, but {none}")
 
 
 def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
