@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.reports.commands.report import MOST, drawn_of, page_of
+from crossopt.reports.commands.report import MOST, draw_results, page_of
 from crossopt.reports.pages import together
 from crossopt.reports.texts.design import lowered
 from tests.paths import INSTANCES, ROOT
@@ -105,7 +105,7 @@ def test_a_page_that_would_be_too_large_says_what_was_shortened(tiny: Path, monk
 
 
 def test_as_many_results_as_are_taken_fit() -> None:
-    page = together.together_page(drawn_of([QUICKSTART]) * MOST, [QUICKSTART.name] * MOST)
+    page = together.together_page(draw_results([QUICKSTART]) * MOST, [QUICKSTART.name] * MOST)
     looked_at(page)
     assert len(page.encode("utf-8")) < LARGEST
 
