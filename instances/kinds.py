@@ -88,13 +88,13 @@ KINDS = {
 """Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
 AUTHORS = (".txt", ".json", ".gz")
 """How the names of authors' files end."""
-_KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z-]+)", re.MULTILINE)
+_KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
 _LOOKED_AT = 1 << 20
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
 _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
 _RESULT = re.compile(
-    rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
+    rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
 )
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20

@@ -101,11 +101,17 @@ def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     if stranger is None:
         return module.read(replace(written, root=root, keys=keys))
     told = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
-    try:  # what else is wrong, if it is a joint design
+    if not isinstance(root.value, dict) or root.value.keys().isdisjoint(_DESIGNS):
+        raise told.refused([stranger])
+    try:  # what else is wrong, as it looks like a joint design
         module.read(told)
     except InstanceError as error:
         raise told.refused([stranger, *(error.faults if error.source == told.source else ())]) from error
     raise told.refused([stranger])
+
+
+_DESIGNS = ("cluster", "workload", "workloads")
+"""Keys by which a question without a known kind looks like one about joint designs."""
 
 
 def _stranger(root: Node) -> Fault | None:

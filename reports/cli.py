@@ -213,17 +213,15 @@ def _export(options: argparse.Namespace) -> int:
 def _refuse_export(options: argparse.Namespace) -> None:
     """Say so where a result is of a family whose answers are not written in this form."""
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
-    from crossopt.instances.kinds import KINDS  # noqa: PLC0415
+    from crossopt.instances.kinds import KINDS, kind_asked  # noqa: PLC0415
 
-    if options.file.suffix.lower() != ".json":
-        return
-    kind = kind_of(options.file)
+    kind = kind_of(options.file) if options.file.suffix.lower() == ".json" else kind_asked(question_path(options.file))
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     if kind in KINDS and kind != "codesign" and (kind != "placement" or options.stack not in PLACEMENTS):
         other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
-        usage(f"--as {options.stack}: an answer about {KINDS[kind].about} is not written so ({other})")
+        usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -48,6 +48,8 @@ def unwatched(progress: Progress) -> None:
     del progress
 
 
+STOPPED = ("complete", "interrupted", "time limit")
+"""Why an engine may stop."""
 A = TypeVar("A")
 D = TypeVar("D")
 Number = int | float

@@ -8,6 +8,7 @@ from typing import Any
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import (
+    STOPPED,
     Number,
     Result,
     Rival,
@@ -23,9 +24,6 @@ from crossopt.solvers.answer import (
 from crossopt.solvers.family import A, D, Family, Proved, Q, described, unit_of
 
 ANEW = "the proof was carried out anew: "
-
-
-STOPPED = ("complete", "interrupted", "time limit")
 
 
 @dataclass(frozen=True, slots=True)

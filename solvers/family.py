@@ -4,14 +4,15 @@ A family brings only what is its own; what all families do is written here and i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
-from crossopt.instances.errors import RefusedError, VerificationError
+from crossopt.instances.errors import ModelError, RefusedError, VerificationError
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (
+    STOPPED,
     Found,
     Limits,
     Number,
@@ -150,6 +151,8 @@ def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, wat
     """Ask, judge, certify: the only place where a result is made."""
     began = monotonic()
     found = engine_of(family, engine)(question, limits, watch)
+    if found.engine == "auto":  # it did not say who it is
+        found = replace(found, engine=family.aliases.get(engine, engine))
     seconds = monotonic() - began - found.uncounted if found.seconds is None else found.seconds
     return certify(family, question, found, limits, seconds)
 
@@ -208,6 +211,10 @@ def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> No
     """A VerificationError where an engine says what no check would accept: a name that it has not, or a bound that nothing proves."""
     if found.engine not in family.engines:
         raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
+    if found.stopped not in STOPPED:
+        raise VerificationError(
+            f"the engine {found.engine} of kind {family.kind} stopped for {found.stopped!r} (one of {', '.join(STOPPED)})"
+        )
     if claims and found.proof is None:
         raise VerificationError(f"the engine {found.engine} of kind {family.kind} tells a bound and does not say what proves it")
 
@@ -221,7 +228,12 @@ def _met(family: Family[Q, A, D], bound: Number, values: tuple[Number | None, ..
 
 def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     """The judge's word; a VerificationError where the answer breaks a rule."""
-    verdict = family.judge(question, answer)
+    try:
+        verdict = family.judge(question, answer)
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise VerificationError(f"the {family.what} found is none of the question: {error}") from error
     if verdict.violations:
         raise VerificationError(f"the {family.what} found breaks a rule: {'; '.join(verdict.violations)}")
     return verdict

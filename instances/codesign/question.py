@@ -64,8 +64,6 @@ def read(written: Written) -> Instance | Portfolio | Counted:
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
     asked: Instance | Portfolio | Counted | None = None
-    if strange := [fault for fault in faults if fault.path == "kind"]:
-        raise written.refused(strange)  # nobody knows what the other keys should be
     if file is not None:
         asked = _asked(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
