@@ -31,6 +31,7 @@ def bounds(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
     return [found.bound for found in along(blocks, machine, limit, least, deadline)]
 
 
+@cache
 def asked_for(seed: int) -> PlacementQuestion:
     """Any blocks on any device, with transfers of all sizes, some blocks that no accelerator runs, and no memory that binds."""
     random = np.random.default_rng(500 + seed)
