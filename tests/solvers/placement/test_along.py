@@ -51,8 +51,8 @@ def truth_of(seed: int) -> float:
 
 def test_no_placement_is_below_it_whatever_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor however wide cells are: most states become one where they are half or a quarter of the limit."""
-    for seed in range(24):
-        monkeypatch.setattr(sweep, "_COARSEST", seed % 6)
+    for seed in range(0, 24, 2):
+        monkeypatch.setattr(sweep, "_COARSEST", seed // 2 % 6)
         asked = asked_for(seed)
         true, blocks = truth_of(seed), blocks_of(asked.graph, staged=False)
         assert not isinf(true), seed

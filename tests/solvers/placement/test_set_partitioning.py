@@ -141,8 +141,8 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
     ("name", "limit"),
     [
         ("operator/bert_l-3_inference", 21.9072),
-        ("operator/bert_l-6_training", 71.6386),
-        ("layer/bert24_inference", 17.7138),
+        pytest.param("operator/bert_l-6_training", 71.6386, marks=pytest.mark.slow),
+        pytest.param("layer/bert24_inference", 17.7138, marks=pytest.mark.slow),
         ("layer/gnmt_inference", 31.6857),
     ],
 )
