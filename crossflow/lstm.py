@@ -22,7 +22,7 @@ from crossopt.crossflow.collectives import send
 from crossopt.crossflow.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
 from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.lstm_memory import Held, held_on_chain, memory
+from crossopt.crossflow.lstm_memory import Held, hold_on_chain, memory
 from crossopt.crossflow.lstm_operations import (
     Work,
     cell_backward,
@@ -127,7 +127,7 @@ def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Ch
         (cell_backward, softmax_backward, embedding_backward),
     )
     forward, backward = (tuple(operation(model, batch, cut, hardware) for operation in direction) for direction in operations)
-    held = held_on_chain(model, plan)
+    held = hold_on_chain(model, plan)
     message = model.value_bytes * batch * model.hidden / cut.ranks
     return Chain(
         forward=tuple(_held_work(part, *forward) for part in held),

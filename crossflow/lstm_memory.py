@@ -44,7 +44,7 @@ class Held:
         return float(max(present * width for present, width in widths))
 
 
-def held_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
+def hold_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
     """The parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
     devices = plan.cell_devices
     cells = [(place + 1) * model.layers // devices - place * model.layers // devices for place in range(devices)]
@@ -56,7 +56,7 @@ def held_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
 
 def memory(model: Lstm, plan: KernelPlan) -> Items:
     """Bytes by use on the fullest device."""
-    return max((_memory(model, plan, held) for held in held_on_chain(model, plan)), key=lambda items: float(total(items)))
+    return max((_memory(model, plan, held) for held in hold_on_chain(model, plan)), key=lambda items: float(total(items)))
 
 
 def _memory(model: Lstm, plan: KernelPlan, held: Held) -> Items:

@@ -167,15 +167,15 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     activations = _on_device(sharding, "activations", held * flight) * common.kept
     weights, optimizer = (_weights(model, sharding, stage, _on_device(sharding, what, held)) for what in ("weights", "optimizer"))
     return StageMemory(
-        weights=model.weight_bytes * shared_out(sharding, weights, 3),
-        gradients=model.gradient_bytes * shared_out(sharding, _weights(model, sharding, stage, held), 2),
-        optimizer=model.optimizer_bytes * shared_out(sharding, optimizer, 1),
+        weights=model.weight_bytes * share_out(sharding, weights, 3),
+        gradients=model.gradient_bytes * share_out(sharding, _weights(model, sharding, stage, held), 2),
+        optimizer=model.optimizer_bytes * share_out(sharding, optimizer, 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
         working=common.working,
     )
 
 
-def shared_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
+def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
     """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
     ranks = sharding.data * sharding.context
     share = owned.shared / ranks + owned.routed * sharding.expert / ranks

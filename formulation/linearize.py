@@ -38,7 +38,7 @@ def lifted(model: Model, values: Values) -> Values:
     return {**values, **added}
 
 
-def projected(model: Model, values: Values) -> Values:
+def project(model: Model, values: Values) -> Values:
     """The part of the values that belongs to the first model."""
     return {variable: values[variable] for variable in model.variables}
 

@@ -135,7 +135,7 @@ def largest(lines: Lines, x: Array) -> Array:
     return np.asarray((np.multiply.outer(x, lines.slopes) + lines.intercepts).max(axis=-1))
 
 
-def sampled_pieces(x: ArrayLike, y: ArrayLike, error: float) -> Pieces:
+def sample_pieces(x: ArrayLike, y: ArrayLike, error: float) -> Pieces:
     """Few samples of a monotone positive function whose chords are nowhere more than `error` away from it, between the samples as well.
 
     Between two neighbouring samples a monotone function has only values between theirs, and so has a chord over them. The error there is

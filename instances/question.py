@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.graphs import text_of as text_of_graph
-from crossopt.instances.files.settings import TOP_ONLY, graft, laid_over
+from crossopt.instances.files.settings import TOP_ONLY, graft, lay_over
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Files, Written
 from crossopt.instances.kinds import AUTHORS, KINDS, is_authors, kind_asked
@@ -96,7 +96,7 @@ def _asked(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any kind
     module, root = import_module(KINDS[kind].question), written.root
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:
-        root = laid_over(root, setting, written.source, keys)
+        root = lay_over(root, setting, written.source, keys)
     stranger = _stranger(root) if kind == "codesign" else None
     if stranger is None:
         return module.read(replace(written, root=root, keys=keys))

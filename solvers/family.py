@@ -166,7 +166,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
-    rivals = tuple(judged_rival(family.judge, question, rival) for rival in found.rivals)
+    rivals = tuple(judge_rival(family.judge, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
     if value is not None and found.value is not None and value != found.value:
@@ -227,7 +227,7 @@ def _accepted(family: Family[Q, A, D], question: Q, answer: A) -> Verdict[D]:
     return verdict
 
 
-def judged_rival(judge: Callable[[Q, A], Verdict[D]], question: Q, rival: Rival[A]) -> Rival[A]:
+def judge_rival(judge: Callable[[Q, A], Verdict[D]], question: Q, rival: Rival[A]) -> Rival[A]:
     """A rival with the judge's value of its answer, or the first rule that it breaks."""
     if rival.answer is None:
         return rival

@@ -33,7 +33,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.codesign.parts import Chip, Point
 from crossopt.formulation.codesign.rows import Codesign, Tangents
-from crossopt.formulation.codesign.tangent import lifted_row, starts_of
+from crossopt.formulation.codesign.tangent import lift_row, starts_of
 from crossopt.formulation.model import Linear
 
 _LEAST = 1.0e-3
@@ -65,7 +65,7 @@ def _log_row(problem: Codesign, row: int, touched: Whole) -> Linear:
     shares = np.maximum(_at_one(chip, tangents, table), _multiples(chip, tangents, table, table[touched]))
     every = tangents.constants + shares.sum(axis=1)
     every -= _GUARD * (np.abs(tangents.constants) + np.abs(shares).sum(axis=1))
-    return lifted_row(problem, f"logarithms of tangent {row}, plan {tangents.plans[row]}", said, every)
+    return lift_row(problem, f"logarithms of tangent {row}, plan {tangents.plans[row]}", said, every)
 
 
 def _at_one(chip: Chip, tangents: Tangents, table: Array) -> Array:

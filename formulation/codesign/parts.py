@@ -172,7 +172,7 @@ def with_figures(chip: Chip, figures: Mapping[str, Mapping[str, Any]]) -> Hardwa
     return replace(best, **figures.get("core", {}), **memories, links=tuple(links), open_bundles=0.0)
 
 
-def composed(chip: Chip, point: Point) -> Hardware:
+def compose(chip: Chip, point: Point) -> Hardware:
     """The device of which each part offers what its literal does at the most."""
     chosen = {part.name: {name: float(row[point[part.name]]) for name, row in offered(chip, part).items()} for part in chip.parts}
     return with_figures(chip, chosen)

@@ -104,10 +104,10 @@ def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float)
 
 def known(problem: Codesign, more: Tangents) -> Codesign:
     """The question with more tangents to lift rows by, none of them a row yet."""
-    return replace(problem, tangents=joined_tangents([problem.tangents, more]))
+    return replace(problem, tangents=join_tangents([problem.tangents, more]))
 
 
-def joined_tangents(parts: Sequence[Tangents]) -> Tangents:
+def join_tangents(parts: Sequence[Tangents]) -> Tangents:
     """Several lists of tangents in one."""
     return Tangents(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("plans", "constants", "slopes")))
 

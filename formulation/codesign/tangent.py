@@ -54,7 +54,7 @@ def with_weak_rows(problem: Codesign, which: Whole) -> Codesign:
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
 
-def lifted_row(problem: Codesign, name: str, slopes: Array, every: Array) -> Linear:
+def lift_row(problem: Codesign, name: str, slopes: Array, every: Array) -> Linear:
     """sum_q y[q] C_q + sum slopes z - t <= 0, with the least slope of each part moved into C, and C_q what q's tangents say beside these.
 
     `every` is that of each tangent; of a plan without any the root says it.
@@ -70,7 +70,7 @@ def _strong_row(problem: Codesign, row: int) -> Linear:
     """The row of the tangent as it is."""
     slopes = problem.tangents.slopes[row]
     every = problem.tangents.constants + _least(problem.tangents.slopes - slopes, starts_of(problem.chip)).sum(axis=1)
-    return lifted_row(problem, f"tangent {row}, plan {problem.tangents.plans[row]}", slopes, every)
+    return lift_row(problem, f"tangent {row}, plan {problem.tangents.plans[row]}", slopes, every)
 
 
 def _weak_row(problem: Codesign, row: int) -> Linear:

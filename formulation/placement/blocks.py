@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.placement.networks import numbered_along
+from crossopt.formulation.placement.networks import number_along
 from crossopt.instances.placement.graph import Graph
 
 Pins = tuple[int, ...]
@@ -40,7 +40,7 @@ class Blocks:
 def blocks_of(graph: Graph, staged: bool) -> Blocks:
     """The blocks of a graph, in an order in which all arcs lead forward if `staged`."""
     colours, arcs_of_colours = int(graph.colour.max()) + 1, _flow(graph)
-    number = numbered_along(colours, arcs_of_colours) if staged else list(range(colours))
+    number = number_along(colours, arcs_of_colours) if staged else list(range(colours))
     block_of = np.array([number[int(colour)] for colour in graph.colour], np.int64)
     count = int(block_of.max()) + 1
     nets = _nets(graph, block_of)

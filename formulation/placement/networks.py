@@ -8,7 +8,7 @@ Edge = tuple[int, int, int | None]
 """From a node, to a node, and what may flow; None is without limit."""
 
 
-def numbered_along(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
+def number_along(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
     """A number for each node, the same for nodes of one cycle, and else such that every arc leads to a greater one."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(count))

@@ -22,7 +22,7 @@ _GUARD = 1e-9
 """The share by which the budget is raised: many times what sums of floats can be off."""
 
 
-def contracted(blocks: Blocks, machine: Machine, greatest: float) -> Blocks:
+def contract(blocks: Blocks, machine: Machine, greatest: float) -> Blocks:
     """The blocks that are left for placements no busier than `greatest`; without arcs, as data may then flow in circles."""
     while True:
         joined = _joined(blocks, _never_cut(blocks, machine, greatest))

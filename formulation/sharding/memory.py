@@ -17,7 +17,7 @@ from crossopt.formulation.sharding.editing import NothingAllowedError, Reduced, 
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 
-def fixed_apart(core: Core) -> Reduced:
+def fix_apart(core: Core) -> Reduced:
     """With what cannot be chosen in one place; a NothingAllowedError where a node's only strategy is forbidden."""
     core = replace(with_members(core, np.zeros(0, np.int64)), limit=None) if core.limit is None else _merged(core)
     alone = core.counts == 1

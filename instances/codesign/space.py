@@ -112,7 +112,7 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
         yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
-def drawn_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
+def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
     """All plans if so many combinations are no more than `most`, else those among so many combinations drawn at random."""
     if not isinstance(instance.workload, Transformer):
         every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)

@@ -71,7 +71,7 @@ def slots_of(cls: Kind) -> list[Slot]:
     ]
 
 
-def unwrapped(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
+def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
     """The bare type and all that is said of it, the innermost first."""
     if origin_of(kind) is Annotated:
         return kind.__origin__, kind.__metadata__ + marks
@@ -85,9 +85,9 @@ def origin_of(kind: Kind) -> object:
 
 def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
     """The members of a union, bare; a type that is no union is its only member."""
-    kind, marks = unwrapped(kind, marks)
+    kind, marks = unwrap(kind, marks)
     members = get_args(kind) if origin_of(kind) in (Union, types.UnionType) else (kind,)
-    return [unwrapped(member, () if member is type(None) else marks) for member in members]
+    return [unwrap(member, () if member is type(None) else marks) for member in members]
 
 
 def mark_of(marks: Marks, cls: type[T]) -> T | None:
@@ -103,7 +103,7 @@ def words_of(kind: Kind) -> Mapping[str, object]:
 
 def takes_range(kind: Kind, marks: Marks) -> bool:
     """Whether a tuple may be given as a range."""
-    return mark_of(marks, Choice) is not None and unwrapped(get_args(kind)[0], ())[0] in (int, float)
+    return mark_of(marks, Choice) is not None and unwrap(get_args(kind)[0], ())[0] in (int, float)
 
 
 def range_slots(number: Kind, marks: Marks) -> list[Slot]:

@@ -20,7 +20,7 @@ from crossopt.instances.files.annotations import (
     range_slots,
     slots_of,
     takes_range,
-    unwrapped,
+    unwrap,
     words_of,
 )
 from crossopt.instances.files.units import dimension_named, pattern_of
@@ -73,7 +73,7 @@ def _schema_of_tuple(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str
     element = get_args(kind)[0]
     item = _schema(element, marks, classes)
     several: dict[str, Any] = {"type": "array", "items": item} | ({"minItems": 1} if mark_of(marks, Choice) else {})
-    ranges = [_schema_of_slots(range_slots(*unwrapped(element, marks)), classes)] if takes_range(kind, marks) else []
+    ranges = [_schema_of_slots(range_slots(*unwrap(element, marks)), classes)] if takes_range(kind, marks) else []
     return {"anyOf": [*([] if "$ref" in item else [item]), several, *ranges]}
 
 
@@ -93,5 +93,5 @@ def _schema_of_slots(slots: Sequence[Slot], classes: dict[type[Any], dict[str, A
 
 
 def _documented(slot: Slot) -> dict[str, str]:
-    doc = mark_of(unwrapped(slot.kind, slot.marks)[1], Doc)
+    doc = mark_of(unwrap(slot.kind, slot.marks)[1], Doc)
     return {"description": doc.text} if doc else {}

@@ -12,7 +12,7 @@ from typing import Final
 MOST_VALUES: Final = 100_000
 
 
-def expanded(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: bool) -> list[Fraction]:
+def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: bool) -> list[Fraction]:
     """The options of a range; a ValueError with the remedy where there are none or too many."""
     if not ways and whole:
         ways = {"step": Fraction(1)}

@@ -26,12 +26,12 @@ from crossopt.instances.files.annotations import (
     range_slots,
     slots_of,
     takes_range,
-    unwrapped,
+    unwrap,
     words_of,
 )
 from crossopt.instances.files.document import Entry, Node, Scalar, below, fault_at, fault_at_key
 from crossopt.instances.files.other_names import called_here, remedy_for
-from crossopt.instances.files.ranges import WAYS, expanded
+from crossopt.instances.files.ranges import WAYS, expand
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted
 
 __all__ = ["Bounds", "Choice", "Doc", "Unit", "fault_at", "fault_at_key", "read_as"]
@@ -87,7 +87,7 @@ def _wanted(kind: Kind, marks: Marks) -> str:
 def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
     unit, origin = mark_of(marks, Unit), origin_of(kind)
     if origin is tuple:
-        text, hint = _wanted_one(*unwrapped(get_args(kind)[0], marks))
+        text, hint = _wanted_one(*unwrap(get_args(kind)[0], marks))
         return f"{text}, a list or a range" if takes_range(kind, marks) else f"{text} or a list", hint
     if words := words_of(kind):
         return "a word", f"one of {', '.join(words)}"
@@ -227,10 +227,10 @@ def _shown(limit: float, unit: Unit | None) -> str:
 
 
 def _read_range(kind: Kind, marks: Marks, node: Node, told: _Told) -> tuple[Any, ...] | None:
-    number, marks = unwrapped(get_args(kind)[0], marks)
+    number, marks = unwrap(get_args(kind)[0], marks)
     values = _read_slots(range_slots(number, marks), node, told)
     if values is None:
         return None
     ways = {way: Fraction(values[way]) for way in WAYS if way in values}
-    options = expanded(Fraction(values["start"]), Fraction(values["end"]), ways, whole=number is int)
+    options = expand(Fraction(values["start"]), Fraction(values["end"]), ways, whole=number is int)
     return _distinct(int(option) if number is int else float(option) for option in options)

@@ -22,7 +22,7 @@ class Keys:
 TOP_ONLY = Keys()
 
 
-def laid_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> Node:
+def lay_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> Node:
     """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one.
 
     An item of a list has its number, counted from 0, as in `workloads.1.weight=2`.

@@ -13,7 +13,7 @@ from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending
-from crossopt.reports.commands.progress import logged, progress_on
+from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
@@ -38,7 +38,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     limits, began = limits_of(options), monotonic()
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, logged(shown, options.log) as watch:
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log) as watch:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     return Ending(result.status, result.proved)
@@ -130,12 +130,12 @@ def _compared(name: str, sheet: Sheet) -> Compared:
 
 def check(path: Path, kind: str, cross_check: bool = False) -> Report:
     """What can be said of a saved result from its question alone."""
-    family, result = saved_in(path, kind)
+    family, result = read_saved(path, kind)
     with progress_on(sys.stderr, str(result.question.get("unit", ""))) as watch:
         return report_of(family, result, path.parent, watch, cross_check)
 
 
-def saved_in(path: Path, kind: str) -> tuple[Family[Any, Any, Any], Result[Any, Any]]:
+def read_saved(path: Path, kind: str) -> tuple[Family[Any, Any, Any], Result[Any, Any]]:
     """The result in a file, with its family."""
     family = family_of(kind)
     return family, read_as(path, lambda data: result_in(data, family.answer, family.details))

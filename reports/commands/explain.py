@@ -37,7 +37,7 @@ def explain(options: Namespace) -> Status:
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
         result, text = explained(instance, options.near, limits, watch)
         if other is not None:
-            text += explained_with(other, forced, result, limits, watch)
+            text += explain_with(other, forced, result, limits, watch)
     sys.stdout.write(text)
     return result.status
 
@@ -54,7 +54,7 @@ def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watc
     return result, text
 
 
-def explained_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:
+def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:
     """What the best design of the question with forced choices costs beside the answer."""
     best = solve(FAMILY, other, "boxes", limits, watch)
     return forced_text(forced, result, best, None if best.value is not None else clash(other, watch))

@@ -17,7 +17,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in, read_instance, read_question
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.question import read_again
-from crossopt.reports.commands.asking import saved_in
+from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
@@ -70,7 +70,7 @@ def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -
 
 def _result_in(path: Path) -> DesignResult:
     """The result in a file on one number of devices; an InstanceError in one sentence if there is none."""
-    result: DesignResult = saved_in(path, "codesign")[1]
+    result: DesignResult = read_saved(path, "codesign")[1]
     if isinstance(result.proof, Parts):
         remedy = "solve one of them on its own: --set cluster.devices=NUMBER --set objective=step_time, or another objective"
         message = f"here are answers for several numbers of devices, and one is needed ({remedy})"
@@ -96,7 +96,7 @@ def _design_in(path: Path, workload: str | None) -> tuple[Instance, dict[str, An
 
 def export_placement(path: Path, form: str) -> str:
     """The placement of a saved result in this form."""
-    family, result = saved_in(path, "placement")
+    family, result = read_saved(path, "placement")
     if result.answer is None:
         raise RefusedError(f"{path}: there is no placement in this result (solve a question that has one)")
     report = check(family, result, path.parent)

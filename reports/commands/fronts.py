@@ -18,7 +18,7 @@ from crossopt.solvers.answer import Limits, Watch, gap_between, result_in, to_te
 from crossopt.solvers.checking import ANEW, Report
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, evaluation_in
-from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, asked_with, front
+from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve as solved
@@ -76,7 +76,7 @@ def _ends_anew(figures: list[str], points: list[tuple[list[float], DesignResult]
     asks += [(place, 0, first, {second: said[1]}) for place, (said, _) in enumerate(points) if place]
     faults = list[str]()
     for place, which, objective, limits in asks:
-        (said, result), anew = points[place], solved(FAMILY, asked_with(instance, objective, limits), "auto", Limits(), watch)
+        (said, result), anew = points[place], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
         if anew.stopped != "complete":
             faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
             break

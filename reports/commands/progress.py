@@ -27,7 +27,7 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
 
 
 @contextmanager
-def logged(watch: Watch, target: Path | None) -> Iterator[Watch]:
+def log_to(watch: Watch, target: Path | None) -> Iterator[Watch]:
     """The same watch, which also writes every line of progress to a file, one JSON document a line."""
     if target is None:
         yield watch

@@ -11,7 +11,7 @@ from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
-from crossopt.reports.commands.asking import saved_in
+from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_question, usage
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import asked_of
@@ -58,7 +58,7 @@ def report(options: Namespace) -> None:
 
 def tables_on(form: str, paths: Sequence[Path]) -> str:
     """The tables of saved results."""
-    return paper(form, [one.digest for one in drawn_of(paths)], [path.name for path in paths])
+    return paper(form, [one.digest for one in draw_results(paths)], [path.name for path in paths])
 
 
 def runs_on(paths: Sequence[Path]) -> str:
@@ -71,11 +71,11 @@ def runs_on(paths: Sequence[Path]) -> str:
 
 def page_of(*paths: Path) -> str:
     """The page about saved results."""
-    found = drawn_of(paths)
+    found = draw_results(paths)
     return page(found[0].page) if len(found) == 1 else together_page(found, [path.name for path in paths])
 
 
-def drawn_of(paths: Sequence[Path]) -> list[Drawn]:
+def draw_results(paths: Sequence[Path]) -> list[Drawn]:
     """Each result as its page has it. Where several are refused, all are said."""
     found, refused = list[Drawn](), list[InstanceError | VerificationError]()
     for path in paths:
@@ -130,7 +130,7 @@ def _front(path: Path) -> Drawn:
 def _of_family(path: Path, kind: str | None) -> Drawn:
     """A result of a kind that has a family; one that says no kind is of an older format, and is told so where it is read."""
     kind = kind or "codesign"
-    (family, result), data = saved_in(path, kind), read_as(path, _plain)
+    (family, result), data = read_saved(path, kind), read_as(path, _plain)
     try:
         question = read_again(result.question, kind, path.parent)
     except InstanceError as error:

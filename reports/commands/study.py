@@ -57,10 +57,10 @@ def solve(options: Namespace) -> Ending:
 
 def validate(options: Namespace) -> Ending:
     """Say how much a study asks, after all of its questions were read."""
-    from crossopt.solvers.study.asking import asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.study.asking import ask_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
     from crossopt.solvers.study.running import turns_of  # noqa: PLC0415
 
-    asking = asked_by_study(read_study(question_path(options.file), strange_names), tuple(options.settings))
+    asking = ask_by_study(read_study(question_path(options.file), strange_names), tuple(options.settings))
     turns, count = len(turns_of(asking.plan)), len(asking.questions)
     words = f"{count:,} question{'s' * (count != 1)}, {turns:,} run{'s' * (turns != 1)} of each"
     sys.stdout.write(f"{options.file}: a sound study: {words}\n")
@@ -91,14 +91,14 @@ def _refuse_mixtures(options: Namespace, kinds: list[str]) -> None:
 
 
 def _run(options: Namespace, by_study: bool) -> Study:
-    from crossopt.solvers.study.asking import Asking, asked_by_names, asked_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
+    from crossopt.solvers.study.asking import Asking, ask_by_names, ask_by_study, strange_names  # noqa: PLC0415 - a check loads no engine
     from crossopt.solvers.study.running import run_all  # noqa: PLC0415
 
     given, seconds, settings = _engines(options.engines), _limit(options.time_limit), tuple(options.settings)
     if by_study:
         if options.workload is not None:
             usage("--workload: a study names the workloads of its questions itself (leave it out)")
-        asking = asked_by_study(read_study(question_path(options.files[0]), strange_names), settings)
+        asking = ask_by_study(read_study(question_path(options.files[0]), strange_names), settings)
         said = asking.plan
         limit = said.time_limit if seconds is None else seconds
         plan = replace(said, engines=given or said.engines, time_limit=limit, seeds=options.seeds or said.seeds)
@@ -106,7 +106,7 @@ def _run(options: Namespace, by_study: bool) -> Study:
     else:
         engines = given or _engines(COMPARED)
         plan = Plan("Engines side by side", "", engines, seconds, options.seeds or 1)
-        asking = asked_by_names(options.files, settings, options.workload, plan)
+        asking = ask_by_names(options.files, settings, options.workload, plan)
     with notes_on(sys.stderr) as note:
         return run_all(asking, note)
 

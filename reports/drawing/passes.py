@@ -69,14 +69,14 @@ def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float
     return (0.0, first), (total - after - last, total)
 
 
-def drawn_stages(count: int) -> list[int]:
+def draw_stages(count: int) -> list[int]:
     """Which stages are drawn."""
     return list(range(count)) if count <= _STAGES else [*range(_STAGES // 2), *range(count - _STAGES // 2, count)]
 
 
 def passes_over_time(titles: Titles, blocks: Sequence[Block], stages: int, axis: Axis, gap: str) -> str:
     """The picture; `gap` says what is left out between two pieces."""
-    rows = {stage: place + (place >= _STAGES // 2 and stages > _STAGES) for place, stage in enumerate(drawn_stages(stages))}
+    rows = {stage: place + (place >= _STAGES // 2 and stages > _STAGES) for place, stage in enumerate(draw_stages(stages))}
     bottom = _TOP + (max(rows.values()) + 1) * _ROW
     body = list[str]()
     left = _LABEL

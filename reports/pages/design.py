@@ -13,7 +13,7 @@ from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import (
     Page,
     figure,
-    folded,
+    fold,
     heading,
     listing,
     named,
@@ -61,7 +61,7 @@ def question_section(instance: dict[str, Any], asked: Asked) -> str:
         "The question",
         terms,
         table(("open", "options", "from"), rows, numbers=(1,)) if rows else paragraph("No choice is open: one design is priced."),
-        folded("The question as it was written", f"{instance['text']}{_settings(instance)}"),
+        fold("The question as it was written", f"{instance['text']}{_settings(instance)}"),
     )
 
 

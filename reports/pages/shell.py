@@ -141,7 +141,7 @@ def _tied(cell: str) -> str:
     return f"{found[1]}{TIE}{found[2]}" if found else cell
 
 
-def linked_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
+def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
     """The same with a place of this page, "#name", behind the first word of each row."""
     cells = [[f'<a href="{place}">{said(name)}</a>', *(said(cell) for cell in row)] for (name, place), row in rows]
     return _table([said(head) for head in heads], cells, "", numbers, "table wide slides")
@@ -159,7 +159,7 @@ def swatch(place: int) -> str:
     return f'<span class="swatch b{place % HUES}">{letter(place)}</span>'
 
 
-def folded(title: str, text: str) -> str:
+def fold(title: str, text: str) -> str:
     """Long text that is shown when it is asked for, its beginning where it is very long."""
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n... {len(text) - _LONGEST:,} more characters"
     return f"<details>\n<summary>{said(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"

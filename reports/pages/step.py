@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from crossopt.reports.drawing.passes import Axis, Block, drawn_stages, passes_over_time, pieces_of
+from crossopt.reports.drawing.passes import Axis, Block, draw_stages, passes_over_time, pieces_of
 from crossopt.reports.drawing.svg import Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
 from crossopt.reports.pages.evaluated import ALONE, Of
@@ -69,7 +69,7 @@ def _margin(step: Step) -> str:
 
 
 def _passes(step: Step) -> Iterator[Block]:
-    shown, later = set(drawn_stages(len(step.passes))), step.skipped * max(one.total for one in step.passes)
+    shown, later = set(draw_stages(len(step.passes))), step.skipped * max(one.total for one in step.passes)
     ending = max(run.end for run in step.runs) / 2.0
     for run in step.runs:
         if run.stage in shown:
@@ -94,7 +94,7 @@ def _run(passes: Passes, stage: int, backward: bool, start: float, chunk: tuple[
 
 
 def _following(step: Step) -> Iterator[Block]:
-    for stage in drawn_stages(len(step.passes)):
+    for stage in draw_stages(len(step.passes)):
         start = step.pipeline
         for kind, (_, seconds) in enumerate(step.after, len(_KINDS)):
             yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))

@@ -7,7 +7,7 @@ from typing import Final
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import Page, embedded, figure, frame, heading, linked_table, listing, paragraph, said, section, table
+from crossopt.reports.pages.shell import Page, embedded, figure, frame, heading, link_table, listing, paragraph, said, section, table
 from crossopt.reports.tables.digest import Digest
 from crossopt.reports.tables.paper import names_of
 
@@ -88,7 +88,7 @@ def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
     return section(
         "Beside each other",
         _values(drawn, titles),
-        linked_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
+        link_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
         table(("", "design", "proof"), proofs),
     )
 

@@ -8,7 +8,7 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import timeline
 from crossopt.reports.pages.search import search_figure
-from crossopt.reports.pages.shell import Page, figure, folded, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
+from crossopt.reports.pages.shell import Page, figure, fold, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
 from crossopt.reports.sheets.amounts import above, short
 from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Share, Sheet, Table, Timeline
 from crossopt.solvers.answer import Result
@@ -67,7 +67,7 @@ def _part(part: Part, titles: Titles, result: Result[Any, Any]) -> str:
         case Search(best=best, axis=axis):
             drawn = search_figure(best, axis, result)
         case Folded(title=title, text=text):
-            drawn = folded(title, text)
+            drawn = fold(title, text)
         case _:
             assert_never(part)
     return drawn

@@ -107,7 +107,7 @@ _CLOSED: Final = "''"
 _ACCENTS: Final = {"0300": "`", "0301": "'", "0302": "^", "0303": "~", "0308": '"', "0327": "c", "030C": "v", "030A": "r"}
 
 
-def escaped(text: str) -> str:
+def escape_signs(text: str) -> str:
     """Words as LaTeX prints them."""
     quoted = text.replace("m^2", "m\N{SUPERSCRIPT TWO}").split('"')
     parts = ("".join(map(_sign, part)) for part in quoted)
@@ -152,11 +152,11 @@ def _bottom(heads: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 def _tabular(title: str, kinds: str, heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> str:
-    above, below = ([" & ".join(map(escaped, row)) + r" \\" for row in part] for part in (heads, rows))
+    above, below = ([" & ".join(map(escape_signs, row)) + r" \\" for row in part] for part in (heads, rows))
     return "\n".join(
         [
             r"\begin{table}[ht]",
-            rf"\caption{{{escaped(title)}}}",
+            rf"\caption{{{escape_signs(title)}}}",
             rf"\centering\footnotesize\setlength{{\tabcolsep}}{{{GAP // 2}pt}}",
             rf"\begin{{tabular}}{{{kinds}}}",
             r"\hline",

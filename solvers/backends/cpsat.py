@@ -25,7 +25,7 @@ def cpsat(model: Model, spend: Spend) -> Answer:
     from ortools.sat.python import cp_model
 
     course = Course(model)
-    posted, columns = posted_model(model)
+    posted, columns = post_model(model)
     for variable, value in hinted(model, spend).items():
         posted.add_hint(columns[variable], value)
     solver = cp_model.CpSolver()
@@ -48,7 +48,7 @@ def cpsat(model: Model, spend: Spend) -> Answer:
     return judged(model, reply, course, name, spend.hint)
 
 
-def posted_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
+def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
     """The model in CP-SAT's words, and its variables there; names are short, as in every file that is written."""
     from ortools.sat.python import cp_model
 
@@ -86,7 +86,7 @@ def post(constraint: Constraint, posted: "cp_model.CpModel", columns: Columns) -
 
 def write_proto(model: Model, path: Path) -> None:
     """The model as CP-SAT keeps it: text where the file's name ends in .txt or .textproto, else binary."""
-    posted, _ = posted_model(model)
+    posted, _ = post_model(model)
     if not posted.export_to_file(str(path)):
         raise OSError(f"{path} cannot be written")
 

@@ -14,7 +14,7 @@ from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.rivals.megatron import expert_rivals
-from crossopt.solvers.family import judged_rival
+from crossopt.solvers.family import judge_rival
 from crossopt.solvers.proofs import Boxes, Conflict, Enumerated, EnumeratedTogether, JointSpace, Relaxation, Relaxed, Space, Tree
 
 Rules = tuple[tuple[str, bool], ...]
@@ -81,7 +81,7 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, PROVERS.get(engine, ()))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [judged_rival(judge, instance, rival) for rival in expert_rivals(instance)] if proved else []
+    rules = [judge_rival(judge, instance, rival) for rival in expert_rivals(instance)] if proved else []
     yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons

@@ -64,7 +64,7 @@ def small(text: str) -> Small:
     return Small(instance, grid(instance), joined(list(plan_blocks(instance))))
 
 
-def drawn_question(random: Random, title: str, chips: str) -> str:
+def draw_question(random: Random, title: str, chips: str) -> str:
     """A network, a cluster and budgets as YAML, with these choices of the chip."""
     name, devices = random.choice(("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")), random.choice((16, 32, 64))
     area, power = random.randrange(700, 801, 20), random.randrange(360, 421, 10)

@@ -16,7 +16,7 @@ from crossopt.instances.measured.runs import Measured, Measurement
 from crossopt.solvers.measured.accuracy import distinct
 from crossopt.solvers.measured.cross_validation import by_model, by_source, enough, folds, left_out_errors, without
 from crossopt.solvers.measured.fitting import Constant, Note, Task, fitted, relative, row_weights, source_means, unnoted
-from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resampled, tilted
+from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
 
 CONSTANTS = (
     Constant("matrix", 0.5, 0.75, 0.95),
@@ -71,7 +71,7 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
     sources, models = folds(measurements, constants, by_source), folds(measurements, constants, by_model)
     points = fitted(measurements, constants, [Task(weights), *without(measurements, [*sources, *models])], note)
     centre = np.array([_rounded(value) for value in points[0]])
-    resamples, tilts = resampled(measurements, weights, centre), tilted(weights, centre)
+    resamples, tilts = resample(measurements, weights, centre), tilted(weights, centre)
     around = fitted(measurements, constants, [*resamples, *tilts], note)
     fast, slow = extremes(measurements, constants, weights, around[len(resamples) :])
     off = np.abs(relative(measurements, constants, centre[None, :])[:, 0] - 1.0)

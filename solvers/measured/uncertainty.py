@@ -25,7 +25,7 @@ _TILTS = (0.7, 0.8, 0.85, 0.89, 0.92, 0.94, 0.955, 0.97, 0.98, 0.99)
 """Tried for the pessimistic set, and mirrored for the optimistic one."""
 
 
-def resampled(measurements: Sequence[Measurement], weights: Array, start: Array) -> list[Task]:
+def resample(measurements: Sequence[Measurement], weights: Array, start: Array) -> list[Task]:
     """The fits to resampled models: each source keeps its number of models, some of which count several times and others not at all."""
     random = np.random.default_rng(_SEED)
     models = [(row.source, row.workload.hidden, row.workload.layers) for row in measurements]

@@ -18,8 +18,8 @@ from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
 from crossopt.solvers.sharding.run import Run
-from crossopt.solvers.sharding.search.local import descended
-from crossopt.solvers.sharding.search.walk import pulled, walked
+from crossopt.solvers.sharding.search.local import descend
+from crossopt.solvers.sharding.search.walk import pull, walked
 from crossopt.solvers.sharding.search.walker import walker_of
 
 WORDS = "compiling, once per installation"
@@ -36,13 +36,13 @@ def warmed(watch: Watch) -> float:
     core = unreduced(_problem())
     reduced(core, told)
     run = Run(core, Limits(inf), lambda _: told(), began)
-    descended(run)
+    descend(run)
     told()
     fixed(core, no_dual(core), _FAR)
     return monotonic() - began
 
 
-def warmed_search(watch: Watch) -> float:
+def warm_search(watch: Watch) -> float:
     """The same of the search."""
     began, told = _began(watch)
     core = unreduced(_problem())
@@ -52,7 +52,7 @@ def warmed_search(watch: Watch) -> float:
     cool(ascent, cooling_of(ascent), lambda: 0.0, lambda: True, 1)
     told()
     walker = walker_of(core, ascent.labels, ascent.multipliers, 0)
-    pulled(walker, 1, _NODES, False)
+    pull(walker, 1, _NODES, False)
     told()
     walked(walker, 1, 1, 0.0)
     return monotonic() - began

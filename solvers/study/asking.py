@@ -47,7 +47,7 @@ def engine_named(name: str) -> str:
     raise ValueError(f"there is no engine {name!r} (one of {', '.join(ENGINES)}{f'; did you mean {guess[0]!r}?' if guess else ''})")
 
 
-def asked_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
+def ask_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str | None, plan: Plan) -> Asking:
     """Questions by their files or names; an InstanceError for the first that is none, a RefusedError where one is named twice."""
     for path, other in combinations(paths, 2):
         if question_path(path).exists() and question_path(path).resolve() == question_path(other).resolve():
@@ -58,7 +58,7 @@ def asked_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: s
     return Asking(plan, tuple(Asked(name, name, (), instance) for name, instance in zip(names, asked, strict=True)))
 
 
-def asked_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
+def ask_by_study(study: StudyText, settings: tuple[str, ...] = ()) -> Asking:
     """The questions of a study, with settings laid over each of them; an InstanceError with every fault of all of them."""
     file, faults = study.file, list[Fault]()
     asked = [question for point in points_of(study, settings) for question in _read(study, point, faults)]

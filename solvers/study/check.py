@@ -22,7 +22,7 @@ from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.study.figures import hold_together
-from crossopt.solvers.study.pricing import priced_together
+from crossopt.solvers.study.pricing import price_together
 from crossopt.solvers.study.records import Run, Study
 
 _WIDEST = 1e-3
@@ -114,7 +114,7 @@ def _priced_in_blocks(instance: Instance, runs: Sequence[Run]) -> dict[str, _See
             except ValueError:
                 continue
     try:
-        values = priced_together(instance, [one for one, _ in chosen.values()])
+        values = price_together(instance, [one for one, _ in chosen.values()])
     except ModelError:
         return {}
     pairs = zip(chosen.items(), values, strict=True)

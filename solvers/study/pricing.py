@@ -16,7 +16,7 @@ _BLOCK = 32
 """Designs of a block, of which only those on its diagonal are designs that were asked for."""
 
 
-def priced_together(instance: Instance, chosen: Sequence[Candidate]) -> list[float | None]:
+def price_together(instance: Instance, chosen: Sequence[Candidate]) -> list[float | None]:
     """The value of each design on its device, generated anew; None where it breaks a limit or a rule, which the judge puts into words,
     and where there is no table of plans. Values are the judge's to the last bit, so that one that differs is to be left to it."""
     found = list[float | None]()

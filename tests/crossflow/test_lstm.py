@@ -13,7 +13,7 @@ from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
 from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.lstm import bill, finish_times, price, step_flops
-from crossopt.crossflow.lstm_memory import held_on_chain, memory
+from crossopt.crossflow.lstm_memory import hold_on_chain, memory
 from crossopt.crossflow.lstm_operations import HOST_BANDWIDTH
 from crossopt.crossflow.price_table import total
 from crossopt.crossflow.workload import Lstm
@@ -179,7 +179,7 @@ def test_the_fullest_device_of_a_chain_is_counted() -> None:
 
 @pytest.mark.parametrize(("layers", "cells"), [(1, [5]), (2, [2, 3]), (3, [0, 5, 0]), (4, [0, 2, 3, 0]), (7, [0, 1, 1, 1, 1, 1, 0])])
 def test_every_layer_is_on_one_device_of_the_chain(layers: int, cells: list[int]) -> None:
-    held = held_on_chain(replace(SMALL, layers=5), KernelPlan(layers=layers))
+    held = hold_on_chain(replace(SMALL, layers=5), KernelPlan(layers=layers))
     assert [part.cells for part in held] == cells
     assert [part.embedding for part in held] == [place == 0 for place in range(layers)]
     assert [part.softmax for part in held] == [place == layers - 1 for place in range(layers)]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from crossopt.formulation.linearize import lifted, linearize, linearize_weakly, projected
+from crossopt.formulation.linearize import lifted, linearize, linearize_weakly, project
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from tests.formulation.models import models, searched, solutions
 
@@ -21,7 +21,7 @@ def test_the_solutions_are_the_same_ones(form: type, model: Model) -> None:
     """Read off on the variables of the first model, neither more nor fewer."""
     linear = form(model)
     assert all(isinstance(row, ExactlyOne) or (isinstance(row, Linear) and row.given is None) for row in linear.constraints)
-    found = [dict(projected(model, values)) for values in searched(linear)]
+    found = [dict(project(model, values)) for values in searched(linear)]
     assert named(model, found) == named(model, solutions(model))
     assert len(found) == len(solutions(model))  # no row of a table stands twice for one solution
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.formulation.piecewise import DECAY, RECIPROCAL, Curve, chord_pieces, chords, largest, sampled_pieces, tangent_pieces, tangents
+from crossopt.formulation.piecewise import DECAY, RECIPROCAL, Curve, chord_pieces, chords, largest, sample_pieces, tangent_pieces, tangents
 
 CURVES = pytest.mark.parametrize("curve", [RECIPROCAL, DECAY], ids=lambda curve: curve.name)
 ERRORS = st.floats(1e-5, 0.3)
@@ -111,7 +111,7 @@ def test_samples_of_a_monotone_function_bound_it_between_them_too(power: float, 
     """x^power and x^-power, of which only samples are shown; the error is measured where none was."""
     signed = power if rising else -power
     x = np.geomspace(1.0, 10.0, 601)
-    pieces = sampled_pieces(x, x**signed, error)
+    pieces = sample_pieces(x, x**signed, error)
     between = np.geomspace(1.0, 10.0, 20011)
     relative = np.interp(between, pieces.points, pieces.values) / between**signed - 1
     assert pieces.error <= error
@@ -122,7 +122,7 @@ def test_samples_of_a_monotone_function_bound_it_between_them_too(power: float, 
 def test_a_step_between_two_samples_is_not_drawn_over() -> None:
     """Who knows only samples cannot know where the function jumps."""
     with pytest.raises(ValueError, match=r"between 2\.0 and 3\.0 the samples differ by more than 10\.00%"):
-        sampled_pieces([1, 2, 3, 4], [5.0, 5.0, 7.0, 7.0], 0.1)
+        sample_pieces([1, 2, 3, 4], [5.0, 5.0, 7.0, 7.0], 0.1)
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_a_step_between_two_samples_is_not_drawn_over() -> None:
 )
 def test_samples_that_are_no_monotone_function_are_refused(x: list[float], y: list[float], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        sampled_pieces(x, y, 0.1)
+        sample_pieces(x, y, 0.1)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.reports.commands.asking import saved_in
+from crossopt.reports.commands.asking import read_saved
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.family import FAMILY
@@ -28,7 +28,7 @@ def answered(asked: Instance | Portfolio | Counted, engine: str = "exhaustive", 
 
 def saved(path: Path) -> DesignResult:
     """The result in a file."""
-    result: DesignResult = saved_in(path, "codesign")[1]
+    result: DesignResult = read_saved(path, "codesign")[1]
     return result
 
 

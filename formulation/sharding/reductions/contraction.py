@@ -22,7 +22,7 @@ _GROWTH = 1.3
 _FEW = 2
 
 
-def contracted(core: Core) -> Reduced:
+def contract(core: Core) -> Reduced:
     """With determined nodes merged into those that determine them."""
     by_first, by_second = _determining(core.counts, core.firsts, core.seconds, core.entry_offsets, core.entries)
     if not (by_first.any() or by_second.any()):

@@ -23,7 +23,7 @@ _Step = tuple[int, tuple[int, ...], Whole]
 """A node, its neighbours, and its best answer to each choice of theirs."""
 
 
-def eliminated(core: Core) -> Reduced:
+def eliminate(core: Core) -> Reduced:
     """Without such nodes; the last node stays, however few neighbours it has."""
     free = np.ones(len(core), np.bool_)
     free[core.member_nodes] = False

@@ -10,24 +10,24 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core
 from crossopt.formulation.sharding.editing import Back, NothingAllowedError, Reduced
-from crossopt.formulation.sharding.memory import fewer_times, fixed_apart
+from crossopt.formulation.sharding.memory import fewer_times, fix_apart
 from crossopt.formulation.sharding.reductions.consistency import consistent
-from crossopt.formulation.sharding.reductions.contraction import contracted
+from crossopt.formulation.sharding.reductions.contraction import contract
 from crossopt.formulation.sharding.reductions.domination import undominated
-from crossopt.formulation.sharding.reductions.elimination import eliminated
-from crossopt.formulation.sharding.reductions.separation import separated
+from crossopt.formulation.sharding.reductions.elimination import eliminate
+from crossopt.formulation.sharding.reductions.separation import separate
 from crossopt.instances.sharding.extent import NOTHING, Extent, Taken
 
 _MOST_ROUNDS = 20
 _Step = Callable[[Core], Reduced]
 STEPS: dict[str, _Step] = {
     "what nothing allows": consistent,
-    "edges that come apart": separated,
-    "fixed nodes and members": fixed_apart,
+    "edges that come apart": separate,
+    "fixed nodes and members": fix_apart,
     "times that fit": fewer_times,
     "needless strategies": undominated,
-    "determined nodes": contracted,
-    "nodes of low degree": eliminated,
+    "determined nodes": contract,
+    "nodes of low degree": eliminate,
 }
 
 

@@ -15,7 +15,7 @@ from crossopt.formulation.sharding.editing import Reduced, places, raised, uncha
 from crossopt.instances.sharding.problem import FORBIDDEN
 
 
-def separated(core: Core) -> Reduced:
+def separate(core: Core) -> Reduced:
     """Without the edges that come apart. f(s) is the least of row s, so that no cost becomes less than 0 where none was."""
     if not len(core.firsts):
         return unchanged(core)

@@ -15,7 +15,7 @@ from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.space import AnyPlans, drawn_plans, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
@@ -42,7 +42,7 @@ def refuse_broken_bounds(instance: Instance) -> None:
 
 def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:
     if isinstance(instance.workload, Transformer):
-        plans = drawn_plans(instance, random, _DRAWN)
+        plans = draw_plans(instance, random, _DRAWN)
     else:
         plans = next((block for block in plan_blocks(instance) if len(block)), ())
     return rows_of(plans, np.arange(min(len(plans), _PLANS)))

@@ -59,7 +59,7 @@ class _Way:
 
     def answer(self, objective: str, limits: dict[str, float]) -> DesignResult:
         """The answer to the question with another objective and lower limits."""
-        result = self.solve(asked_with(self.instance, objective, limits))
+        result = self.solve(ask_with(self.instance, objective, limits))
         self.proved = self.proved and result.proved
         if result.stopped != "complete":
             raise _EndedError(result.stopped)
@@ -103,7 +103,7 @@ def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
     return Point(priced[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
 
 
-def asked_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
+def ask_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
     """The question with this objective and limits no looser than these, read anew with settings that say so."""
     lower = {name: min(limit, getattr(instance.budget, name)) for name, limit in limits.items()}
     added = [f"budget.{name}={limit!r} {UNITS[name]}" for name, limit in lower.items() if limit < inf]

@@ -19,12 +19,12 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.plan import Plans, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.forms import Form
-from crossopt.formulation.codesign.parts import Chip, Masks, Point, chip_of, columns_of, composed, restricted
+from crossopt.formulation.codesign.parts import Chip, Masks, Point, chip_of, columns_of, compose, restricted
 from crossopt.formulation.codesign.rows import (
     Codesign,
     Tangents,
     codesign,
-    joined_tangents,
+    join_tangents,
     known,
     no_more,
     only,
@@ -295,7 +295,7 @@ def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
     masks = {part.name: np.logical_or.reduce([literals[part.name] for _, literals in blocks]) for part in chip.parts}
     columns = columns_of(chip, masks)
     kept, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("kept", "bounds"))
-    several = [joined_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
+    several = [join_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
     cheapest = {name: np.concatenate([np.asarray(block.point[name]) for block in parts]) for name in masks}
     point = {name: (np.cumsum(mask) - 1)[cheapest[name]] for name, mask in masks.items()}
     return _Screened(kept, restricted(chip, masks), several, bounds, point)
@@ -325,7 +325,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
         problem = form.tighten(known(problem, more), np.array([len(problem.tangents) + place]), point)
         if any(row.violation(values) for row in problem.rows[before:]):
             return problem
-    best = values_of(loop.instance, Corners(composed(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
+    best = values_of(loop.instance, Corners(compose(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
     problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
 
@@ -341,7 +341,7 @@ def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Whole, point: Point)
         rows = slice(start, start + _BLOCK)
         own = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in point.items()}
         found.append(tangents_at(workload, loop.instance.cluster, chip, plans, which[rows], own))
-    return joined_tangents(found)
+    return join_tangents(found)
 
 
 def _transformer_plans(plans: AnyPlans) -> Plans:

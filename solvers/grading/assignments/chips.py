@@ -41,13 +41,13 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Few chips, so that all subsets of them can be tried, and many networks."""
     random, handed = Random(f"{seed}/04"), public("04-strong-and-weak")
     drawn = Random(f"{seed}/04/plans")
-    given = asked_with(handed["costs"], handed["opening"], drawn)
+    given = ask_with(handed["costs"], handed["opening"], drawn)
     asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (20, 7), (30, 8)))]
     return (
-        Task("a model with one row for each chip: weak_model", 20, tuple(_case("weak_model", chips, judged_weak) for chips in asked)),
-        Task("a model with a strong relaxation: strong_model", 35, tuple(_case("strong_model", chips, judged_strong) for chips in asked)),
+        Task("a model with one row for each chip: weak_model", 20, tuple(_case("weak_model", chips, judge_weak) for chips in asked)),
+        Task("a model with a strong relaxation: strong_model", 35, tuple(_case("strong_model", chips, judge_strong) for chips in asked)),
         Task("the relaxation of the weak one in closed form: weak_bound", 20, tuple(_weak_bound_case(chips) for chips in asked)),
-        Task("prices that prove a bound: prices", 25, tuple(_case("prices", chips, judged_prices) for chips in asked)),
+        Task("prices that prove a bound: prices", 25, tuple(_case("prices", chips, judge_prices) for chips in asked)),
     )
 
 
@@ -78,17 +78,17 @@ def strong_model(costs: Costs, opening: list[int]) -> dict[str, object]:
     return {"variables": variables, "minimise": prices | dict(zip(build, opening, strict=True)), "rows": rows}
 
 
-def judged_weak(handed: object, chips: Chips) -> Verdict:
+def judge_weak(handed: object, chips: Chips) -> Verdict:
     """Half for the right answer, half for the relaxation that one row for each chip has."""
     return _judged(handed, chips, _as_weak)
 
 
-def judged_strong(handed: object, chips: Chips) -> Verdict:
+def judge_strong(handed: object, chips: Chips) -> Verdict:
     """Half for the right answer, half for how much of the way from the weak to the strong relaxation is gone."""
     return _judged(handed, chips, _on_the_way)
 
 
-def judged_prices(handed: object, chips: Chips) -> Verdict:
+def judge_prices(handed: object, chips: Chips) -> Verdict:
     """A bound that anyone can add up: no chip earns more by the prices than it costs, so that no set of chips costs less than their sum."""
     prices = whole_numbers(handed, len(chips.costs))
     if prices is None or len(prices) != len(chips.costs):
@@ -153,16 +153,16 @@ def _chips(random: Random, drawn: Random, networks: int, chips: int) -> Chips:
     work = [random.randrange(100, 1000) for _ in range(networks)]
     costs = [[round(one * random.uniform(1.0, 3.0)) for _ in range(chips)] for one in work]
     opening = [round(sum(work) * random.uniform(0.1, 0.3)) for _ in range(chips)]
-    return asked_with(costs, opening, drawn)
+    return ask_with(costs, opening, drawn)
 
 
-def asked_with(costs: Costs, opening: list[int], drawn: Random) -> Chips:
+def ask_with(costs: Costs, opening: list[int], drawn: Random) -> Chips:
     """A question, and plans of it that are drawn."""
     strong = relaxation(strong_model(costs, opening))
-    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), strong, drawn_plans(drawn, costs, opening))
+    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), strong, draw_plans(drawn, costs, opening))
 
 
-def drawn_plans(random: Random, costs: Costs, opening: list[int]) -> tuple[Plan, ...]:
+def draw_plans(random: Random, costs: Costs, opening: list[int]) -> tuple[Plan, ...]:
     """Chips that are built, each for some network that it suits best; and, for each chip, a network on it though it is not built."""
     chips = range(len(opening))
     drawn = [random.sample(chips, random.randint(1, len(chips))) for _ in range(_CHOICES)]

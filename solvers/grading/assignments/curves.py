@@ -52,7 +52,7 @@ def worst_tangent(points: list[float], low: float, high: float) -> float:
     return max((1.0 - low / points[0]) ** 2, (1.0 - high / points[-1]) ** 2, *between)
 
 
-def judged_chords(handed: object, ends: Ends) -> Verdict:
+def judge_chords(handed: object, ends: Ends) -> Verdict:
     """Whether the chords keep the error, and how many points they need for it."""
     low, high, error = ends
     points = _rising(handed)
@@ -61,7 +61,7 @@ def judged_chords(handed: object, ends: Ends) -> Verdict:
     return _counted(worst_chord(points), error, len(points), len(chord_pieces(RECIPROCAL, low, high, error).points))
 
 
-def judged_tangents(handed: object, ends: Ends) -> Verdict:
+def judge_tangents(handed: object, ends: Ends) -> Verdict:
     """Whether the largest of the tangents keeps the error, and how many it needs for it."""
     low, high, error = ends
     points = _rising(handed)
@@ -70,7 +70,7 @@ def judged_tangents(handed: object, ends: Ends) -> Verdict:
     return _counted(worst_tangent(points, low, high), error, len(points), len(tangent_pieces(RECIPROCAL, low, high, error).points))
 
 
-def judged_weights(handed: object, points: list[float], area: float) -> Verdict:
+def judge_weights(handed: object, points: list[float], area: float) -> Verdict:
     """Weights that add up to 1 and to the area, on two neighbours at most."""
     weights = numbers(handed, len(points))
     if weights is None or len(weights) != len(points) or min(weights) < 0.0:
@@ -86,7 +86,7 @@ def judged_weights(handed: object, points: list[float], area: float) -> Verdict:
     return FULL
 
 
-def judged_best(handed: object, work: float, slope: float, ends: Ends) -> Verdict:
+def judge_best(handed: object, work: float, slope: float, ends: Ends) -> Verdict:
     """Half for an area, priced by the curve itself, and half for a bound that holds and is near."""
     low, high, error = ends
     if not isinstance(handed, dict) or (area := number(handed.get("area"))) is None or (bound := number(handed.get("bound"))) is None:
@@ -146,21 +146,21 @@ def _error_case(points: list[float]) -> Case:
 
 
 def _chord_case(ends: Ends) -> Case:
-    return Case(_words(ends), Call("chord_points", ends), partial(judged_chords, ends=ends))
+    return Case(_words(ends), Call("chord_points", ends), partial(judge_chords, ends=ends))
 
 
 def _tangent_case(ends: Ends) -> Case:
-    return Case(_words(ends), Call("tangent_points", ends), partial(judged_tangents, ends=ends))
+    return Case(_words(ends), Call("tangent_points", ends), partial(judge_tangents, ends=ends))
 
 
 def _weights_case(points: list[float], area: float) -> Case:
-    return Case(f"{len(points)} points", Call("weights", (points, area)), partial(judged_weights, points=points, area=area))
+    return Case(f"{len(points)} points", Call("weights", (points, area)), partial(judge_weights, points=points, area=area))
 
 
 def _best_case(given: tuple[float, float, float, float, float]) -> Case:
     work, slope, low, high, error = given
     ends = low, high, error
-    return Case(_words(ends), Call("best_area", given), partial(judged_best, work=work, slope=slope, ends=ends))
+    return Case(_words(ends), Call("best_area", given), partial(judge_best, work=work, slope=slope, ends=ends))
 
 
 def _words(ends: Ends) -> str:

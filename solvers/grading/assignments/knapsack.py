@@ -72,7 +72,7 @@ def fractional(sizes: Sequence[int], values: Sequence[int], capacity: int) -> fl
     return worth
 
 
-def judged_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
+def judge_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
     """What a set is worth, beside the best one."""
     sizes, values, capacity = items
     places = whole_numbers(chosen, len(sizes))
@@ -88,7 +88,7 @@ def judged_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict
     return _beside(worth, best, f"{worth} us are spared, {best - worth} fewer than by the best set")
 
 
-def judged_model(handed: object, items: Items, best: int, needs: Needs, plans: Sequence[Plan]) -> Verdict:
+def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Sequence[Plan]) -> Verdict:
     """What the best solution of a model is worth, by what it keeps and not by its objective, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
@@ -97,7 +97,7 @@ def judged_model(handed: object, items: Items, best: int, needs: Needs, plans: S
         return Verdict(0.0, str(error))
     worth = sum(items[1][place] for place in chosen)
     wrong = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
-    return saying(judged_set(chosen, items, best, needs), handed, plans, replace(HALF, wrong=wrong))
+    return saying(judge_set(chosen, items, best, needs), handed, plans, replace(HALF, wrong=wrong))
 
 
 def _kept(values: dict[str, int], place: int) -> bool:
@@ -123,14 +123,14 @@ def _needs(random: Random, count: int) -> Needs:
 
 
 def _set_case(items: Items) -> Case:
-    return Case(_words(items), Call("best_by_table", items), partial(judged_set, items=items, best=most(*items), needs=[]))
+    return Case(_words(items), Call("best_by_table", items), partial(judge_set, items=items, best=most(*items), needs=[]))
 
 
 def _bound_case(items: Items) -> Case:
     return Case(_words(items), Call("relaxation", items), partial(figure, right=fractional(*items), nothing_at=_BOUND_NEAR))
 
 
-def drawn_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
+def draw_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
     """Sets that fit and keep what they need, some that are a little too large, and for each need one that breaks it alone."""
     kept = [_grown(random, items, needs) for _ in range(_SETS)]
     return (
@@ -182,15 +182,15 @@ def _plan(chosen: list[int], items: Items, fault: str | None) -> Plan:
 def _model_case(given: Asked, drawn: Random) -> Case:
     sizes, values, capacity, _ = given
     items = sizes, values, capacity
-    judge = partial(judged_model, items=items, best=most(*items), needs=[], plans=drawn_plans(drawn, items, []))
+    judge = partial(judge_model, items=items, best=most(*items), needs=[], plans=draw_plans(drawn, items, []))
     return Case(_words(items), Call("model", items), judge)
 
 
 def _needing_case(given: Asked, drawn: Random) -> Case:
     sizes, values, capacity, needs = given
     items = sizes, values, capacity
-    plans = drawn_plans(drawn, items, needs)
-    judge = partial(judged_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
+    plans = draw_plans(drawn, items, needs)
+    judge = partial(judge_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
     return Case(_words(items), Call("model_with_needs", given), judge)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from crossopt.crossflow.memory import Sharding, layer_activations, layer_weights, shared_out
+from crossopt.crossflow.memory import Sharding, layer_activations, layer_weights, share_out
 from crossopt.crossflow.parameters import layer_parameters, step_flops
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.workload import Transformer
@@ -116,7 +116,7 @@ def _activations(shape: Shape, microbatch: int, tensor: int, recompute: bool) ->
 def _bytes(shape: Shape, tensor: int, data: int, zero: int) -> float:
     split = _sharding(tensor, data, zero, 1)
     owned = layer_weights(_model(shape), split)
-    return float(sum(size * shared_out(split, owned, stage) for size, stage in ((_WEIGHT, 3), (_GRADIENT, 2), (_OPTIMIZER, 1))))
+    return float(sum(size * share_out(split, owned, stage) for size, stage in ((_WEIGHT, 3), (_GRADIENT, 2), (_OPTIMIZER, 1))))
 
 
 def _sharding(tensor: int, data: int, zero: int, microbatch: int) -> Sharding:

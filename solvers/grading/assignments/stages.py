@@ -61,7 +61,7 @@ def least(times: Sequence[int], messages: Sequence[int], stages: int) -> list[in
 _NEVER = 1 << 60
 
 
-def judged_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdict:
+def judge_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdict:
     """The busiest of the stages that are handed in, beside the best."""
     starts = _starts(handed, len(chain[0]))
     if starts is None:
@@ -72,7 +72,7 @@ def judged_stages(handed: object, chain: Chain, stages: int, best: int) -> Verdi
     return FULL if reached == best else by_gap(reached / best - 1.0, _NEAR, f"the busiest stage takes {reached} us, {best} us can be had")
 
 
-def judged_fewest(handed: object, chain: Chain, limit: int, fewest: int) -> Verdict:
+def judge_fewest(handed: object, chain: Chain, limit: int, fewest: int) -> Verdict:
     """Stages within the limit earn by their number; others nothing."""
     starts = _starts(handed, len(chain[0]))
     if starts is None:
@@ -83,7 +83,7 @@ def judged_fewest(handed: object, chain: Chain, limit: int, fewest: int) -> Verd
     return FULL if len(starts) <= fewest else by_gap((len(starts) - fewest) / fewest, 1.0, f"{len(starts)} stages where {fewest} do")
 
 
-def judged_model(handed: object, chain: Chain, stages: int, best: int, plans: Sequence[Plan]) -> Verdict:
+def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Sequence[Plan]) -> Verdict:
     """The stages that the best solution of a model says, priced layer by layer, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
@@ -92,10 +92,10 @@ def judged_model(handed: object, chain: Chain, stages: int, best: int, plans: Se
         return Verdict(0.0, str(error))
     reached = slowest(*chain, starts)
     wrong = "" if claimed == reached else f"the objective says {claimed}, but the busiest stage takes {reached} us"
-    return saying(judged_stages(starts, chain, stages, best), handed, plans, replace(HALF, wrong=wrong))
+    return saying(judge_stages(starts, chain, stages, best), handed, plans, replace(HALF, wrong=wrong))
 
 
-def drawn_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
+def draw_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
     """Cuts that are no slower than all layers on one stage, and what is none: back to an earlier stage, a layer nowhere, a layer twice."""
     layers, whole, plans = len(chain[0]), sum(chain[0]), list[Plan]()
     for _ in range(_CUTS):
@@ -163,16 +163,16 @@ def _within(random: Random, layers: int, stages: int) -> tuple[list[int], list[i
 def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
     times, messages, stages = given
     best = min(least(times, messages, stages))
-    return Case(_words(given), Call("best_stages", given), partial(judged_stages, chain=(times, messages), stages=stages, best=best))
+    return Case(_words(given), Call("best_stages", given), partial(judge_stages, chain=(times, messages), stages=stages, best=best))
 
 
 def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
     times, messages, stages = given
-    best, plans = min(least(times, messages, stages)), drawn_plans(drawn, (times, messages), stages)
-    return Case(_words(given), Call("model", given), partial(judged_model, chain=(times, messages), stages=stages, best=best, plans=plans))
+    best, plans = min(least(times, messages, stages)), draw_plans(drawn, (times, messages), stages)
+    return Case(_words(given), Call("model", given), partial(judge_model, chain=(times, messages), stages=stages, best=best, plans=plans))
 
 
-def judged_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
+def judge_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
     """All points from the longest layer and an equal share of all, rounded up, to the best cut where messages take no time, which is the
     largest that holds for all messages; nothing above it."""
     if (given := number(handed)) is None:
@@ -185,14 +185,14 @@ def judged_bound(handed: object, times: Sequence[int], stages: int) -> Verdict:
 
 def _bound_case(given: tuple[list[int], int]) -> Case:
     times, stages = given
-    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(judged_bound, times=times, stages=stages))
+    return Case(f"{len(times)} layers, {stages} stages", Call("bound", given), partial(judge_bound, times=times, stages=stages))
 
 
 def _fewest_case(given: tuple[list[int], list[int], int]) -> Case:
     times, messages, limit = given
     needed = next(number for number, value in enumerate(least(times, messages, len(times)), 1) if value <= limit)
     name = f"{len(times)} layers within {limit} us"
-    return Case(name, Call("fewest_stages", given), partial(judged_fewest, chain=(times, messages), limit=limit, fewest=needed))
+    return Case(name, Call("fewest_stages", given), partial(judge_fewest, chain=(times, messages), limit=limit, fewest=needed))
 
 
 def _words(given: tuple[list[int], list[int], int]) -> str:

@@ -15,7 +15,7 @@ from crossopt.instances.codesign.space import hardware_points
 from crossopt.solvers.grading.assignments.fronts import Parts, Point, hypervolume, most_of_few, split_front, unbeaten
 from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, figure, number, shown, whole_numbers
-from crossopt.solvers.grading.questions import Small, drawn_question, small
+from crossopt.solvers.grading.questions import Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
 _MOST = 100_000
@@ -51,11 +51,11 @@ def tasks(seed: str) -> tuple[Task, ...]:
 
 def question(seed: str) -> str:
     """The question as YAML."""
-    return drawn_question(Random(f"{seed}/06/question"), "Which die is worth its area? A question of assignment 6.", _CHIPS)
+    return draw_question(Random(f"{seed}/06/question"), "Which die is worth its area? A question of assignment 6.", _CHIPS)
 
 
 def _hidden(random: Random) -> str:
-    return drawn_question(random, "The hidden question of assignment 6.", _CHIPS)
+    return draw_question(random, "The hidden question of assignment 6.", _CHIPS)
 
 
 @cache
@@ -67,7 +67,7 @@ def proven_front(text: str) -> tuple[Point, ...]:
     return tuple(unbeaten(every))
 
 
-def judged_front(handed: object, points: list[list[int]]) -> Verdict:
+def judge_front(handed: object, points: list[list[int]]) -> Verdict:
     """Places of all that is on the front; of equal points one or all."""
     places = whole_numbers(handed, len(points))
     if places is None or len(set(places)) < len(places) or not all(0 <= place < len(points) for place in places):
@@ -77,7 +77,7 @@ def judged_front(handed: object, points: list[list[int]]) -> Verdict:
     return _found(given, right, "beaten by another point")
 
 
-def judged_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
+def judge_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
     """What the chosen points are worth beside the most that so many can be."""
     places = whole_numbers(handed, len(points))
     if places is None or not all(0 <= place < len(points) for place in places):
@@ -90,7 +90,7 @@ def judged_few(handed: object, points: list[list[int]], corner: list[int], count
     return by_gap(1.0 - worth / most, _NEAR, f"the points are worth {given}, {right} can be had")
 
 
-def judged_splits(handed: object, parts: Parts) -> Verdict:
+def judge_splits(handed: object, parts: Parts) -> Verdict:
     """Splits by their sums, added up anew."""
     if not isinstance(handed, list) or len(handed) > _MOST:
         return Verdict(0.0, f"a list of splits is meant, not {shown(handed)}")
@@ -113,7 +113,7 @@ def _found(given: Sequence[Point], right: Sequence[Point], beaten: str) -> Verdi
     return by_gap((len(right) - hits + wrong) / len(right), 1.0, " and ".join(parts))
 
 
-def judged_designs(handed: object, text: str, count: int) -> Verdict:
+def judge_designs(handed: object, text: str, count: int) -> Verdict:
     """Designs priced anew one by one; those that break a limit, claim other figures or are beaten are left out, and cost their share."""
     if not isinstance(handed, list) or not 0 < len(handed) <= count or not all(isinstance(entry, dict) for entry in handed):
         return Verdict(0.0, f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
@@ -203,7 +203,7 @@ def _corner(points: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _front_case(points: list[list[int]]) -> Case:
-    return Case(f"{len(points)} points", Call("front", (points,)), partial(judged_front, points=points))
+    return Case(f"{len(points)} points", Call("front", (points,)), partial(judge_front, points=points))
 
 
 def _volume_case(points: list[list[int]], corner: list[int]) -> Case:
@@ -212,17 +212,17 @@ def _volume_case(points: list[list[int]], corner: list[int]) -> Case:
 
 
 def _few_case(points: list[list[int]], count: int, corner: list[int]) -> Case:
-    judge = partial(judged_few, points=points, corner=corner, count=count)
+    judge = partial(judge_few, points=points, corner=corner, count=count)
     return Case(f"{count} of {len(points)} points", Call("few", (points, corner, count)), judge)
 
 
 def _splits_case(parts: Parts) -> Case:
-    return Case(f"{len(parts)} parts", Call("splits", (parts,)), partial(judged_splits, parts=parts))
+    return Case(f"{len(parts)} parts", Call("splits", (parts,)), partial(judge_splits, parts=parts))
 
 
 def _designs_case(name: str, text: str, count: int) -> Case:
     words = f"the {name} question, at most {count} designs"
-    return Case(words, Call("designs", (_plain(text), count)), partial(judged_designs, text=text, count=count))
+    return Case(words, Call("designs", (_plain(text), count)), partial(judge_designs, text=text, count=count))
 
 
 TRADEOFFS = Assignment("06-die-area-front", "What another square millimetre buys: a proven front", tasks, seconds=20)

@@ -20,7 +20,7 @@ from crossopt.solvers.codesign.boxes.cuts import sides_of, told
 from crossopt.solvers.grading.assignments.symmetry import first_of_its_kind, ways
 from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import FULL, SAME, Assignment, Case, Task, Verdict, apart, by_gap, number, shown, whole_numbers
-from crossopt.solvers.grading.questions import Small, drawn_question, small
+from crossopt.solvers.grading.questions import Small, draw_question, small
 from crossopt.solvers.grading.walls.running import Call
 
 Area = tuple[list[int], list[int], list[int], int]
@@ -66,21 +66,21 @@ _COUNTED = (((3, 5), 1), ((8, 12), 2), ((20, 40), 3))
 
 def question(seed: str) -> str:
     """The question as YAML."""
-    return drawn_question(Random(f"{seed}/07/question"), "The best chip, with its tree of boxes. A question of assignment 7.", _CHIPS)
+    return draw_question(Random(f"{seed}/07/question"), "The best chip, with its tree of boxes. A question of assignment 7.", _CHIPS)
 
 
 def _hidden(random: Random) -> str:
-    return drawn_question(random, "The hidden question of assignment 7.", _CHIPS)
+    return draw_question(random, "The hidden question of assignment 7.", _CHIPS)
 
 
-def judged_count(handed: object, right: int) -> Verdict:
+def judge_count(handed: object, right: int) -> Verdict:
     """A number of ways, which is whole and right or wrong."""
     if isinstance(handed, bool) or not isinstance(handed, int):
         return Verdict(0.0, f"{shown(handed)} is returned where a whole number is meant")
     return FULL if handed == right else Verdict(0.0, f"{shown(handed)} is returned, which is too {'few' if handed < right else 'many'}")
 
 
-def judged_representative(handed: object, places: list[int], kinds: list[int]) -> Verdict:
+def judge_representative(handed: object, places: list[int], kinds: list[int]) -> Verdict:
     """The list that stands for all lists that are the same."""
     given = whole_numbers(handed, len(places))
     if given is None or len(given) != len(places) or not all(0 <= place < sum(kinds) for place in given):
@@ -121,7 +121,7 @@ def least_time(works: list[int], low: list[int], high: list[int], area: int) -> 
     return float(np.where(sum(grids) <= area, times, inf).min())
 
 
-def judged_bound(handed: object, box: Area) -> Verdict:
+def judge_bound(handed: object, box: Area) -> Verdict:
     """A bound that is above a chip's time is none; the others earn by how far they come from the corner to the best with fractions."""
     works, _, high, _ = box
     least, best = least_time(*box), fractional_bound(*box)
@@ -169,7 +169,7 @@ def leaves_of(tree: object, sizes: tuple[int, ...]) -> list[Leaf]:
     return found
 
 
-def judged_branch(handed: object, text: str) -> Verdict:
+def judge_branch(handed: object, text: str) -> Verdict:
     """Value, certificate and size, each priced or verified anew."""
     if not isinstance(handed, dict) or set(handed) != {"point", "value", "tree"}:
         return Verdict(0.0, f"a dictionary with `point`, `value` and `tree` is meant, not {shown(handed)}")
@@ -281,21 +281,21 @@ def _box(random: Random, parts: int, share: float) -> Area:
 
 def _count_case(operators: int, kinds: list[int]) -> Case:
     words = f"{operators} operators, {' + '.join(map(str, kinds))} devices"
-    return Case(words, Call("count", (operators, kinds)), partial(judged_count, right=ways(operators, kinds)))
+    return Case(words, Call("count", (operators, kinds)), partial(judge_count, right=ways(operators, kinds)))
 
 
 def _representative_case(places: list[int], kinds: list[int]) -> Case:
-    judge = partial(judged_representative, places=places, kinds=kinds)
+    judge = partial(judge_representative, places=places, kinds=kinds)
     return Case(f"{len(places)} operators", Call("representative", (places, kinds)), judge)
 
 
 def _bound_case(box: Area) -> Case:
-    return Case(f"{len(box[0])} parts in {box[3]} mm^2", Call("bound", box), partial(judged_bound, box=box))
+    return Case(f"{len(box[0])} parts in {box[3]} mm^2", Call("bound", box), partial(judge_bound, box=box))
 
 
 def _branch_case(name: str, text: str) -> Case:
     arguments: tuple[Any, ...] = (list(small(text).space.sizes), bounds_of_all(text))
-    return Case(f"the {name} question", Call("branch", arguments), partial(judged_branch, text=text))
+    return Case(f"the {name} question", Call("branch", arguments), partial(judge_branch, text=text))
 
 
 TREES = Assignment("07-bounds-and-boxes", "Symmetry, bounds, and a tree of boxes that proves", tasks, seconds=20)

@@ -18,7 +18,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.reductions import contract
 from crossopt.formulation.placement.rows import figures_of
 from crossopt.formulation.program import Program, Rows
 from crossopt.formulation.rounding import floored, real
@@ -77,7 +77,7 @@ def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadlin
     """Better and better bounds up to the limit, in milliseconds."""
     if machine.overlapped or not machine.accelerators or limit <= 0.0 or not len(blocks):
         return
-    blocks = contracted(blocks, machine, limit)
+    blocks = contract(blocks, machine, limit)
     figures = figures_of(blocks, machine.memory, limit, _STEPS)
     walks = [walk for sweep in swept(blocks, figures) if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
     work = np.where(figures.supported, np.array(figures.accelerator, np.float64), 0.0)

@@ -12,7 +12,7 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
 from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
-from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidied, timed
+from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.placement.latency.greedy import greedy
 from crossopt.solvers.placement.latency.judge import judge_latency
 from crossopt.solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
@@ -92,7 +92,7 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
                 break
     except KeyboardInterrupt:
         course.stopped = "interrupted"
-    slots = tidied(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
+    slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
     placement = placement_of(question, *rows_placed(flow, slots))
     found = Found(placement, course.bound, Word(course.proof), stopped=course.stopped, trace=tuple(course.trace))
     return ended(question, NAME, found, rivals_of(question, flow), began)

@@ -118,7 +118,7 @@ def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
     return device, np.where(slot == CPU, 0, slot % flow.pieces)
 
 
-def tidied(flow: Flow, slots: list[int]) -> list[int]:
+def tidy(flow: Flow, slots: list[int]) -> list[int]:
     """The same slots of the rows, accelerators numbered as their first pieces end, the pieces of each from its first slot on."""
     done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
     accelerators: dict[int, int] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.reductions import contract
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP
 from crossopt.solvers.placement.judge import judge
@@ -33,7 +33,7 @@ def improved(question: PlacementQuestion, known: Whole, seed: int, deadline: flo
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
     rounds = min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
     while since < rounds and monotonic() < deadline and value - least > LEAST_GAP * value:
-        blocks = contracted(base, machine, value * (1.0 + COARSE_GAP))
+        blocks = contract(base, machine, value * (1.0 + COARSE_GAP))
         start = _start(question, blocks, known, seed + number) if number % 2 else _on_blocks(blocks, known)
         moves, heat = min(_MOVES, _MOVES_A_BLOCK * len(blocks)) << since // _DOUBLED, _HEATS[number % len(_HEATS)]
         found = np.array(annealed(blocks, machine, start, moves, seed + number, deadline, heat), np.int64)[blocks.block_of]

@@ -10,7 +10,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.model import Values, violations
 from crossopt.formulation.placement.assignment import Assignment, assignment_model, device_of_blocks, machine_of, values_at
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.reductions import contract
 from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
@@ -56,7 +56,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return run.found()
     value = min(run.value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
-        blocks = contracted(blocks, machine, value)
+        blocks = contract(blocks, machine, value)
     model = assignment_model(blocks, machine, value, run.bound)
     quantum = model.figures.quantum
 

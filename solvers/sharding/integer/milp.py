@@ -25,7 +25,7 @@ from crossopt.formulation.sharding.reductions.loop import ContradictionError, re
 from crossopt.solvers.backends.arrays import Look
 from crossopt.solvers.sharding.integer.relaxation import Modelled, modelled, relaxation
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search.local import descended
+from crossopt.solvers.sharding.search.local import descend
 
 _SMALLER = 0.5
 """Where no more than this share of the pairs is left, a model of its own is worth its relaxation."""
@@ -39,7 +39,7 @@ def milp(run: Run) -> None:
     """Offers choices and bounds until they meet, or an EnoughError."""
     run.tick()
     if run.cost is None:
-        descended(run)
+        descend(run)
     run.words = "linear relaxation"
     model = modelled(run.core, run.limits)
     if not _relax(model, run):

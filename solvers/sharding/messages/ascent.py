@@ -130,10 +130,10 @@ def _step(ascent: Ascent) -> None:
     if length <= _STILL:
         return
     ahead = ascent.stride * _AHEAD * (abs(ascent.best) + 1.0)
-    moved_to(ascent, np.maximum(ascent.multipliers + ahead / length * direction, 0.0))
+    move_to(ascent, np.maximum(ascent.multipliers + ahead / length * direction, 0.0))
 
 
-def moved_to(ascent: Ascent, multipliers: Array) -> None:
+def move_to(ascent: Ascent, multipliers: Array) -> None:
     """Other multipliers, with the costs of all strategies at them."""
     ascent.state.potentials[:] += priced(ascent.core, ascent.timeline, multipliers - ascent.multipliers)
     ascent.multipliers = multipliers

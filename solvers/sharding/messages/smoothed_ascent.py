@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.sharding.messages.ascent import Ascent, moved_to, settled
+from crossopt.solvers.sharding.messages.ascent import Ascent, move_to, settled
 from crossopt.solvers.sharding.messages.smoothing import smoothed
 
 _ROUNDS = 8
@@ -75,7 +75,7 @@ def _step(ascent: Ascent, cooling: Cooling, heat: float) -> None:
     direction = cooling.direction / (1.0 - _KEPT**cooling.steps)
     length = np.sqrt(cooling.square / (1.0 - _REMEMBERED**cooling.steps)) + _FINEST
     stride = _STRIDE * heat * len(core) / max(int(np.count_nonzero(ascent.multipliers)), 1)
-    moved_to(ascent, np.maximum(ascent.multipliers + stride * direction / length, 0.0))
+    move_to(ascent, np.maximum(ascent.multipliers + stride * direction / length, 0.0))
 
 
 def _mean_use(ascent: Ascent, weights: Array) -> Array:

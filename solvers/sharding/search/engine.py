@@ -6,7 +6,7 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.solvers.sharding.compile_ahead import warmed_search
+from crossopt.solvers.sharding.compile_ahead import warm_search
 from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search.local import greedy
 from crossopt.solvers.sharding.search.neighbourhoods import searched
@@ -20,7 +20,7 @@ _SPARED, _WRITTEN = 0.04, 1.0
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
-    run.began += warmed_search(run.watch)
+    run.began += warm_search(run.watch)
     _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError

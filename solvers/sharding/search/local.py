@@ -50,7 +50,7 @@ def greedy(run: Run) -> None:
     run.offer(_begun(run.core, board_of(run.core)))
 
 
-def descended(run: Run) -> None:
+def descend(run: Run) -> None:
     """Offers the greedy choice, and what changes of one node at a time make of it."""
     run.tick()
     run.words = "greedy"

@@ -18,8 +18,8 @@ from crossopt.formulation.sharding.timeline import in_use
 from crossopt.solvers.sharding.messages.ascent import Ascent, ascent_of, climb, proof_of
 from crossopt.solvers.sharding.messages.smoothed_ascent import Cooling, cool, cooling_of
 from crossopt.solvers.sharding.search.start import fitted
-from crossopt.solvers.sharding.search.walk import BEST, SIZES, Walker, pulled, walked
-from crossopt.solvers.sharding.search.walker import placed, priced_whole, walker_of
+from crossopt.solvers.sharding.search.walk import BEST, SIZES, Walker, pull, walked
+from crossopt.solvers.sharding.search.walker import placed, price_whole, walker_of
 
 _FIRST = 0.1
 """The share of the time after which the first choice is fitted."""
@@ -203,7 +203,7 @@ def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
     noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
     size = int(quest.random.choice(SIZES[2:]))
     walker = placed(quest.core, quest.walker, labels, noisy)
-    pulled(walker, 1 + len(quest.core) // size, size, False)
+    pull(walker, 1 + len(quest.core) // size, size, False)
     return _fit(quest, walker.standing.labels, noisy, float(quest.random.choice(_RISES)))
 
 
@@ -222,4 +222,4 @@ def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
             return
         if done > priced_at + _REPRICED:
             priced_at = done
-            walker = walker._replace(prices=priced_whole(quest.core, walker.layout, quest.ascent.best_multipliers))
+            walker = walker._replace(prices=price_whole(quest.core, walker.layout, quest.ascent.best_multipliers))

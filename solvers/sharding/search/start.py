@@ -8,8 +8,8 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.sharding.core import Core, cost_of
 from crossopt.formulation.sharding.timeline import in_use
 from crossopt.solvers.sharding.search.layout import standing_of
-from crossopt.solvers.sharding.search.walk import SIZES, Walker, pulled
-from crossopt.solvers.sharding.search.walker import priced_whole
+from crossopt.solvers.sharding.search.walk import SIZES, Walker, pull
+from crossopt.solvers.sharding.search.walker import price_whole
 
 RISE = 1.3
 _SOFT = 60
@@ -32,12 +32,12 @@ def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], b
         some = multipliers[multipliers > 0.0]
         least = some.mean() / 8.0 if len(some) else abs(float(walker.standing.figures[0])) / max(len(used), 1) + 1.0
         multipliers[over] = np.maximum(multipliers[over] * rise, least)
-        prices = priced_whole(core, walker.layout, multipliers)
+        prices = price_whole(core, walker.layout, multipliers)
         walker = walker._replace(standing=standing_of(core, walker.layout, labels), prices=prices)
         size = int(SIZES[-1] if rounds % 2 == 0 else SIZES[-2])
         moves = 1 + 2 * len(core) // size
         while moves > 0 and going():
-            pulled(walker, min(moves, _MOVES), size, rounds >= _SOFT)
+            pull(walker, min(moves, _MOVES), size, rounds >= _SOFT)
             moves -= _MOVES
         labels = walker.standing.labels
         rounds += 1

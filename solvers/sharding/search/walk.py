@@ -120,7 +120,7 @@ def _stand(walker: Walker, more: int) -> None:
 
 
 @compiled
-def pulled(walker: Walker, moves: int, size: int, hard: bool) -> None:
+def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
     """Regions at the multipliers whatever they cost; where memory is `hard`, only those that keep it."""
     standing, region = walker.standing, walker.region
     for _ in range(moves):

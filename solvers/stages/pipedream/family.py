@@ -5,7 +5,7 @@ from math import fsum
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all
-from crossopt.solvers.family import Family, Proved, judged_rival, later
+from crossopt.solvers.family import Family, Proved, judge_rival, later
 from crossopt.solvers.stages.pipedream.brute_force import least_of_all
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, judge
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
@@ -24,7 +24,7 @@ def _lowered(question: PipelineQuestion, bound: Number) -> Number:
 
 
 def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads]) -> tuple[str, ...]:
-    true = tuple(judged_rival(FAMILY.judge, question, rival) for rival in rivals_of(question))
+    true = tuple(judge_rival(FAMILY.judge, question, rival) for rival in rivals_of(question))
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 

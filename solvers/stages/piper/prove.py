@@ -18,12 +18,12 @@ _SURE = 1.0 - 1e-12
 
 def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], _: Watch) -> Proved:
     """Whoever said it: the bound is proved anew, or the result is refused."""
-    if proved_again(question, saved.bound):
+    if prove_again(question, saved.bound):
         return Proved(("the bound was proved anew",))
     return Proved(refused=("the bound: it was not proved anew",))
 
 
-def proved_again(question: PiperQuestion, bound: float | None) -> bool:
+def prove_again(question: PiperQuestion, bound: float | None) -> bool:
     """Whether no stages are quicker than the bound; None asks whether there are none at all."""
     if bound is None and too_large(question):
         return True

@@ -9,7 +9,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.log import loss, with_log_rows
-from crossopt.formulation.codesign.parts import Chip, Point, chip_of, columns_of, composed, restricted
+from crossopt.formulation.codesign.parts import Chip, Point, chip_of, columns_of, compose, restricted
 from crossopt.formulation.codesign.reciprocal import ERROR, reciprocal, with_lines, with_pieces
 from crossopt.formulation.codesign.rows import Codesign, Tangents, codesign, known, no_more, only, with_monotone_row
 from crossopt.formulation.codesign.screen import priced
@@ -125,7 +125,7 @@ def test_chips_that_offer_no_more_are_no_faster(case: Case) -> None:
     below = 0
     for row in np.flatnonzero(case.every.alive)[::25]:
         point = case.chip.point(case.places[row])
-        best = values_of(case.instance, Corners(composed(case.chip, point), np.ones(1, bool)), case.plans)
+        best = values_of(case.instance, Corners(compose(case.chip, point), np.ones(1, bool)), case.plans)
         masks = no_more(case.chip, point)
         for other in np.flatnonzero(case.every.alive):
             there = case.chip.point(case.places[other])

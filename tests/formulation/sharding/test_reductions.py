@@ -7,8 +7,8 @@ import pytest
 
 from crossopt.formulation.sharding.core import Core, cost_of, unreduced
 from crossopt.formulation.sharding.editing import NothingAllowedError
-from crossopt.formulation.sharding.reductions.contraction import contracted
-from crossopt.formulation.sharding.reductions.elimination import eliminated
+from crossopt.formulation.sharding.reductions.contraction import contract
+from crossopt.formulation.sharding.reductions.elimination import eliminate
 from crossopt.formulation.sharding.reductions.loop import STEPS, ContradictionError, Reduction, reduced, size_of
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.sharding.judge import weigh
@@ -92,7 +92,7 @@ X = FORBIDDEN
 def test_a_chain_of_determined_nodes_becomes_one_with_all_its_members() -> None:
     follow = [[0, X], [X, 5]]
     core = _hand([[1, 2], [3, 4], [5, 6]], {(0, 1): follow, (1, 2): follow}, [(0, 0, 4, [6, 1]), (1, 1, 3, [5, 2]), (2, 5, 6, [9, 9])])
-    done = contracted(core)
+    done = contract(core)
     assert (len(done.core), len(done.core.firsts), len(done.core.member_nodes)) == (1, 0, 3)
     assert done.core.costs.tolist() == [9, 22]
     assert [done.back(np.array([s])).tolist() for s in (0, 1)] == [[0, 0, 0], [1, 1, 1]]
@@ -102,12 +102,12 @@ def test_a_chain_of_determined_nodes_becomes_one_with_all_its_members() -> None:
 def test_a_node_between_two_goes_where_no_memory_holds_it() -> None:
     edges = {(0, 1): [[0, 9], [9, 0]], (1, 2): [[0, 7], [7, 0]]}
     free = _hand([[0, 0], [1, 1], [0, 0]], edges, [(0, 0, 1, [1, 11]), (2, 0, 1, [11, 1])])
-    done = eliminated(free)
+    done = eliminate(free)
     assert [len(done.core), len(done.core.firsts)] == [2, 1]
     assert done.core.entries.tolist() == [1, 8, 8, 1]
     held = _hand([[0, 0], [1, 1], [0, 0]], edges, [(1, 0, 1, [1, 11])])
-    assert eliminated(held).nodes.tolist() == [1]
-    assert eliminated(replace(held, member_nodes=held.member_nodes * 0)).nodes.tolist() == [0]
+    assert eliminate(held).nodes.tolist() == [1]
+    assert eliminate(replace(held, member_nodes=held.member_nodes * 0)).nodes.tolist() == [0]
 
 
 def test_memory_speaks_against_domination() -> None:

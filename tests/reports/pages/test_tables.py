@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.reports.commands.report import ENDINGS, PAGES, drawn_of, tables_on
+from crossopt.reports.commands.report import ENDINGS, PAGES, draw_results, tables_on
 from crossopt.reports.pages.together import Drawn
 from crossopt.reports.tables.paper import paper
 from tests.every import every
@@ -44,7 +44,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def drawn(results: list[Path]) -> list[Drawn]:
     """Read and found to hold once, for all forms."""
-    return drawn_of(results)
+    return draw_results(results)
 
 
 def breakdown(data: dict[str, Any]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.reports.commands.report import MOST, drawn_of, page_of
+from crossopt.reports.commands.report import MOST, draw_results, page_of
 from crossopt.reports.pages import shell, together
 from crossopt.reports.texts.design import lowered
 from tests.paths import INSTANCES, ROOT
@@ -34,7 +34,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def drawn(path: Path) -> together.Drawn:
-    return drawn_of([path])[0]
+    return draw_results([path])[0]
 
 
 def page_beside(*paths: Path) -> str:

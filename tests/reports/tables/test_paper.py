@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from crossopt.reports.tables.digest import Bound, Digest, Table
-from crossopt.reports.tables.paper import FORMATS, escaped, paper
+from crossopt.reports.tables.paper import FORMATS, escape_signs, paper
 
 HOSTILE = r'\input{x} & 50% of $5_a^b ~#{} <b> "q" | `c` *d* é 中 · mm^2'
 
@@ -34,11 +34,11 @@ def specials(latex: str) -> list[str]:
 
 @given(some.text(max_size=60))
 def test_words_print_as_they_are_and_do_nothing(text: str) -> None:
-    assert specials(escaped("".join(sign if sign.isprintable() else " " for sign in text))) == []
+    assert specials(escape_signs("".join(sign if sign.isprintable() else " " for sign in text))) == []
 
 
 def test_hostile_words_are_escaped() -> None:
-    latex = escaped(HOSTILE)
+    latex = escape_signs(HOSTILE)
     assert specials(latex) == []
     assert latex.startswith(r"\textbackslash{}input\{x\} \& 50\% of \$5\_a")
     assert r"\'{e} [U+4E2D] $\cdot$ mm$^2$" in latex
@@ -146,7 +146,7 @@ def test_results_of_one_question_are_told_apart() -> None:
 
 
 def test_quotes_open_and_close() -> None:
-    assert escaped('a "quoted" word and "more') == "a ``quoted'' word and ``more"
+    assert escape_signs('a "quoted" word and "more') == "a ``quoted'' word and ``more"
 
 
 @pytest.mark.parametrize("form", ["latex", "markdown", "text"])

@@ -18,8 +18,8 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.searchers import driver
 from crossopt.solvers.codesign.rivals.searchers import neighbourhood as space_of_designs
 from crossopt.solvers.codesign.rivals.searchers.gradient import _projected, _slope
-from crossopt.solvers.codesign.rivals.searchers.moves import changed_chips, changed_plans, nearest, plans_around
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, alive, asked, drawn_chips, drawn_rows, look, row_of
+from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans, nearest, plans_around
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Question, alive, asked, draw_chips, draw_rows, look, row_of
 from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
 from tests.every import every
 from tests.paths import INSTANCES
@@ -188,8 +188,8 @@ def test_a_look_prices_every_plan_on_every_chip() -> None:
 
 def test_chips_that_are_drawn_and_moved_keep_the_budgets() -> None:
     here, random = question(TINY_FREE, *WIDE), np.random.default_rng(2)
-    chips = drawn_chips(here, random, 50)
-    moved = changed_chips(here, random, chips)
+    chips = draw_chips(here, random, 50)
+    moved = change_chips(here, random, chips)
     assert len(chips) == 50
     assert len(alive(here, chips)) == len(alive(here, moved)) == 50
     assert (moved != chips).any(axis=1).mean() > 0.8
@@ -199,8 +199,8 @@ def test_chips_that_are_drawn_and_moved_keep_the_budgets() -> None:
 @pytest.mark.parametrize("text", [TINY_FREE, LSTM])
 def test_changed_plans_are_one_setting_away_where_there_is_such_a_plan(text: str) -> None:
     here, random = question(text), np.random.default_rng(3)
-    rows = drawn_rows(here, random, 40)
-    changed = changed_plans(here, random, rows)
+    rows = draw_rows(here, random, 40)
+    changed = change_plans(here, random, rows)
     apart = (here.settings[rows] != here.settings[changed]).sum(axis=1)
     assert (rows != changed).any()
     assert (apart[here.layouts[rows] == here.layouts[changed]] <= 1).all()
@@ -241,7 +241,7 @@ def test_shares_are_rounded_to_the_nearest_option_and_back() -> None:
 
 def test_the_slope_is_the_difference_of_logarithms_over_that_ofshares_of() -> None:
     here = question(TINY_FREE, *WIDE)
-    chips = drawn_chips(here, np.random.default_rng(5), 4)
+    chips = draw_chips(here, np.random.default_rng(5), 4)
     _, slope = _slope(here, chips, np.zeros(4, np.int64))
     shares = shares_of(here, chips)
     for number, choice in np.ndindex(4, 3):
@@ -258,7 +258,7 @@ def test_the_slope_is_the_difference_of_logarithms_over_that_ofshares_of() -> No
 
 def test_a_projection_keeps_what_keeps_the_budgets_and_brings_the_rest_back() -> None:
     here = question(TINY_FREE, *WIDE)
-    chips = drawn_chips(here, np.random.default_rng(6), 8)
+    chips = draw_chips(here, np.random.default_rng(6), 8)
     points = shares_of(here, chips)
     assert (_projected(here, points, points) == points).all()
     wished = np.clip(points + 0.5, 0.0, 1.0)

@@ -9,11 +9,11 @@ import pytest
 from crossopt.solvers.grading.assignments.chips import (
     CHIPS,
     Chips,
-    asked_with,
+    ask_with,
     cheapest,
-    judged_prices,
-    judged_strong,
-    judged_weak,
+    judge_prices,
+    judge_strong,
+    judge_weak,
     strong_model,
     weak_bound,
 )
@@ -25,7 +25,7 @@ COSTS, OPENING = [[1, 5], [4, 1], [5, 2]], [3, 3]
 
 @pytest.fixture(scope="module")
 def example() -> Chips:
-    return asked_with(COSTS, OPENING, Random("example"))
+    return ask_with(COSTS, OPENING, Random("example"))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def solution() -> ModuleType:
 def test_the_example_of_the_readme(example: Chips) -> None:
     assert (example.best, example.weak) == (10, pytest.approx(7.0))
     assert example.strong == pytest.approx(10.0)
-    assert judged_prices([4, 3, 3], example).share == 1.0
+    assert judge_prices([4, 3, 3], example).share == 1.0
 
 
 def test_the_closed_form_is_the_relaxation_of_the_weak_model(solution: ModuleType) -> None:
@@ -61,16 +61,16 @@ def test_the_weak_relaxation_is_well_below_the_strong_one() -> None:
 
 
 def test_a_weak_model_is_worth_half_as_a_strong_one_and_the_other_way_round(example: Chips, solution: ModuleType) -> None:
-    weak = judged_strong(solution.weak_model(COSTS, OPENING), example)
+    weak = judge_strong(solution.weak_model(COSTS, OPENING), example)
     assert (weak.share, weak.why) == (0.5, "its relaxation is 7, between 7 (weak) and 10 (strong)")
-    strong = judged_weak(solution.strong_model(COSTS, OPENING), example)
+    strong = judge_weak(solution.strong_model(COSTS, OPENING), example)
     assert (strong.share, strong.why) == (0.5, "its relaxation is 10, that of one row for each chip is 7")
 
 
 def test_an_objective_that_is_not_the_cost_earns_nothing(example: Chips, solution: ModuleType) -> None:
     model = solution.strong_model(COSTS, OPENING)
     faked = model | {"minimise": dict.fromkeys(model["minimise"], 0)}
-    verdict = judged_strong(faked, example)
+    verdict = judge_strong(faked, example)
     assert verdict.share == 0.0
     assert verdict.why.startswith("the objective says 0, but what is built and run costs")
 
@@ -78,7 +78,7 @@ def test_an_objective_that_is_not_the_cost_earns_nothing(example: Chips, solutio
 def test_a_model_that_forgets_to_build_earns_nothing(example: Chips, solution: ModuleType) -> None:
     model = solution.strong_model(COSTS, OPENING)
     forgetful = model | {"rows": model["rows"][: len(COSTS)]}
-    verdict = judged_strong(forgetful, example)
+    verdict = judge_strong(forgetful, example)
     assert (verdict.share, "which is not built" in verdict.why) == (0.0, True)
 
 
@@ -92,12 +92,12 @@ def test_a_model_that_forgets_to_build_earns_nothing(example: Chips, solution: M
     ],
 )
 def test_prices_that_prove_nothing(prices: object, word: str, example: Chips) -> None:
-    verdict = judged_prices(prices, example)
+    verdict = judge_prices(prices, example)
     assert verdict.share == 0.0
     assert word in verdict.why
 
 
 def test_low_prices_prove_less(example: Chips) -> None:
-    verdict = judged_prices([3, 3, 3], example)
+    verdict = judge_prices([3, 3, 3], example)
     assert verdict.share == pytest.approx(0.75, abs=0.011)
     assert verdict.why == "the prices prove 9, where 10 can be proved"

@@ -13,10 +13,10 @@ from crossopt.formulation.piecewise import RECIPROCAL, chord_pieces, chords, lar
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.assignments.curves import (
     CURVES,
-    judged_best,
-    judged_chords,
-    judged_tangents,
-    judged_weights,
+    judge_best,
+    judge_chords,
+    judge_tangents,
+    judge_weights,
     worst_chord,
     worst_tangent,
 )
@@ -60,25 +60,25 @@ def test_the_table_of_the_readme_is_what_the_reference_returns(solution: ModuleT
 
 def test_too_few_chords_earn_nothing_and_too_many_earn_less() -> None:
     fewest = chord_pieces(RECIPROCAL, *ENDS).points
-    assert judged_chords(list(fewest), ENDS).share == 1.0
-    coarse = judged_chords(list(np.geomspace(10.0, 1000.0, len(fewest) - 1)), ENDS)
+    assert judge_chords(list(fewest), ENDS).share == 1.0
+    coarse = judge_chords(list(np.geomspace(10.0, 1000.0, len(fewest) - 1)), ENDS)
     assert coarse.share == 0.0
     assert "are off by 2." in coarse.why
-    twice = judged_chords(list(np.geomspace(10.0, 1000.0, 2 * len(fewest))), ENDS)
+    twice = judge_chords(list(np.geomspace(10.0, 1000.0, 2 * len(fewest))), ENDS)
     assert twice.share == 0.5
     assert twice.why == f"{2 * len(fewest)} points where {len(fewest)} do"
 
 
 @every("handed", [None, [], [10.0], [10.0, 10.0], [1000.0, 10.0], [10.0, 999.0], [0.0, 1000.0], ["10", "1000"], [10.0] * 20_000])
 def test_what_are_no_points_of_the_range_earns_nothing(handed: object) -> None:
-    assert judged_chords(handed, ENDS).share == 0.0
+    assert judge_chords(handed, ENDS).share == 0.0
 
 
 def test_tangents_are_counted_and_measured() -> None:
     fewest = list(tangent_pieces(RECIPROCAL, *ENDS).points)
-    assert judged_tangents(fewest, ENDS).share == 1.0
-    assert judged_tangents(fewest[1:], ENDS).share == 0.0
-    assert judged_tangents([1.0, *fewest], ENDS).share == 0.0
+    assert judge_tangents(fewest, ENDS).share == 1.0
+    assert judge_tangents(fewest[1:], ENDS).share == 0.0
+    assert judge_tangents([1.0, *fewest], ENDS).share == 0.0
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_tangents_are_counted_and_measured() -> None:
     ],
 )
 def test_weights_that_are_not_on_the_chord(handed: list[float], word: str) -> None:
-    verdict = judged_weights(handed, [10.0, 20.0, 30.0], 25.0)
+    verdict = judge_weights(handed, [10.0, 20.0, 30.0], 25.0)
     assert verdict.share == 0.0
     assert word in verdict.why
 
@@ -100,12 +100,12 @@ def test_weights_that_are_not_on_the_chord(handed: list[float], word: str) -> No
 def test_a_bound_is_held_against_a_design_and_an_area_against_the_curve() -> None:
     """100 / x + x is least at 10, where it is 20."""
     ends = (1.0, 100.0, 0.01)
-    assert judged_best({"area": 10.0, "bound": 19.9}, 100.0, 1.0, ends).share == 1.0
-    faked = judged_best({"area": 10.0, "bound": 20.1}, 100.0, 1.0, ends)
+    assert judge_best({"area": 10.0, "bound": 19.9}, 100.0, 1.0, ends).share == 1.0
+    faked = judge_best({"area": 10.0, "bound": 20.1}, 100.0, 1.0, ends)
     assert (faked.share, "no bound" in faked.why) == (0.5, True)
-    assert judged_best({"area": 1.0, "bound": 0.0}, 100.0, 1.0, ends).share == 0.0
-    assert judged_best({"area": 101.0, "bound": 19.9}, 100.0, 1.0, ends).why == "the area 101 is not from 1 to 100"
-    assert judged_best({"area": 10.0}, 100.0, 1.0, ends).share == 0.0
+    assert judge_best({"area": 1.0, "bound": 0.0}, 100.0, 1.0, ends).share == 0.0
+    assert judge_best({"area": 101.0, "bound": 19.9}, 100.0, 1.0, ends).why == "the area 101 is not from 1 to 100"
+    assert judge_best({"area": 10.0}, 100.0, 1.0, ends).share == 0.0
 
 
 @pytest.mark.slow

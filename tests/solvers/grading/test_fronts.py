@@ -12,10 +12,10 @@ from crossopt.reports.cli import main
 from crossopt.solvers.grading.assignments.fronts import hypervolume, most_of_few, split_front, unbeaten
 from crossopt.solvers.grading.assignments.tradeoffs import (
     TRADEOFFS,
-    judged_designs,
-    judged_few,
-    judged_front,
-    judged_splits,
+    judge_designs,
+    judge_few,
+    judge_front,
+    judge_splits,
     proven_front,
     question,
 )
@@ -95,34 +95,34 @@ def test_the_proven_front_is_that_of_the_command(tmp_path: Path) -> None:
     ],
 )
 def test_a_front_earns_by_what_is_found_of_it(handed: object, share: float, word: str) -> None:
-    verdict = judged_front(handed, PLAIN)
+    verdict = judge_front(handed, PLAIN)
     assert verdict.share == pytest.approx(share, abs=0.011)
     assert word in verdict.why
 
 
 def test_too_many_points_and_worse_points() -> None:
-    assert judged_few([0, 1, 2], PLAIN, [4, 4], 2).why == "3 points are chosen of which 2 are allowed"
-    assert judged_few([3], PLAIN, [4, 4], 1).why == "the points are worth 2, 4 can be had"
-    assert judged_few([True], PLAIN, [4, 4], 1).share == 0.0
+    assert judge_few([0, 1, 2], PLAIN, [4, 4], 2).why == "3 points are chosen of which 2 are allowed"
+    assert judge_few([3], PLAIN, [4, 4], 1).why == "the points are worth 2, 4 can be had"
+    assert judge_few([True], PLAIN, [4, 4], 1).share == 0.0
 
 
 def test_splits_are_added_up_anew() -> None:
     parts = [[[1, 5], [3, 1]], [[2, 4], [4, 2]]]
-    assert judged_splits([[0, 0], [1, 0], [1, 1]], parts).share == 1.0
-    assert judged_splits([[0, 1], [1, 0], [1, 1]], parts).why.endswith("1 of the given is beaten by another split")
-    assert judged_splits([[0, 2]], parts).why.startswith("a split has a place for each of 2 parts")
+    assert judge_splits([[0, 0], [1, 0], [1, 1]], parts).share == 1.0
+    assert judge_splits([[0, 1], [1, 0], [1, 1]], parts).why.endswith("1 of the given is beaten by another split")
+    assert judge_splits([[0, 2]], parts).why.startswith("a split has a place for each of 2 parts")
 
 
 def test_the_reference_finds_the_proven_front(given: dict[str, Any]) -> None:
     found = solution.designs(given, 100)
-    assert judged_designs(found, TEXT, 100).share == 1.0
+    assert judge_designs(found, TEXT, 100).share == 1.0
     assert sorted((design["step_time"], design["die_area"]) for design in found) == sorted(proven_front(TEXT))
 
 
 def test_a_faked_figure_is_caught(given: dict[str, Any]) -> None:
     found = solution.designs(given, 4)
     for name in ("step_time", "die_area"):
-        verdict = judged_designs([{**found[0], name: found[0][name] * 0.9}, *found[1:]], TEXT, 4)
+        verdict = judge_designs([{**found[0], name: found[0][name] * 0.9}, *found[1:]], TEXT, 4)
         assert verdict.share < 0.75
         assert f"has the {name} {found[0][name]:.6g}, where" in verdict.why
 
@@ -130,21 +130,21 @@ def test_a_faked_figure_is_caught(given: dict[str, Any]) -> None:
 def test_a_design_that_breaks_a_limit_is_caught(given: dict[str, Any]) -> None:
     plan, chip = next((p, c) for p, row in enumerate(given["step_time"]) for c, time in enumerate(row) if time is None)
     broken = {"plan": plan, "chip": chip, "step_time": 0.1, "die_area": 100.0}
-    verdict = judged_designs([broken], TEXT, 4)
+    verdict = judge_designs([broken], TEXT, 4)
     assert verdict.share == 0.0
     assert f"plan {plan} on chip {chip} breaks a limit, in SI units: " in verdict.why
 
 
 def test_a_design_that_is_beaten_costs_its_share(given: dict[str, Any]) -> None:
     found = solution.designs(given, 4)
-    verdict = judged_designs([*found, found[0]], TEXT, 5)
+    verdict = judge_designs([*found, found[0]], TEXT, 5)
     assert "1 of the designs are beaten by others of them, or given twice" in verdict.why
     assert 0.5 < verdict.share < 0.81
 
 
 @pytest.mark.parametrize("handed", [[], None, [1], [{"plan": 0}], [{"plan": True, "chip": 0}], [{}] * 5, [{"plan": 0, "chip": 10**9}]])
 def test_what_is_no_design_earns_nothing(handed: object) -> None:
-    verdict = judged_designs(handed, TEXT, 4)
+    verdict = judge_designs(handed, TEXT, 4)
     assert verdict.share == 0.0
     assert "meant" in verdict.why or "a design has the places" in verdict.why
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.solvers.grading.assignments.knapsack import Items, fractional, judged_model, judged_set, most, most_with_needs
+from crossopt.solvers.grading.assignments.knapsack import Items, fractional, judge_model, judge_set, most, most_with_needs
 from crossopt.solvers.grading.handed_model import read_model
 from tests.every import every
 
@@ -44,13 +44,13 @@ def test_the_example_of_the_readme() -> None:
     ],
 )
 def test_sets_are_weighed_anew(chosen: object, share: float, word: str) -> None:
-    verdict = judged_set(chosen, EXAMPLE, 52, [])
+    verdict = judge_set(chosen, EXAMPLE, 52, [])
     assert verdict.share == share
     assert word in verdict.why
 
 
 def test_a_set_one_in_twenty_worse_keeps_half_the_points() -> None:
-    assert judged_set([0], ([1, 1], [95, 100], 1), 100, []).share == pytest.approx(0.5, abs=0.011)
+    assert judge_set([0], ([1, 1], [95, 100], 1), 100, []).share == pytest.approx(0.5, abs=0.011)
 
 
 def handed(objective: list[int], sizes: list[int], capacity: int) -> dict[str, object]:
@@ -61,13 +61,13 @@ def handed(objective: list[int], sizes: list[int], capacity: int) -> dict[str, o
 
 def test_models_are_solved_and_their_solutions_weighed_anew() -> None:
     sizes, values, capacity = EXAMPLE
-    assert judged_model(handed(values, sizes, capacity), EXAMPLE, 52, [], ()).share == 1.0
-    too_many = judged_model(handed(values, sizes, 100), EXAMPLE, 52, [], ())
+    assert judge_model(handed(values, sizes, capacity), EXAMPLE, 52, [], ()).share == 1.0
+    too_many = judge_model(handed(values, sizes, 100), EXAMPLE, 52, [], ())
     assert (too_many.share, too_many.why) == (0.0, "what is kept takes 70 MiB of 40 MiB, 30 too many")
-    faked = judged_model(handed([value * 1000 for value in values], sizes, capacity), EXAMPLE, 52, [], ())
+    faked = judge_model(handed([value * 1000 for value in values], sizes, capacity), EXAMPLE, 52, [], ())
     assert faked.share == 0.5
     assert "the objective says 52000, but what is kept spares 52 us" in faked.why
-    needing = judged_model(handed(values, sizes, capacity), EXAMPLE, 42, [[1, 0]], ())
+    needing = judge_model(handed(values, sizes, capacity), EXAMPLE, 42, [[1, 0]], ())
     assert needing.why == "1 is kept without 0, which it needs"
 
 
@@ -92,6 +92,6 @@ def test_what_is_no_model_is_told(model: object, word: str) -> None:
 
 def test_a_model_without_a_solution_or_without_the_variables_earns_nothing() -> None:
     none = {"variables": {"x": [0, 1]}, "maximise": {}, "rows": [{"terms": {"x": 1}, "at_least": 2}]}
-    assert judged_model(none, EXAMPLE, 52, [], ()).why == "the model has no solution"
+    assert judge_model(none, EXAMPLE, 52, [], ()).why == "the model has no solution"
     other = {"variables": {"x": [0, 1]}, "maximise": {}, "rows": []}
-    assert judged_model(other, EXAMPLE, 52, [], ()).why == "there is no variable 'keep 0' from 0 to 1 in the model"
+    assert judge_model(other, EXAMPLE, 52, [], ()).why == "there is no variable 'keep 0' from 0 to 1 in the model"

@@ -106,10 +106,10 @@ def test_a_model_without_its_first_row_loses_points(assignment: Assignment) -> N
 def test_a_need_that_is_left_out_is_seen_where_the_best_set_keeps_it() -> None:
     items: knapsack.Items = ([3, 3, 3], [9, 8, 1], 6)
     needs = [[2, 1]]
-    plans = knapsack.drawn_plans(Random("needs"), items, needs)
+    plans = knapsack.draw_plans(Random("needs"), items, needs)
     model = reference(knapsack.KNAPSACK).model(*items)
-    assert knapsack.judged_model(model, items, 17, needs, ()).share == 1.0
-    verdict = knapsack.judged_model(model, items, 17, needs, plans)
+    assert knapsack.judge_model(model, items, 17, needs, ()).share == 1.0
+    verdict = knapsack.judge_model(model, items, 17, needs, plans)
     assert verdict.share == 0.0
     assert verdict.why == "the model holds what is not allowed: to keep [2], 3 of 6 MiB, sparing 1 us (2 is kept without 1)"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.solvers.grading.assignments.stages import Chain, judged_bound, judged_fewest, judged_model, judged_stages, least, slowest
+from crossopt.solvers.grading.assignments.stages import Chain, judge_bound, judge_fewest, judge_model, judge_stages, least, slowest
 from tests.every import every
 
 EXAMPLE: Chain = ([4, 1, 1, 4], [1, 3, 1, 0])
@@ -40,15 +40,15 @@ def test_the_example_of_the_readme() -> None:
     ],
 )
 def test_cuts_are_priced_anew(handed: object, share: float, word: str) -> None:
-    verdict = judged_stages(handed, EXAMPLE, 2, 7)
+    verdict = judge_stages(handed, EXAMPLE, 2, 7)
     assert verdict.share == share
     assert word in verdict.why
 
 
 def test_stages_within_a_limit() -> None:
-    assert judged_fewest([0, 1], EXAMPLE, 7, 2).share == 1.0
-    assert judged_fewest([0, 2], EXAMPLE, 7, 2).why == "the busiest stage takes 8 us of 7 us, 1 too many"
-    assert judged_fewest([0, 1, 2], EXAMPLE, 9, 2).share == pytest.approx(0.5)
+    assert judge_fewest([0, 1], EXAMPLE, 7, 2).share == 1.0
+    assert judge_fewest([0, 2], EXAMPLE, 7, 2).why == "the busiest stage takes 8 us of 7 us, 1 too many"
+    assert judge_fewest([0, 1, 2], EXAMPLE, 9, 2).share == pytest.approx(0.5)
 
 
 @every(
@@ -66,20 +66,20 @@ def test_stages_within_a_limit() -> None:
 )
 def test_every_bound_that_holds_for_all_messages_is_as_good(handed: object, share: float, word: str) -> None:
     """Of layers of 3 us on two stages: an equal share is 4.5, whole layers need 6."""
-    verdict = judged_bound(handed, [3, 3, 3], 2)
+    verdict = judge_bound(handed, [3, 3, 3], 2)
     assert verdict.share == share
     assert word in verdict.why
 
 
 def test_a_bound_nearly_as_good_keeps_a_part() -> None:
-    assert judged_bound(9_995, [10_000], 1).share == pytest.approx(0.5, abs=0.011)
+    assert judge_bound(9_995, [10_000], 1).share == pytest.approx(0.5, abs=0.011)
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=7), st.data())
 def test_what_the_handout_asks_is_a_bound(times: list[int], data: st.DataObject) -> None:
     stages = data.draw(st.integers(1, len(times)))
-    assert judged_bound(max(*times, -(-sum(times) // stages)), times, stages).share == 1.0
-    assert judged_bound(min(least(times, [0] * len(times), stages)), times, stages).share == 1.0
+    assert judge_bound(max(*times, -(-sum(times) // stages)), times, stages).share == 1.0
+    assert judge_bound(min(least(times, [0] * len(times), stages)), times, stages).share == 1.0
 
 
 def handed(objective: int, on: dict[str, int]) -> dict[str, object]:
@@ -93,9 +93,9 @@ def on(*stages: int) -> dict[str, int]:
 
 
 def test_models_are_solved_and_their_stages_priced_anew() -> None:
-    assert judged_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ()).share == 1.0
-    faked = judged_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ())
+    assert judge_model(handed(7, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ()).share == 1.0
+    faked = judge_model(handed(1, on(0, 1, 1, 1)), EXAMPLE, 2, 7, ())
     assert (faked.share, faked.why) == (0.5, "the objective says 1, but the busiest stage takes 7 us (half the points)")
-    assert judged_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7, ()).why.startswith("the stages of the best solution go back")
-    assert judged_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7, ()).why.startswith("layer 3 is on 0 stages")
-    assert judged_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7, ()).why.startswith("layer 0 is on 2 stages")
+    assert judge_model(handed(7, on(1, 0, 0, 0)), EXAMPLE, 2, 7, ()).why.startswith("the stages of the best solution go back")
+    assert judge_model(handed(7, on(0, 1, 1)), EXAMPLE, 2, 7, ()).why.startswith("layer 3 is on 0 stages")
+    assert judge_model(handed(7, on(0, 1, 1, 1) | {"layer 0 on 1": 1}), EXAMPLE, 2, 7, ()).why.startswith("layer 0 is on 2 stages")

@@ -13,10 +13,10 @@ from crossopt.solvers.grading.assignments.trees import (
     TREES,
     bounds_of_all,
     fractional_bound,
-    judged_bound,
-    judged_branch,
-    judged_count,
-    judged_representative,
+    judge_bound,
+    judge_branch,
+    judge_count,
+    judge_representative,
     least_time,
     least_value,
     leaves_of,
@@ -75,12 +75,12 @@ def test_the_question_of_the_handout_is_that_of_the_practice() -> None:
 
 
 def test_counts_and_representatives_are_right_or_wrong() -> None:
-    assert judged_count(8, 8).share == 1.0
-    assert judged_count(7, 8).why == "7 is returned, which is too few"
-    assert judged_count(8.0, 8).share == judged_count(True, 1).share == 0.0
-    assert judged_representative([2, 0, 1, 1], [2, 0, 1, 1], [1, 2]).share == 0.5
-    assert judged_representative([1, 0, 1, 1], [2, 0, 1, 1], [1, 2]).why.startswith("another placement")
-    assert judged_representative([9], [0], [1]).share == 0.0
+    assert judge_count(8, 8).share == 1.0
+    assert judge_count(7, 8).why == "7 is returned, which is too few"
+    assert judge_count(8.0, 8).share == judge_count(True, 1).share == 0.0
+    assert judge_representative([2, 0, 1, 1], [2, 0, 1, 1], [1, 2]).share == 0.5
+    assert judge_representative([1, 0, 1, 1], [2, 0, 1, 1], [1, 2]).why.startswith("another placement")
+    assert judge_representative([9], [0], [1]).share == 0.0
 
 
 def test_a_bound_is_below_every_chip_and_the_best_is_near_them() -> None:
@@ -96,26 +96,26 @@ def test_a_bound_is_below_every_chip_and_the_best_is_near_them() -> None:
 
 
 def test_the_corner_earns_its_part_and_what_is_no_bound_nothing() -> None:
-    assert judged_bound(27.5, BOX).share == pytest.approx(0.4)
-    assert judged_bound(33.75, BOX).share == pytest.approx(0.7)
-    assert 0.0 < judged_bound(26.9, BOX).share < 0.4
-    assert "it is no bound" in judged_bound(40.1, BOX).why
-    assert judged_bound(40.0 * (1.0 - 2e-9), BOX).why == "the bound is 39.9999999, where the upper corner gives 27.5 and 40 can be had"
-    assert judged_bound(40.0 * (1.0 + 2e-9), BOX).why == "the bound 40.0000001 is above the time of a chip in the box, 40: it is no bound"
-    assert judged_bound(None, BOX).share == judged_bound("40", BOX).share == judged_bound(-1, BOX).share == 0.0
-    assert judged_bound(40.0, (*BOX[:3], 15)).why.startswith("no chip of the box fits")
+    assert judge_bound(27.5, BOX).share == pytest.approx(0.4)
+    assert judge_bound(33.75, BOX).share == pytest.approx(0.7)
+    assert 0.0 < judge_bound(26.9, BOX).share < 0.4
+    assert "it is no bound" in judge_bound(40.1, BOX).why
+    assert judge_bound(40.0 * (1.0 - 2e-9), BOX).why == "the bound is 39.9999999, where the upper corner gives 27.5 and 40 can be had"
+    assert judge_bound(40.0 * (1.0 + 2e-9), BOX).why == "the bound 40.0000001 is above the time of a chip in the box, 40: it is no bound"
+    assert judge_bound(None, BOX).share == judge_bound("40", BOX).share == judge_bound(-1, BOX).share == 0.0
+    assert judge_bound(40.0, (*BOX[:3], 15)).why.startswith("no chip of the box fits")
 
 
 def test_the_reference_proves_the_optimum(answer: dict[str, Any]) -> None:
-    assert judged_branch(answer, TEXT).share == 1.0
+    assert judge_branch(answer, TEXT).share == 1.0
     assert answer["value"] == least_value(TEXT)
 
 
 def test_a_tree_that_proves_less_earns_less(answer: dict[str, Any]) -> None:
-    nothing = judged_branch(answer | {"tree": None}, TEXT)
+    nothing = judge_branch(answer | {"tree": None}, TEXT)
     assert nothing.share == pytest.approx(0.4)
     assert nothing.why.startswith("1 of 1 boxes are not refuted, such as 0-5 0-2 0-3 0-3 with its bound")
-    half = judged_branch(answer | {"tree": [*answer["tree"][:2], None, None]}, TEXT)
+    half = judge_branch(answer | {"tree": [*answer["tree"][:2], None, None]}, TEXT)
     assert 0.4 < half.share < 0.8
 
 
@@ -131,13 +131,13 @@ def test_enumeration_proves_but_is_not_small(answer: dict[str, Any]) -> None:
     sizes = small(TEXT).space.sizes
     tree = every([(0, size - 1) for size in sizes])
     assert len(leaves_of(tree, sizes)) == small(TEXT).space.points
-    verdict = judged_branch(answer | {"tree": tree}, TEXT)
+    verdict = judge_branch(answer | {"tree": tree}, TEXT)
     assert 0.8 <= verdict.share < 1.0
     assert verdict.why.startswith("the tree has 288 boxes")
 
 
 def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
-    faked = judged_branch(answer | {"value": answer["value"] * 0.9}, TEXT)
+    faked = judge_branch(answer | {"value": answer["value"] * 0.9}, TEXT)
     assert faked.share == pytest.approx(0.6)
     assert "is claimed" in faked.why
     chips = bounds_of_all(TEXT)
@@ -145,9 +145,9 @@ def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
     points = [list(places) for places in product(*map(range, sizes))]
     value_of = {tuple(p): chips[" ".join(f"{place}-{place}" for place in p)] for p in points}
     none = next(list(p) for p, value in value_of.items() if value is None)
-    assert judged_branch(answer | {"point": none}, TEXT).why == f"no plan on the chip {none} keeps every limit"
+    assert judge_branch(answer | {"point": none}, TEXT).why == f"no plan on the chip {none} keeps every limit"
     worse = next(list(p) for p, value in value_of.items() if value is not None and value > 1.2 * answer["value"])
-    verdict = judged_branch(answer | {"point": worse, "value": value_of[tuple(worse)]}, TEXT)
+    verdict = judge_branch(answer | {"point": worse, "value": value_of[tuple(worse)]}, TEXT)
     assert verdict.share < 0.6
     assert "can be had" in verdict.why
 
@@ -156,14 +156,14 @@ def test_a_worse_chip_and_a_faked_value(answer: dict[str, Any]) -> None:
     "tree", [[0, 99, None, None], [9, 0, None, None], [0, 0, None], "x", [True, 0, None, None], [0, 0, [0, 0, None, None], None]]
 )
 def test_what_is_no_tree_proves_nothing(tree: object, answer: dict[str, Any]) -> None:
-    verdict = judged_branch(answer | {"tree": tree}, TEXT)
+    verdict = judge_branch(answer | {"tree": tree}, TEXT)
     assert verdict.share == pytest.approx(0.4)
     assert "a tree is None or" in verdict.why or "cannot be cut" in verdict.why
 
 
 @pytest.mark.parametrize("handed", [None, {}, {"point": [0], "value": 1, "tree": None}, {"point": "x", "value": 1, "tree": None}])
 def test_what_is_no_answer_earns_nothing(handed: object) -> None:
-    assert judged_branch(handed, TEXT).share == 0.0
+    assert judge_branch(handed, TEXT).share == 0.0
 
 
 @pytest.mark.skipif(missing() is not None, reason=f"programs cannot be walled in here: {missing()}")

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.solvers.measured import uncertainty
 from crossopt.solvers.measured.fitting import fitted, relative, row_weights
-from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resampled, tilted
+from crossopt.solvers.measured.uncertainty import extremes, intervals, outside, resample, tilted
 from tests.solvers.measured.measured_rows import CONSTANTS, TRUTH, timed
 
 ROWS = timed(("one", "other"))
@@ -27,14 +27,14 @@ def times_of(weights: Array) -> dict[int, float]:
 
 
 def test_models_are_resampled_whole_and_each_source_keeps_their_number() -> None:
-    tasks = resampled(ROWS, WEIGHTS, TRUTH)
+    tasks = resample(ROWS, WEIGHTS, TRUTH)
     assert len(tasks) == 20
     for task in tasks:
         times = times_of(task.weights)
         assert times[0] + times[2] == 2.0, "the two models of the first source"
         assert times[1] + times[3] == 2.0
     assert len({tuple(times_of(task.weights).values()) for task in tasks}) > 4
-    again = resampled(ROWS, WEIGHTS, TRUTH)
+    again = resample(ROWS, WEIGHTS, TRUTH)
     assert all(np.array_equal(one.weights, other.weights) for one, other in zip(tasks, again, strict=True))
 
 

@@ -10,7 +10,7 @@ import pytest
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.reductions import contract
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits
@@ -94,7 +94,7 @@ def test_blocks_made_one_are_together_in_some_best_placement() -> None:
         if isinf(true):
             continue
         blocks = blocks_of(asked.graph, staged=False)
-        left = contracted(blocks, machine_of(asked), true)
+        left = contract(blocks, machine_of(asked), true)
         whole = replace(asked, graph=replace(asked.graph, colour=left.block_of))
         assert brute_force(whole) == true, seed
         fewer.append(len(left) < len(blocks))

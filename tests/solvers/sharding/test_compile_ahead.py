@@ -12,7 +12,7 @@ from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, run
-from crossopt.solvers.sharding.compile_ahead import WORDS, warmed, warmed_search
+from crossopt.solvers.sharding.compile_ahead import WORDS, warm_search, warmed
 from crossopt.solvers.sharding.search import engine as searching
 from tests.instances.sharding.files import answered, feasible, written
 
@@ -36,7 +36,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     monkeypatch.setattr(warming, "_LOADED", -1.0)
     said: list[Progress] = []
     warmed(said.append)
-    warmed_search(said.append)
+    warm_search(said.append)
     before = _compiled()
     assert sum(map(bool, before.values())) > 10
     assert all(before[f"crossopt.solvers.sharding.messages.{name}"] for name in ("passes.passed", "smoothing.smoothed"))
@@ -48,7 +48,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
     assert {progress.words for progress in said} == {WORDS}
 
 
-@pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warmed_search", "search")])
+@pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warm_search", "search")])
 def test_no_limit_counts_what_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, engine: str
 ) -> None:

@@ -108,7 +108,7 @@ def test_a_problem_that_a_solver_calls_infeasible_is_not(folder: Path, monkeypat
     none = np.zeros(0)
     monkeypatch.setattr(Session, "relaxed", lambda session, seconds, look: Relaxed("infeasible", 0.0, none, none))
     monkeypatch.setattr(Session, "solved", lambda session, seconds, gap, look: Solved("infeasible", np.inf, None))
-    monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descended", lambda run: None)
+    monkeypatch.setattr("crossopt.solvers.sharding.integer.milp.descend", lambda run: None)
     unknown = 0
     for _, result, best in _answers(folder, range(8), 1, Limits()):
         assert result.status != "INFEASIBLE" or (best is None and result.proved_by in WHOLE)

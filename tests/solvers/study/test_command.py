@@ -22,9 +22,9 @@ from crossopt.solvers.codesign.answer import Designs, from_words
 from crossopt.solvers.codesign.engines import ENGINES
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.study import running
-from crossopt.solvers.study.asking import asked_by_names
+from crossopt.solvers.study.asking import ask_by_names
 from crossopt.solvers.study.check import check
-from crossopt.solvers.study.pricing import priced_together
+from crossopt.solvers.study.pricing import price_together
 from crossopt.solvers.study.records import Plan, Study, from_json
 from tests.every import every
 from tests.instances.placement.test_formats import document, written
@@ -133,9 +133,9 @@ def test_values_in_blocks_are_those_of_the_judge_and_none_where_a_limit_breaks(s
     runs = [run for run in study.runs_of(0) if run.design is not None]
     instance = read_question(study.document(0))
     chosen = [from_words(instance, run.design) for run in runs]
-    assert priced_together(instance, chosen) == [verify(instance, one).value for one in chosen]
+    assert price_together(instance, chosen) == [verify(instance, one).value for one in chosen]
     narrow = replace(instance, budget=replace(instance.budget, step_time=min(run.value or 0.0 for run in runs) * (1.0 - 2.0**-50)))
-    assert priced_together(narrow, chosen) == [None] * len(chosen)
+    assert price_together(narrow, chosen) == [None] * len(chosen)
 
 
 def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -212,14 +212,14 @@ def test_a_comparison_costs_little_beside_its_engines(monkeypatch: pytest.Monkey
     """Of an answer that is known, what is done beside asking for it: 8 calls a run when this was written."""
     answer = answered(asked("tiny"))
     monkeypatch.setattr(running, "solve", lambda *given: answer)
-    asking = asked_by_names([INSTANCES / "tiny.yaml"], (), None, Plan("", "", ("random",), None, 50))
+    asking = ask_by_names([INSTANCES / "tiny.yaml"], (), None, Plan("", "", ("random",), None, 50))
     studies: list[Study] = []
     assert calls_in(lambda: studies.append(running.run_all(asking, lambda words: None))) < 50 * 20
     assert len(studies[0].runs) == 50
 
 
 def asked(name: str) -> Instance:
-    return asked_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).questions[0].instance
+    return ask_by_names([Path(name)], (), None, Plan("", "", (), None, 1)).questions[0].instance
 
 
 def test_limits_hold_for_every_engine_where_they_are_given() -> None:

@@ -7,7 +7,7 @@ import pytest
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.study import points_of, read_study
-from crossopt.solvers.study.asking import asked_by_study, strange_names
+from crossopt.solvers.study.asking import ask_by_study, strange_names
 from tests.every import every
 from tests.paths import INSTANCES
 
@@ -37,7 +37,7 @@ def written(folder: Path, text: str) -> Path:
 def faults(folder: Path, text: str) -> list[tuple[int, int, str, str]]:
     path = written(folder, text)
     with pytest.raises(InstanceError) as caught:
-        asked_by_study(read_study(path))
+        ask_by_study(read_study(path))
     return [(fault.line, fault.column, fault.path, fault.message) for fault in caught.value.faults]
 
 
@@ -52,7 +52,7 @@ def test_every_value_of_an_axis_meets_every_other_and_every_instance(tmp_path: P
 
 
 def test_a_question_of_a_study_is_the_question_with_the_same_settings(tmp_path: Path) -> None:
-    asking = asked_by_study(read_study(written(tmp_path, STUDY)))
+    asking = ask_by_study(read_study(written(tmp_path, STUDY)))
     own = asking.questions[-1].instance
     settings = ("microbatch=1", "tensor=[1, 2]", "objective=energy_per_token", "cluster.devices=16", "hardware=h100-sxm")
     same = read_instance(tmp_path / "own.yaml", settings)
@@ -122,7 +122,7 @@ def test_a_question_with_several_workloads_is_asked_about_one_of_them(tmp_path: 
     assert (line, path) == (5, "instances[0]")
     assert "here are several" in message
     one = written(tmp_path, text.replace("chip}", "chip, workload: gpt3-13b}"))
-    assert asked_by_study(read_study(one)).questions[0].instance.workload.name == "gpt3-13b"
+    assert ask_by_study(read_study(one)).questions[0].instance.workload.name == "gpt3-13b"
 
 
 def test_names_that_there_are_none_of_are_told_beside_faults_of_the_form(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from crossopt.instances.kinds import kind_asked
 from crossopt.instances.study import read_study
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.texts.study import share_of
-from crossopt.solvers.study.asking import Asking, asked_by_study
+from crossopt.solvers.study.asking import Asking, ask_by_study
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.figures import NEAR, best_of, cell, courses, flips_along, gains_along, level_from, overall, values_along
 from crossopt.solvers.study.records import Study
@@ -31,7 +31,7 @@ def stored(name: str) -> Study:
 
 @cache
 def asking(name: str) -> Asking:
-    return asked_by_study(read_study(shipped()[name]))
+    return ask_by_study(read_study(shipped()[name]))
 
 
 def share(name: str, names: set[str], engines: tuple[str, ...]) -> Study:

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.codesign.rivals.searchers.moves import changed_chips, changed_plans
+from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans
 from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, look, started
 
 _STEPS = 64
@@ -28,7 +28,7 @@ def anneal(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips, rows = np.repeat(places[None], question.width, axis=0), np.full(question.width, row)
         values = np.full(question.width, best.value)
         for temperature in np.geomspace(_HOT, _COLD, _STEPS << cycle):
-            other_chips, other_rows = changed_chips(question, random, chips), changed_plans(question, random, rows)
+            other_chips, other_rows = change_chips(question, random, chips), change_plans(question, random, rows)
             kind = random.integers(3, size=question.width) if len(question.space.sizes) else np.ones(question.width, np.int64)
             other_chips[kind == 1], other_rows[kind == 0] = chips[kind == 1], rows[kind == 0]
             seen = look(question, other_chips, other_rows)

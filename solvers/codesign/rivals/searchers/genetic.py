@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.solvers.codesign.rivals.searchers.moves import changed_chips, changed_plans, nearest
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, drawn_chips, drawn_rows, look, started
+from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans, nearest
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, draw_chips, draw_rows, look, started
 
 _MUTATED = 0.8
 """Share of the children whose chip is changed, and of those whose plan is."""
@@ -40,9 +40,9 @@ def _first(question: Question, random: np.random.Generator, best: Look) -> tuple
     places, row = best.best
     half = question.width // 2
     chips, rows = np.repeat(places[None], half, axis=0), np.full(half, row)
-    chips[1:], rows[1:] = changed_chips(question, random, chips[1:]), changed_plans(question, random, rows[1:])
-    strangers = drawn_chips(question, random, half)
-    return np.concatenate([chips, strangers]), np.concatenate([rows, drawn_rows(question, random, len(strangers))])
+    chips[1:], rows[1:] = change_chips(question, random, chips[1:]), change_plans(question, random, rows[1:])
+    strangers = draw_chips(question, random, half)
+    return np.concatenate([chips, strangers]), np.concatenate([rows, draw_rows(question, random, len(strangers))])
 
 
 def _children(question: Question, random: np.random.Generator, parents: tuple[Whole, Whole, Array]) -> tuple[Whole, Whole]:
@@ -55,8 +55,8 @@ def _children(question: Question, random: np.random.Generator, parents: tuple[Wh
     from_mother = random.random((question.width, question.settings.shape[1])) < 0.5
     plans = nearest(question, layouts, np.where(from_mother, question.settings[first], question.settings[second]))
     changed = random.random((2, question.width)) < _MUTATED
-    children[changed[0]] = changed_chips(question, random, children[changed[0]])
-    plans[changed[1]] = changed_plans(question, random, plans[changed[1]])
+    children[changed[0]] = change_chips(question, random, children[changed[0]])
+    plans[changed[1]] = change_plans(question, random, plans[changed[1]])
     return children, plans
 
 

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, alive, drawn_chips, look, started
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, alive, draw_chips, look, started
 from crossopt.solvers.codesign.rivals.searchers.shares import rounded, shares_of
 
 _STARTS = 12
@@ -43,7 +43,7 @@ def gradient(question: Question, random: np.random.Generator) -> Iterator[Look]:
         kept = np.argsort(bests, kind="stable")[:_POOL]
         pool, bests = pool[kept], bests[kept]
     while question.space.points > 1:
-        chips = np.concatenate([chips, drawn_chips(question, random, _STARTS - len(chips))])
+        chips = np.concatenate([chips, draw_chips(question, random, _STARTS - len(chips))])
         yield from _descent(question, chips, pool)
         chips = chips[:0]
 

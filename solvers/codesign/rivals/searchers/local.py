@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.solvers.codesign.boxes.incumbent import chip_moves
-from crossopt.solvers.codesign.rivals.searchers.moves import changed_chips, changed_plans, plans_around
+from crossopt.solvers.codesign.rivals.searchers.moves import change_chips, change_plans, plans_around
 from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, look, started
 
 _CHIPS = 256
@@ -29,7 +29,7 @@ def local(question: Question, random: np.random.Generator) -> Iterator[Look]:
             yield seen
         chips, rows = best.best[0][None], np.array([best.best[1]])
         for _ in range(_KICKS):
-            chips, rows = changed_chips(question, random, chips), changed_plans(question, random, rows)
+            chips, rows = change_chips(question, random, chips), change_plans(question, random, rows)
         places, row = chips[0], int(rows[0])
 
 

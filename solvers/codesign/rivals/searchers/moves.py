@@ -9,7 +9,7 @@ _TRIES = 4
 """Chips that are tried for each changed one, since most of those around a good chip break a budget."""
 
 
-def changed_chips(question: Question, random: np.random.Generator, places: Whole) -> Whole:
+def change_chips(question: Question, random: np.random.Generator, places: Whole) -> Whole:
     """Each chip with one choice moved, or one up and another one down, to a chip that keeps the budgets; itself if none is found.
 
     A choice moves by 1, 2, 4, 8, ... options, each equally likely.
@@ -32,7 +32,7 @@ def changed_chips(question: Question, random: np.random.Generator, places: Whole
     return found
 
 
-def changed_plans(question: Question, random: np.random.Generator, rows: Whole) -> Whole:
+def change_plans(question: Question, random: np.random.Generator, rows: Whole) -> Whole:
     """Each plan with one setting changed; where that is no plan, the nearest one that is.
 
     The layout is one setting. Any other setting is taken over from a random plan of the same layout.

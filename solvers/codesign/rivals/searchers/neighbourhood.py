@@ -14,7 +14,7 @@ from crossopt.crossflow.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened, whole
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, drawn_plans
+from crossopt.instances.codesign.space import AnyPlans, draw_plans
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, joined, memory_of, rows_of, values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design
@@ -85,7 +85,7 @@ def asked(instance: Instance, random: np.random.Generator, deadline: float) -> Q
     space = grid(instance)
     box = tightened(instance, space, whole(space))
     chip = corners(instance, space, box)
-    plans, expert = drawn_plans(instance, random, _PLANS), expert_design(instance, deadline)
+    plans, expert = draw_plans(instance, random, _PLANS), expert_design(instance, deadline)
     if expert is not None:
         plans = _with_plan(plans, expert.plan)
     hardware = chip.hardware
@@ -115,13 +115,13 @@ def alive(question: Question, places: Whole) -> Whole:
     return np.flatnonzero(corners(question.instance, question.space, Boxes(places, places)).alive)
 
 
-def drawn_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
+def draw_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
     """At most so many chips that keep the budgets, each equally likely; perhaps none where they are rare."""
     drawn = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
     return drawn[alive(question, drawn)[:count]]
 
 
-def drawn_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
+def draw_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
     """So many plans, each equally likely."""
     return random.integers(len(question.plans), size=count)
 
@@ -134,7 +134,7 @@ def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
         return
     value = np.inf
     while not value < np.inf:
-        seen = look(question, drawn_chips(question, random, question.width), drawn_rows(question, random, question.width))
+        seen = look(question, draw_chips(question, random, question.width), draw_rows(question, random, question.width))
         value = seen.value
         yield seen
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, drawn_chips, drawn_rows, look
+from crossopt.solvers.codesign.rivals.searchers.neighbourhood import Look, Question, draw_chips, draw_rows, look
 
 
 def uniform(question: Question, random: np.random.Generator) -> Iterator[Look]:
     """Some plans on some chips, again and again. It never looks at the expert rule."""
     while True:
-        yield look(question, drawn_chips(question, random, question.width), drawn_rows(question, random, question.width))
+        yield look(question, draw_chips(question, random, question.width), draw_rows(question, random, question.width))

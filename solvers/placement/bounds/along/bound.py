@@ -28,7 +28,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.reductions import contracted
+from crossopt.formulation.placement.reductions import contract
 from crossopt.formulation.placement.rows import figures_of
 from crossopt.formulation.rounding import floored, real
 from crossopt.solvers.placement.bounds.along.decode import replayed
@@ -56,7 +56,7 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
     """Better and better bounds up to the limit, and placements, as long as that goes fast enough."""
     if machine.overlapped or not machine.accelerators or limit <= 0.0 or not len(blocks):
         return
-    blocks = contracted(blocks, machine, limit)
+    blocks = contract(blocks, machine, limit)
     figures = figures_of(blocks, machine.memory, limit, _STEPS)
     most = int(floored([limit], figures.quantum)[0]) + 1
     if any(not runs and (cpu > most or not machine.cpus) for runs, cpu in zip(figures.supported, figures.cpu, strict=True)):

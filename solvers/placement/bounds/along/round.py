@@ -21,7 +21,7 @@ from crossopt.solvers.placement.bounds.along.tables import (
     Table,
     devices,
     least_limits,
-    renamed_with,
+    rename_with,
     signature_of,
     work_of,
 )
@@ -125,7 +125,7 @@ def _placed(course: Course, step: Step, device: int, states: States, table: Tabl
     keep: Mask = np.logical_and.reduce(load[:accelerators] <= course.limit)
     if course.cpus:
         keep &= load[-1] <= course.cpus * course.limit
-    held, load = renamed_with(held[:, keep], load[:, keep], course)
+    held, load = rename_with(held[:, keep], load[:, keep], course)
     origin = origin[keep]
     found = States(held, load, (origin * course.devices + device).astype(np.int32), leads[origin])
     place = np.searchsorted(table.signature, signature_of(held, course))

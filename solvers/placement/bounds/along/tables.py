@@ -150,7 +150,7 @@ def _renamed(held: Whole, course: Course) -> Whole:
     return _in_order(held, course.accelerators)
 
 
-def renamed_with(held: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
+def rename_with(held: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
     """The same, and of those that hold equal nets in the order of their loads."""
     held, load, own = held.copy(), load.copy(), slice(course.accelerators)
     both = _in_order((held[own] << LOAD) | load[own], course.accelerators)

@@ -10,7 +10,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import answer_of, design_in, from_words
-from crossopt.solvers.codesign.combined.pareto import asked_with
+from crossopt.solvers.codesign.combined.pareto import ask_with
 from crossopt.solvers.codesign.judge import judge, verify
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -54,7 +54,7 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
 ) -> None:
     """Its own proof only says that nothing as fast takes less power."""
     last = found["points"][-1]
-    asked = asked_with(ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
+    asked = ask_with(ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
     answer = answered(asked, "auto")
     design = design_in(answer)
     assert design is not None
