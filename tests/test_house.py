@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,16 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FIL
 OURS = [name for name in FILES if not name.startswith(HANDED_OUT)]
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+@cache
+def imports(tree: ast.AST) -> tuple[str, ...]:
     """Every module that a file names, at the top or inside a function, and each name taken from it."""
+    found = list[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module or '.'}.{alias.name}" for alias in node.names)
+            found += [f"{node.module or '.'}.{alias.name}" for alias in node.names]
+    return tuple(found)
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:

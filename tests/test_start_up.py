@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from crossopt.reports.cli import main
 from tests.instances.placement.test_formats import document, written
 from tests.paths import INSTANCES
 
@@ -21,49 +20,43 @@ ELSEWHERE = ("importlib.metadata", "numpy.random")
 """Modules of others that take as long as all of a small question."""
 
 
-def loaded(*arguments: str) -> set[str]:
-    """The packages that are loaded after a command ran in a fresh process, those of ours by their rooms."""
-    return {name.removeprefix("crossopt.").partition(".")[0] for name in modules(*arguments)}
+def rooms(found: set[str]) -> set[str]:
+    """The packages of modules, those of ours by their rooms."""
+    return {name.removeprefix("crossopt.").partition(".")[0] for name in found}
 
 
-def modules(*arguments: str) -> set[str]:
-    """All modules that are loaded after a command ran in a fresh process."""
+def modules(*commands: tuple[str, ...]) -> list[set[str]]:
+    """All modules that are loaded after each of some commands, which run one after the other in a fresh process."""
     program = (
         "import sys\n"
         "from crossopt.reports.cli import main\n"
-        "try:\n"
-        f"    main({list(arguments)!r})\n"
-        "except SystemExit:\n"
-        "    pass\n"
-        "sys.stderr.write('\\n' + ' '.join(sorted(sys.modules)))\n"
+        f"for words in {[list(words) for words in commands]!r}:\n"
+        "    try:\n"
+        "        main(words)\n"
+        "    except SystemExit:\n"
+        "        pass\n"
+        "    sys.stderr.write('\\nLOADED ' + ' '.join(sorted(sys.modules)) + '\\n')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
-    return set(done.stderr.splitlines()[-1].split())
+    found = [set(line.split()[1:]) for line in done.stderr.splitlines() if line.startswith("LOADED ")]
+    assert len(found) == len(commands), done.stderr
+    return found
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("--help",), ("solve", "--help"), ("validate", str(INSTANCES / "tiny.yaml")), ("list", "hardware"), ("solve", "nothing.yaml")],
-    ids=" ".join,
-)
-def test_commands_that_solve_nothing_load_no_solver(arguments: tuple[str, ...]) -> None:
-    assert loaded(*arguments).isdisjoint(SLOW)
+def test_help_and_the_version_do_not_even_wait_for_numpy_nor_help_for_the_version() -> None:
+    *helped, versioned = modules(("--help",), ("solve", "--help"), (), ("--version",))
+    for found in (*helped, versioned):
+        assert rooms(found).isdisjoint({*SLOW, "numpy", "yaml"})
+    assert [("importlib.metadata" in found) for found in (*helped, versioned)] == [False, False, False, True]
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("solve", "--help"), ()], ids=" ".join)
-def test_help_does_not_even_wait_for_numpy(arguments: tuple[str, ...]) -> None:
-    assert loaded(*arguments).isdisjoint({*SLOW, "numpy", "yaml"})
-
-
-def test_only_who_asks_for_the_version_waits_for_it() -> None:
-    assert "importlib.metadata" not in modules("--help")
-    assert "importlib.metadata" in modules("--version")
-    assert loaded("--version").isdisjoint({*SLOW, "numpy", "yaml"})
-
-
-def test_validating_loads_neither_an_engine_nor_the_whole_cost_model() -> None:
-    found = modules("validate", str(INSTANCES / "tiny.yaml"))
-    assert found & {*(f"crossopt.{name}" for name in UNASKED), *ELSEWHERE} == set()
+def test_commands_that_solve_nothing_load_no_solver_nor_the_whole_cost_model() -> None:
+    tiny = str(INSTANCES / "tiny.yaml")
+    validated, listed, missing = modules(("validate", tiny), ("list", "hardware"), ("solve", "nothing.yaml"))
+    assert {"numpy", "yaml", "crossflow", "instances"} <= rooms(validated)  # so that the walk sees what is loaded
+    assert validated & {*(f"crossopt.{name}" for name in UNASKED), *ELSEWHERE} == set()
+    for found in (validated, listed, missing):
+        assert rooms(found).isdisjoint(SLOW)
 
 
 def test_validating_starts_no_threads_and_leaves_the_environment_as_it_was() -> None:
@@ -82,22 +75,24 @@ def test_validating_starts_no_threads_and_leaves_the_environment_as_it_was() -> 
 
 
 def test_checking_and_drawing_a_result_loads_neither_models_nor_solvers(tmp_path: Path) -> None:
-    target = tmp_path / "answer.json"
-    loaded("solve", str(INSTANCES / "tiny.yaml"), "--engine", "boxes", "--out", str(target))
-    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
-    assert loaded("report", str(target), "--out", str(tmp_path / "page.html")).isdisjoint({*SLOW, "formulation"})
-    loaded("compare", "tiny", "--engines", "boxes,expert", "--out", str(target))
-    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
-    assert loaded("report", str(target), "--out", str(tmp_path / "page.html")).isdisjoint({*SLOW, "formulation"})
+    """Results of every way to find them, which are checked before anything is solved in that process."""
     graph = written(tmp_path, document(maxSizePerFPGA=24.0))
-    assert "formulation" in loaded("solve", str(graph), "--out", str(target))
-    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation"})
     problem = tmp_path / "problem.json"
     nodes = {"intervals": [[0, 1]], "costs": [[1]], "usages": [[2]]}
     problem.write_text(json.dumps({"problem": {"nodes": nodes, "edges": {"nodes": [], "costs": []}, "usage_limit": 1}}))
-    assert loaded("solve", str(problem), "--out", str(target)) >= {"formulation", "numba"}
-    assert loaded("check", str(target)).isdisjoint({*SLOW, "formulation", "numba"})
-
-
-def test_the_walk_sees_what_is_loaded() -> None:
-    assert {"numpy", "yaml", "crossflow", "instances"} <= loaded("validate", str(INSTANCES / "tiny.yaml"))
+    solved = {
+        "boxes": ("solve", str(INSTANCES / "tiny.yaml"), "--engine", "boxes"),
+        "study": ("compare", "tiny", "--engines", "boxes,expert"),
+        "placed": ("solve", str(graph)),
+        "sharded": ("solve", str(problem)),
+    }
+    targets = {name: str(tmp_path / f"{name}-answer.json") for name in solved}
+    for name, words in solved.items():
+        main([*words, "--out", targets[name]])
+    looked_at = [("check", target) for target in targets.values()]
+    looked_at += [("report", targets[name], "--out", str(tmp_path / "page.html")) for name in ("boxes", "study")]
+    *quick, placed, sharded = modules(*looked_at, solved["placed"], solved["sharded"])
+    for found in quick:
+        assert rooms(found).isdisjoint({*SLOW, "formulation", "numba"})
+    assert "formulation" in rooms(placed)
+    assert rooms(sharded) >= {"formulation", "numba"}

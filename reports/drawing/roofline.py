@@ -166,9 +166,7 @@ def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator
         half = width_of(text, _LETTER) / 2.0 + 1.0
         steps = [(far * across + half * (across > 0.0) - half * (across < 0.0), far * upward) for far in _FAR for across, upward in ways]
         around = [(x + across - half, y + upward - 6.5, 2.0 * half, 13.0) for across, upward in steps]
-        free = [room for room in around if _inside(room) and not any(_meet(room, other) for other in taken)]
-        clear = [room for room in free if not any(_meet(step, label) for step in _between((x, y), room) for label in labels)]
-        room = (clear or free or around)[0]
+        room = _first_clear((x, y), around, taken, labels)
         taken.append(room)
         labels.append(room)
         middle = (room[0] + half, room[1] + 6.5)
@@ -176,6 +174,17 @@ def _letters(frame: Frame, marks: Sequence[Mark], taken: list[Room]) -> Iterator
             yield line([(x, y), middle], "pointer quiet")
             yield box(*room, "ground")
         yield words(middle[0], middle[1] + 4.0, text, "t", "middle", _LETTER)
+
+
+def _first_clear(mark: tuple[float, float], around: Sequence[Room], taken: Sequence[Room], labels: Sequence[Room]) -> Room:
+    """The first place that nothing else has and to which a line crosses no letters, the first that nothing else has, or the first."""
+    free = list[Room]()
+    for room in around:
+        if _inside(room) and not any(_meet(room, other) for other in taken):
+            if not any(_meet(step, label) for step in _between(mark, room) for label in labels):
+                return room
+            free.append(room)
+    return (free or around)[0]
 
 
 def _between(mark: tuple[float, float], room: Room) -> Iterator[Room]:

@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise
 from math import ceil, floor, log, log2
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import Model, Variable
@@ -34,6 +34,7 @@ def some_points(draw: st.DrawFn) -> tuple[tuple[int, int], ...]:
 
 
 @ENCODINGS
+@settings(max_examples=15)
 @given(points=some_points())
 def test_the_rows_allow_the_floor_of_the_function_and_nothing_else(encoding: type, points: Points) -> None:
     """Every x of the range has its y, and no x outside is possible, though the variable could take it."""

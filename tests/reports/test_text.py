@@ -169,7 +169,7 @@ def test_a_design_over_its_limits_is_marked() -> None:
 def test_no_line_is_wider_than_the_page(seed: int) -> None:
     instance = random_question(seed)
     answering = list(ENGINES) if instance.objective == "step_time" else [name for name in ENGINES if name not in {"milp", "cpsat"}]
-    results = [answered(instance, name, 0.1 if name in SEARCHERS else float("inf")) for name in answering]
+    results = [answered(instance, name, 0.02 if name in SEARCHERS else float("inf")) for name in answering]
     for text in map(answer, results):
         assert max(map(len, text.splitlines())) <= PAGE
         assert text == "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -1,6 +1,7 @@
 """Questions of latency for tests, and their answers by trying everything."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -8,12 +9,14 @@ import numpy as np
 from crossopt.instances.placement.graph import Graph, PlacementQuestion
 from crossopt.solvers.placement.latency.judge import judge_latency
 from tests.instances.placement.graphs import question, random_graph
+from tests.once import once
 
 
 def latency_question(of: Graph, accelerators: int, pieces: int = 1, memory: float = float("inf")) -> PlacementQuestion:
     return replace(question(of, accelerators, 1, memory), problem="latency", pieces=pieces)
 
 
+@cache
 def sample_at_random(seed: int, nodes: int, places: int) -> PlacementQuestion:
     """A question with so many nodes at most, and so many pieces on all accelerators together at most."""
     random = np.random.default_rng(1000 + seed)
@@ -25,6 +28,7 @@ def sample_at_random(seed: int, nodes: int, places: int) -> PlacementQuestion:
     return latency_question(graph, int(random.integers(1, places // pieces + 1)), pieces, memory * max(float(graph.size.sum()), 1.0))
 
 
+@once
 def tried(asked: PlacementQuestion) -> float:
     """The least latency of all placements, in any pieces in any order; equal accelerators are tried once."""
     slots, best = asked.accelerators * asked.pieces, float("inf")

@@ -1,8 +1,11 @@
 """`solve --form`, `--workers`, `--seed`: what makes no sense is refused in a sentence."""
 
+from pathlib import Path
+
 import pytest
 
 from crossopt.reports.cli import USAGE, main
+from tests.solvers.codesign.questions import TINY_FREE
 
 REFUSED = [
     (("--form", "weak"), "--form weak: the engine auto solves no integer model (take --engine milp or cpsat)"),
@@ -24,7 +27,9 @@ def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence:
 
 
 @pytest.mark.parametrize("engine", ["milp", "cpsat"])
-def test_the_form_and_the_workers_are_taken(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["solve", "gpt3-175b-pathfinding-7nm", "--engine", engine, "--form", "log", "--workers", "2", "--strict"]
+def test_the_form_and_the_workers_are_taken(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = tmp_path / "question.yaml"
+    question.write_text(TINY_FREE, encoding="utf-8")
+    words = ["solve", str(question), "--engine", engine, "--form", "log", "--workers", "2", "--strict"]
     assert main(words) == 0
     assert "in the log form" in " ".join(capsys.readouterr().out.split())

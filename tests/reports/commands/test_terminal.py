@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.reports.cli import main
 from crossopt.reports.commands import progress
 from crossopt.reports.commands.families import check
 from crossopt.solvers.codesign.engines import ENGINES, SEARCHERS
+from tests.every import every
 from tests.paths import INSTANCES
 from tests.reports.answers import saved
 
@@ -25,6 +27,22 @@ ENDLESS = (
     "--set=compute_power={from: 100 W, to: 200 W, count: 20000}",
 )
 """A question that takes hours to enumerate, and seconds by boxes."""
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""Also where these tests run in the background of a shell, whose children ignore Ctrl-C."""
+AT_ONCE = f"""{LISTENING}
+from crossopt.reports.commands import progress
+from crossopt.reports.cli import main
+progress._PATIENCE = 0.0
+main()
+"""
+"""The command without the second in which it says nothing."""
+TWICE = """
+import sys
+from crossopt.reports.cli import main
+main(sys.argv[1:])
+print("-----")
+main([*sys.argv[1:], "--json"])
+"""
 
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -40,7 +58,8 @@ def test_a_dash_is_standard_output() -> None:
 
 
 def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
-    done = run("solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "1200 ms")
+    command = [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "600 ms"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
     assert "\r" not in done.stdout + done.stderr
@@ -76,20 +95,21 @@ def test_a_closed_standard_output_is_no_error() -> None:
 
 def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path: Path) -> None:
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    text, data = run("solve", TINY, env=plain), run("solve", TINY, "--json", env=plain)
-    assert (text.returncode, data.returncode) == (0, 0)
-    assert text.stdout.isascii()
-    assert "?" not in text.stdout
-    assert "data 8 , microbatch 2" in text.stdout
+    done = subprocess.run([sys.executable, "-c", TWICE, "solve", TINY], capture_output=True, text=True, check=False, timeout=600, env=plain)
+    assert done.returncode == 0
+    text, data = done.stdout.split("-----\n")
+    assert text.isascii()
+    assert "?" not in text
+    assert "data 8 , microbatch 2" in text
     target = tmp_path / "result.json"
-    target.write_text(data.stdout)
+    target.write_text(data)
     assert check(target).accepted
 
 
 def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "crossopt.reports.cli", "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2500 ms"],
+        [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "1 s"],
         stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=600,
     )  # fmt: skip
     os.close(follower)
@@ -101,13 +121,9 @@ def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     assert shown.endswith("\r\x1b[K")
 
 
-LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from crossopt.reports.cli import main; main()"
-"""Also where these tests run in the background of a shell, whose children ignore Ctrl-C."""
-
-
 def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
-    command = [sys.executable, "-c", LISTENING, "solve", *ENDLESS, "--engine", "exhaustive", "--out", str(target)]
+    command = [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--out", str(target)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     process.stderr.readline()  # the first line of progress: there is a design by then
@@ -129,7 +145,7 @@ def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
         f"code = main([*words, '--engine', {engine!r}, '--out', {str(tmp_path / engine)!r}]); assert code in (0, 10), code\n"
         for engine in engines
     )
-    command = [sys.executable, "-c", program, "solve", *ENDLESS, "--time-limit", "200 ms"]
+    command = [sys.executable, "-c", program, "solve", *ENDLESS, "--time-limit", "100 ms"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
     ended = {engine: json.loads((tmp_path / engine).read_text())["stopped"] for engine in engines}
@@ -137,11 +153,12 @@ def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
     assert set(ended.values()) <= {"complete", "time limit"}, ended
 
 
-@pytest.mark.parametrize("engine", ["milp", "cpsat"])
-def test_integer_models_refuse_parts_with_too_many_combinations_in_a_sentence(engine: str) -> None:
-    done = run("solve", *ENDLESS, "--engine", engine)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "combinations of their choices, more than" in done.stderr
+@every("engine", ["milp", "cpsat"])
+def test_integer_models_refuse_parts_with_too_many_combinations_in_a_sentence(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", *ENDLESS, "--engine", engine]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "combinations of their choices, more than" in said.err
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,14 +26,25 @@ def silent(progress: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("relaxation") / "relaxed.json"
-    assert main(["explain", "quickstart", "--relaxation", "--out", str(path)]) == 0
-    return path
+def explained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The file of a relaxation, and what the command prints."""
+    path, printed = tmp_path_factory.mktemp("relaxation") / "relaxed.json", StringIO()
+    with redirect_stdout(printed):
+        assert main(["explain", "quickstart", "--relaxation", "--out", str(path)]) == 0
+    return path, printed.getvalue()
 
 
-def test_the_page_shows_fractions_gap_and_tree(saved: Path) -> None:
-    page = page_of(saved)
+@pytest.fixture(scope="module")
+def saved(explained: tuple[Path, str]) -> Path:
+    return explained[0]
+
+
+@pytest.fixture(scope="module")
+def page(saved: Path) -> str:
+    return page_of(saved)
+
+
+def test_the_page_shows_fractions_gap_and_tree(saved: Path, page: str) -> None:
     assert "What the relaxation takes at the root" in page
     assert "How branching closes the gap" in page
     assert page.count("<svg") == 2
@@ -100,10 +113,9 @@ def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the
     assert looked_at > 2
 
 
-def test_worse_designs_are_not_called_no_solution(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], page: str) -> None:
+    saved, told = explained
     data = json.loads(saved.read_text())
-    assert main(["explain", "quickstart", "--relaxation"]) == 0
-    told, page = capsys.readouterr().out, page_of(saved)
     for text in (told, page):
         assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
         assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below 4.89274 s" in text
@@ -112,7 +124,8 @@ def test_worse_designs_are_not_called_no_solution(saved: Path, capsys: pytest.Ca
     assert "best design known before the tree" in page
 
 
-def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(explained: tuple[Path, str]) -> None:
+    saved, told = explained
     data = json.loads(saved.read_text())
     plans = {node["choice"].removeprefix("not ") for node in data["nodes"] if " · " in node["choice"]}
     assert len(plans) > 2
@@ -121,7 +134,5 @@ def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(saved: Path, cap
     assert not any("…" in label for label in labels)
     assert len({label.removeprefix("not ") for label in labels}) == len(plans)
     assert "mm^2" not in picture
-    assert main(["explain", "quickstart", "--relaxation"]) == 0
-    told = capsys.readouterr().out
     assert "every plan that is branched on has no recompute · ZeRO-1" in told
     assert "..." not in told.partition("branch and bound")[2].partition("... and")[0]

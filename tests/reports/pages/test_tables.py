@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.reports.commands.report import ENDINGS, PAGES, tables_on
+from crossopt.reports.commands.report import ENDINGS, PAGES, draw_results, tables_on
+from crossopt.reports.pages.together import Drawn
+from crossopt.reports.tables.paper import paper
+from tests.every import every
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import COUNTED
 from tests.solvers.codesign.several_questions import TWO
@@ -38,23 +41,35 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [*found, QUICKSTART]
 
 
+@pytest.fixture(scope="module")
+def drawn(results: list[Path]) -> list[Drawn]:
+    """Read and found to hold once, for all forms."""
+    return draw_results(results)
+
+
 def breakdown(data: dict[str, Any]) -> dict[str, float]:
     """Seconds by use of a design of one workload, where a result is about one."""
     shares = (data.get("details") or {}).get("shares", [])
     return shares[0]["evaluation"]["breakdown"] if len(shares) == 1 and not data["parts"] else {}
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_family_has_its_tables(form: str, results: list[Path]) -> None:
-    text = tables_on(form, results)
+def text_of(form: str, results: list[Path], drawn: list[Drawn]) -> str:
+    return paper(form, [one.digest for one in drawn], [path.name for path in results])
+
+
+@every("form", FORMS)
+def test_every_family_has_its_tables(form: str, results: list[Path], drawn: list[Drawn]) -> None:
+    text = text_of(form, results, drawn)
     for path in results:
         data = json.loads(path.read_text(encoding="utf-8"))
         name = (data.get("question") or data["points"][0]["result"]["question"])["name"]
         assert name in text.replace("\\", "")
 
 
-def test_figures_are_those_of_the_results(results: list[Path]) -> None:
-    lines = list(csv.DictReader(StringIO(tables_on("csv", results))))
+def test_figures_are_those_of_the_results(results: list[Path], drawn: list[Drawn]) -> None:
+    text = tables_on("csv", results)
+    assert text == text_of("csv", results, drawn)
+    lines = list(csv.DictReader(StringIO(text)))
     values = {line["value"] for line in lines}
     for path in results:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -66,14 +81,17 @@ def test_figures_are_those_of_the_results(results: list[Path]) -> None:
     assert {"front", "study", "relaxation"} == set(PAGES)
 
 
-def test_tables_are_written_beside_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_written_beside_and_said(
+    results: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    tiny = results[1]
     for form in FORMS:
-        assert main(["report", str(QUICKSTART), "--as", form]) == 0
-        target = tmp_path / f"quickstart{ENDINGS[form]}"
+        assert main(["report", str(tiny), "--as", form]) == 0
+        target = tmp_path / f"{tiny.stem}{ENDINGS[form]}"
         assert target.name in capsys.readouterr().out
         assert "expert rule" in target.read_text(encoding="utf-8")
-    assert main(["report", str(QUICKSTART), str(QUICKSTART), "--as", "csv"]) == 0
+    assert main(["report", str(tiny), str(tiny), "--as", "csv"]) == 0
     assert (tmp_path / "results.csv").exists()
 
 

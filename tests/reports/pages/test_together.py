@@ -2,13 +2,14 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import MOST, draw_results, page_of
-from crossopt.reports.pages import together
+from crossopt.reports.pages import shell, together
 from crossopt.reports.texts.design import lowered
 from tests.paths import INSTANCES, ROOT
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
@@ -31,12 +32,22 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@cache
+def drawn(path: Path) -> together.Drawn:
+    return draw_results([path])[0]
+
+
+def page_beside(*paths: Path) -> str:
+    """The page of several results, each of which is drawn once for all tests."""
+    return together.together_page([drawn(path) for path in paths], [path.name for path in paths])
+
+
 def test_a_page_of_several_results_has_all_sections_of_each(tiny: Path, chain: Path) -> None:
     paths = (QUICKSTART, tiny, chain)
     page = page_of(*paths)
     seen = looked_at(page)
-    assert page == page_of(*paths)
-    alone = [page_of(path) for path in paths]
+    assert page == page_beside(*paths)
+    alone = [shell.page(drawn(path).page) for path in paths]
     assert len(seen.pictures) == sum(len(looked_at(one).pictures) for one in alone)
     for number, (path, one) in enumerate(zip(paths, alone, strict=True), 1):
         article = re.search(rf'(?s)<article id="result-{number}">(.*?)</article>', page)
@@ -48,7 +59,7 @@ def test_a_page_of_several_results_has_all_sections_of_each(tiny: Path, chain: P
 
 
 def test_pictures_are_still_named_by_their_own_titles(tiny: Path) -> None:
-    page = page_of(tiny, tiny)
+    page = page_beside(tiny, tiny)
     names = set(re.findall(r' id="([^"]+)"', page))
     labels = [name for words in re.findall(r'aria-labelledby="([^"]+)"', page) for name in words.split()]
     assert len(labels) == len(set(labels))
@@ -56,7 +67,7 @@ def test_pictures_are_still_named_by_their_own_titles(tiny: Path) -> None:
 
 
 def test_the_figures_stand_beside_each_other(tiny: Path, chain: Path) -> None:
-    page = page_of(QUICKSTART, tiny, chain)
+    page = page_beside(QUICKSTART, tiny, chain)
     beside = re.search(r"(?s)<h2>Beside each other</h2>(.*?)</section>", page)
     assert beside
     for path in (QUICKSTART, tiny, chain):
@@ -66,7 +77,7 @@ def test_the_figures_stand_beside_each_other(tiny: Path, chain: Path) -> None:
         assert (data.get("proved_by") or data["proof"]["by"]) in beside[1]
     assert "<svg" not in beside[1]
     others, same = (
-        page_of(*paths).split("<h2>Beside each other</h2>")[1].split("</section>")[0] for paths in ((QUICKSTART, tiny), (tiny, tiny))
+        page_beside(*paths).split("<h2>Beside each other</h2>")[1].split("</section>")[0] for paths in ((QUICKSTART, tiny), (tiny, tiny))
     )
     assert "<svg" not in others  # another workload on another cluster
     assert "the least" in same
@@ -75,28 +86,28 @@ def test_the_figures_stand_beside_each_other(tiny: Path, chain: Path) -> None:
 def test_links_to_results_of_one_name_tell_them_apart(tiny: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_text(tiny.read_text(encoding="utf-8"), encoding="utf-8")
-    contents = page_of(tiny, copy).split('<nav aria-label="Contents">')[1].split("</nav>")[0]
+    contents = page_beside(tiny, copy).split('<nav aria-label="Contents">')[1].split("</nav>")[0]
     assert re.findall(r">([^<]+)</a>", contents) == ["tiny (tiny.json)", "tiny (copy.json)"]
 
 
 def test_a_bound_is_never_told_higher_than_it_is(tiny: Path) -> None:
     for path in (QUICKSTART, tiny):
         bound = json.loads(path.read_text(encoding="utf-8"))["bound"]
-        beside = page_of(path, path).split("<h2>Beside each other</h2>")[1].split("</section>")[0]
+        beside = page_beside(path, path).split("<h2>Beside each other</h2>")[1].split("</section>")[0]
         told = [float(number) for number in re.findall(r'<td class="n">([\d.]+) s</td>', beside)]
         assert told[1] == told[3] <= bound
 
 
 def test_a_page_that_would_be_too_large_says_what_was_shortened(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = len(page_of(QUICKSTART, tiny, tiny).encode("utf-8"))
+    whole = len(page_beside(QUICKSTART, tiny, tiny).encode("utf-8"))
     monkeypatch.setattr(together, "ROOM", whole)
-    page = page_of(QUICKSTART, tiny, tiny)
+    page = page_beside(QUICKSTART, tiny, tiny)
     looked_at(page)
     assert len(page.encode("utf-8")) <= whole
     assert "1. quickstart.json: its result is not embedded" in page
     assert 'id="result-3-json"' in page
     monkeypatch.setattr(together, "ROOM", 60_000)
-    page = page_of(QUICKSTART, tiny, tiny)
+    page = page_beside(QUICKSTART, tiny, tiny)
     looked_at(page)
     assert "1. quickstart.json: only its head is shown" in page
     assert "3. tiny.json: " in page
@@ -105,7 +116,7 @@ def test_a_page_that_would_be_too_large_says_what_was_shortened(tiny: Path, monk
 
 
 def test_as_many_results_as_are_taken_fit() -> None:
-    page = together.together_page(draw_results([QUICKSTART]) * MOST, [QUICKSTART.name] * MOST)
+    page = page_beside(*[QUICKSTART] * MOST)
     looked_at(page)
     assert len(page.encode("utf-8")) < LARGEST
 
@@ -140,9 +151,9 @@ def test_no_result_is_overwritten(tiny: Path) -> None:
 def test_several_results_are_named_where_no_file_is(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["report", str(QUICKSTART), str(tiny)]) == 0
-    assert (tmp_path / "results.html").read_text(encoding="utf-8") == page_of(QUICKSTART, tiny)
+    assert (tmp_path / "results.html").read_text(encoding="utf-8") == page_beside(QUICKSTART, tiny)
 
 
 @pytest.mark.parametrize("width", [500, pytest.param(1200, marks=pytest.mark.slow)])
 def test_several_results_lie_on_the_page_without_overlaps(tiny: Path, chain: Path, tmp_path: Path, width: int) -> None:
-    assert faults_in_a_browser(page_of(QUICKSTART, tiny, chain, tiny), tmp_path, width) == []
+    assert faults_in_a_browser(page_beside(QUICKSTART, tiny, chain, tiny), tmp_path, width) == []

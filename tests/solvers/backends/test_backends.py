@@ -67,7 +67,7 @@ def test_a_small_model_by_hand(name: str, minimise: bool, value: int) -> None:
     assert answer.trace[-1].value == answer.trace[-1].bound == value
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(models())
 def test_counting_cpsat_and_highs_agree_to_the_unit(model: Model) -> None:
     best = optimum(model)
@@ -76,7 +76,7 @@ def test_counting_cpsat_and_highs_agree_to_the_unit(model: Model) -> None:
         assert (answer.status, answer.value, answer.bound) == (("INFEASIBLE", None, None) if best is None else ("OPTIMAL", best, best))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(models(largest=10**6))
 def test_they_agree_at_coefficients_of_a_million(model: Model) -> None:
     best = optimum(model)
@@ -85,7 +85,7 @@ def test_they_agree_at_coefficients_of_a_million(model: Model) -> None:
         assert (answer.status, answer.value, answer.bound) == (("INFEASIBLE", None, None) if best is None else ("OPTIMAL", best, best))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_they_agree_on_knapsacks_with_costs_of_a_million(seed: int) -> None:
     """Two solvers of different kinds stand for each other. At its usual gap of 1e-4 HiGHS calls less than the optimum optimal here."""
     one, other = (backend(name)(knapsack(seed), Spend()) for name in PROVING)

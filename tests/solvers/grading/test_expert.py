@@ -84,12 +84,13 @@ def test_another_question_earns_nothing(answers: Path) -> None:
 
 def test_comments_and_blanks_do_not_make_another_question(tmp_path: Path) -> None:
     asked = question("test")
-    edits = (asked.replace("kind:", "\n# my notes\n\nkind:", 1), asked.replace("\n", "  \n"), asked.partition("\n")[2])
-    for text in edits:
-        assert text != asked
-        (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
-        main(["solve", str(tmp_path / "question.yaml"), "--engine", "boxes", "--out", str(tmp_path / "answer.json")])
-        assert [mark.points for mark in judged(tmp_path, "test")] == [20, 40, 40]
+    head, _, rest = asked.partition("\n")
+    text = rest.replace("kind:", "\n# my notes\n\nkind:", 1).replace("\n", "  \n")
+    assert head.startswith("#")
+    assert text.count("  \n") > rest.count("\n")
+    (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
+    main(["solve", str(tmp_path / "question.yaml"), "--engine", "boxes", "--out", str(tmp_path / "answer.json")])
+    assert [mark.points for mark in judged(tmp_path, "test")] == [20, 40, 40]
 
 
 def test_a_design_beyond_a_limit_earns_nothing(answers: Path) -> None:

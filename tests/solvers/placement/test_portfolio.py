@@ -1,6 +1,7 @@
 """Any blocks on any device, and convex devices: the portfolio finds what brute force finds, and its bound holds."""
 
 from dataclasses import replace
+from functools import cache
 from math import isinf
 
 import numpy as np
@@ -21,6 +22,7 @@ from tests.solvers.placement.asking import answered, silent
 from tests.solvers.placement.test_stages import brute_force
 
 
+@cache
 def asked_at_random(seed: int) -> PlacementQuestion:
     random = np.random.default_rng(seed)
     graph = random_graph(seed, int(random.integers(2, 7 - 2 * (seed % 2))), training=bool(seed % 2))

@@ -16,17 +16,31 @@ from crossopt.solvers.placement.intervals import best_stages
 from crossopt.solvers.placement.judge import judge
 from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
+from tests.once import once
 
 
+@once
 def brute_force(asked: PlacementQuestion) -> float:
-    """The least value of all placements that the judge accepts."""
+    """The least value of all placements that the judge accepts, of those that differ by names of equal devices one."""
     colours = sorted(set(asked.graph.colour.tolist()))
     best = float("inf")
     for devices in product(range(len(asked.devices)), repeat=len(colours)):
+        if not _named_in_order(devices, asked.accelerators):
+            continue
         where = dict(zip(colours, devices, strict=True))
         verdict = judge(asked, np.array([where[colour] for colour in asked.graph.colour.tolist()]))
         best = min(best, verdict.value) if verdict.accepted else best
     return best
+
+
+def _named_in_order(devices: tuple[int, ...], accelerators: int) -> bool:
+    """Whether accelerators, and CPUs behind them, are taken one after the other."""
+    fresh, first = 0, accelerators
+    for device in devices:
+        if device > (fresh if device < accelerators else first):
+            return False
+        fresh, first = fresh + (device == fresh < accelerators), first + (device == first)
+    return True
 
 
 def by_model(asked: PlacementQuestion, greatest: float) -> tuple[float | None, float | None]:
