@@ -23,8 +23,8 @@ from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked, reread, silent
+from tests.solvers.codesign.editing import accepted_edits, leaves
 from tests.solvers.codesign.several_questions import TWO, least_by_brute_force, random_several, several
-from tests.solvers.codesign.test_check import at, edited, edits, leaves
 
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
 
@@ -225,18 +225,11 @@ def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
 )
 def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) -> None:
     """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
-    data = json.loads(to_text(solved(several(TWO, *settings), engine)))
+    portfolio = several(TWO, *settings)
+    data = json.loads(to_text(solved(portfolio, engine)))
     paths = claims(data)
     assert len(paths) > (20 if settings and settings != REGRET else 100)
-    accepted = []
-    for path in paths:
-        for value in edits(at(data, path))[: 1 if "evaluation" in path else None]:
-            try:
-                report = checked(reread(edited(data, path, value)))
-            except ValueError:
-                continue
-            accepted += [(path, value)] if report.accepted else []
-    assert accepted == []
+    assert accepted_edits(portfolio, data, paths) == []
 
 
 def test_an_answer_about_one_workload_is_none_about_several() -> None:
