@@ -77,19 +77,20 @@ def accepted_edits(
 ) -> list[tuple[Path, object]]:
     """The single edits of a result that would be accepted; the data is left as it was."""
     found: list[tuple[Path, object]] = []
-    with _remembering() as family:
+    with remembering() as family:
         for path in paths:
             inner, key = at(data, path[:-1]), path[-1]
             true = inner[key]
             for value in edits(true):
                 inner[key] = value
-                passed = not refused(data) if path[0] == "question" else _passes(family, question, data)
+                passed = not refused(data) if path[0] == "question" else passes(family, question, data)
                 found += [(path, value)] if passed else []
             inner[key] = true
     return found
 
 
-def _passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio | Counted, data: dict[str, Any]) -> bool:
+def passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio | Counted, data: dict[str, Any]) -> bool:
+    """Whether a result that asks this question is one, and is accepted."""
     try:
         return check_answer(family, result_in(data, Designs, Priced), question).accepted
     except ValueError:
@@ -97,7 +98,7 @@ def _passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio
 
 
 @contextmanager
-def _remembering() -> Iterator[Family[Any, Designs, Priced]]:
+def remembering() -> Iterator[Family[Any, Designs, Priced]]:
     """The family of questions that judges a design once: most edits leave the designs as they are."""
     with pytest.MonkeyPatch.context() as patches:
         judge = _remembered(FAMILY.judge)
