@@ -169,7 +169,7 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
 
 
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
-    instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
+    instance = ask(TINY_FREE, "compute_power={from: 60 W, to: 220 W, step: 20 W}", "hbm_stacks=[1, 2, 4, 6]")
     whole, few = (
         [(point.first, point.second) for point in front(instance, "step_time", "power", points, auto).points] for points in (1000, 4)
     )

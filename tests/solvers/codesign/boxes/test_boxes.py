@@ -23,13 +23,20 @@ from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_
 from tests.solvers.codesign.wide_questions import wide_question
 
 QUICK = read_instance(INSTANCES / "quickstart.yaml")
-RATED = read_instance(INSTANCES / "quickstart.yaml", ("objective=rated_energy_per_token",))
-"""It takes some ten looks at boxes; the quickstart takes one."""
+RATED = ask(
+    TINY_FREE,
+    "compute_area={from: 100 mm^2, to: 400 mm^2, count: 31}",
+    "compute_power={from: 100 W, to: 250 W, count: 16}",
+    "l2_area=[10 mm^2, 40 mm^2, 100 mm^2]",
+    "objective=rated_energy_per_token",
+)
+"""It takes seven looks at boxes; the quickstart takes one."""
 QUESTIONS = {
     "tiny": read_instance(INSTANCES / "tiny.yaml"),
     "small": read_instance(INSTANCES / "small.yaml"),
     "quickstart": QUICK,
-    "quickstart, rated energy": RATED,
+    "quickstart, rated energy": read_instance(INSTANCES / "quickstart.yaml", ("objective=rated_energy_per_token",)),
+    "free, rated energy": RATED,
     "quickstart, energy": read_instance(INSTANCES / "quickstart.yaml", ("objective=energy_per_token",)),
     "free": ask(TINY_FREE),
     "no cores": ask(TINY_FREE, "compute_area=0.001 mm^2"),
