@@ -72,9 +72,7 @@ def refused(data: dict[str, Any]) -> bool:
         return True
 
 
-def accepted_edits(
-    question: Instance | Portfolio | Counted, data: dict[str, Any], paths: Sequence[Path]
-) -> list[tuple[Path, object]]:
+def accepted_edits(question: Instance | Portfolio | Counted, data: dict[str, Any], paths: Sequence[Path]) -> list[tuple[Path, object]]:
     """The single edits of a result that would be accepted; the data is left as it was."""
     found: list[tuple[Path, object]] = []
     with remembering() as family:

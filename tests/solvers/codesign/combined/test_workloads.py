@@ -24,7 +24,14 @@ from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked, reread, silent
 from tests.solvers.codesign.editing import accepted_edits, leaves
-from tests.solvers.codesign.several_questions import TWO, least_by_brute_force, least_of_tables, random_several, several, tables_by_brute_force
+from tests.solvers.codesign.several_questions import (
+    TWO,
+    least_by_brute_force,
+    least_of_tables,
+    random_several,
+    several,
+    tables_by_brute_force,
+)
 
 SEEDS = (1, 2, 17, 20, 21, 22)
 """Of few designs, since each is priced on its own."""
@@ -53,7 +60,9 @@ def assert_agreement(portfolio: Portfolio, expected: float) -> None:
         assert report.refused == ()
 
 
-@pytest.mark.parametrize("settings", [(), ("objective=rated_energy_per_token",), ("workloads.1.choices=null", "compute_power=[100 W, 180 W]", *REGRET)])
+@pytest.mark.parametrize(
+    "settings", [(), ("objective=rated_energy_per_token",), ("workloads.1.choices=null", "compute_power=[100 W, 180 W]", *REGRET)]
+)
 def test_both_engines_find_what_brute_force_finds(settings: tuple[str, ...]) -> None:
     """However the workloads are combined, each of them priced alone once."""
     portfolio = several(TWO, *settings)
