@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -10,10 +11,11 @@ Answer = TypeVar("Answer")
 def once(solve: Callable[..., Answer]) -> Callable[..., Answer]:
     """The function, asked once for each first argument as an object and the others by value; nobody may change an answer."""
     known: dict[tuple[Any, ...], tuple[object, Answer]] = {}
+    usual = [parameter.default for parameter in signature(solve).parameters.values()]
 
     @wraps(solve)
     def asked(one: object, *others: Any) -> Answer:  # noqa: ANN401
-        key = (id(one), *others)
+        key = (id(one), *others, *usual[1 + len(others) :])  # what is left out is what stands there by default
         if key not in known:
             known[key] = one, solve(one, *others)  # the question is kept, so that no other one is given its number
         return known[key][1]

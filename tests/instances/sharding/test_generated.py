@@ -3,7 +3,9 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +33,20 @@ def _file(folder: Path, text: str = SMALL) -> Path:
     return path
 
 
-def test_the_optimum_is_no_worse_than_any_plan_of_megatron(tmp_path: Path) -> None:
-    question = read(_file(tmp_path))
-    result = answered(question, "auto", Limits(120.0), lambda progress: None)
+@cache
+def _optimum(folder: Path) -> tuple[Any, Any]:
+    """The question, which is the same in any folder, and its answer."""
+    question = read(_file(folder))
+    return question, answered(question, "auto", Limits(120.0), lambda progress: None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("generated")
+
+
+def test_the_optimum_is_no_worse_than_any_plan_of_megatron(folder: Path) -> None:
+    question, result = _optimum(folder)
     assert result.status == "OPTIMAL"
     assert result.value is not None
     fitting = [plan.value for plan in result.rivals if plan.value is not None]
@@ -41,7 +54,7 @@ def test_the_optimum_is_no_worse_than_any_plan_of_megatron(tmp_path: Path) -> No
     assert result.value <= min(fitting)
     assert result.details is not None
     assert sum(choice.count for choice in result.details.choices) == len(question.problem)
-    assert checked(result, tmp_path).refused == ()
+    assert checked(result, folder).refused == ()
 
 
 def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Path) -> None:
@@ -70,13 +83,12 @@ def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path)
     assert "details.choices" in checked(edited, tmp_path).refused[0]
 
 
-def test_a_smaller_memory_costs_time(tmp_path: Path) -> None:
-    question = read(_file(tmp_path))
-    free = answered(question, "auto", Limits(120.0), lambda progress: None)
+def test_a_smaller_memory_costs_time(folder: Path) -> None:
+    _, free = _optimum(folder)
     assert free.details is not None
     assert free.value is not None
     limit = free.details.peak * 0.8
-    tight = read(_file(tmp_path), (f"limit={limit} B",))
+    tight = read(_file(folder), (f"limit={limit} B",))
     result = answered(tight, "auto", Limits(120.0), lambda progress: None)
     assert result.value is not None
     assert result.value >= free.value

@@ -108,7 +108,16 @@ def values_by_brute_force(part: Instance) -> list[list[float]]:
 
 def least_by_brute_force(portfolio: Portfolio) -> float:
     """The least figure over all chips and all tuples of plans; infinite where there is none."""
-    tables = [values_by_brute_force(part) for part in portfolio.parts]
+    return least_of_tables(portfolio, tables_by_brute_force(portfolio))
+
+
+def tables_by_brute_force(portfolio: Portfolio) -> list[list[list[float]]]:
+    """The values of each workload alone, which do not depend on how they are combined."""
+    return [values_by_brute_force(part) for part in portfolio.parts]
+
+
+def least_of_tables(portfolio: Portfolio, tables: list[list[list[float]]]) -> float:
+    """The least figure of values that are known."""
     optima = [min((value for values in table for value in values), default=1.0) for table in tables]
     least = float("inf")
     for per_chip in zip(*tables, strict=True):

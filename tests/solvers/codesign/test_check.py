@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
-from copy import deepcopy
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import WHOLE, again, answered, checked, reread
+from tests.solvers.codesign.editing import accepted_edits, at, edited, leaves, refused
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
 TINY = read_instance(INSTANCES / "tiny.yaml")
@@ -40,14 +40,6 @@ def solved(instance: Instance, engine: str = "exhaustive") -> DesignResult:
 def written(result: DesignResult) -> dict[str, Any]:
     """The result as plain data."""
     return dict(json.loads(to_text(result)))
-
-
-def refused(data: dict[str, Any]) -> bool:
-    """Whether an edited result is refused, be it as no result at all or by the check."""
-    try:
-        return not checked(reread(data)).accepted
-    except ValueError:
-        return True
 
 
 @every("instance", [TINY, INFEASIBLE, ask(TINY_FREE), ask(LSTM), ask(GEMM), *map(random_question, (1, 2, 9, 33, 36))])
@@ -79,44 +71,6 @@ FREE_PREFIXES = ("trace", "versions", "notes", "question.text", "question.source
 which the next test does."""
 
 
-def leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every scalar, and to every empty list or mapping."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, (*path, key))
-    elif isinstance(value, list) and value:
-        for place, inner in enumerate(value):
-            yield from leaves(inner, (*path, place))
-    else:
-        yield path
-
-
-def edits(value: object) -> list[object]:
-    """Other values of the same type, near and far, and one of another type."""
-    match value:
-        case bool():
-            return [not value, "yes"]
-        case int():
-            return [value + 1, -1, "1"]
-        case float():
-            return [value * (1 + 1e-12) + 1e-300, value * 0.5 - 1.0, None]
-        case str():
-            return [value + "x", value[:-1] if value else "y", 1]
-        case None:
-            return [0.0, "x"]
-        case _:
-            return [["x"], 1]
-
-
-def edited(data: dict[str, Any], path: tuple[Any, ...], value: object) -> dict[str, Any]:
-    copy = deepcopy(data)
-    inner: Any = copy
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
-    return copy
-
-
 def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
     """The leaves that say something about the question or its answer."""
     found = [(".".join(map(str, path)), path) for path in leaves(data)]
@@ -128,17 +82,16 @@ def test_every_single_edit_of_a_proved_result_is_refused(instance: Instance) -> 
     data = written(solved(instance))
     paths = claims(data)
     assert len(paths) > (70 if instance is TINY else 15)
-    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
-    assert accepted == []
+    assert accepted_edits(instance, data, paths) == []
 
 
 def test_every_edit_of_what_near_designs_have_in_common_is_refused() -> None:
     """Hardware choices too, with figures as options."""
-    data = written(solved(ask(TINY_FREE, "objective=die_area")))
+    instance = ask(TINY_FREE, "objective=die_area")
+    data = written(solved(instance))
     paths = [path for path in claims(data) if path[:3] == ("proof", "space", "near")]
     assert {at(data, path[:4])["name"] for path in paths} >= {"compute_area", "hbm_stacks", "recompute"}
-    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
-    assert accepted == []
+    assert accepted_edits(instance, data, paths) == []
     near = data["proof"]["space"]["near"]
     for choice in near:
         assert refused(edited(data, ("proof", "space", "near"), [other for other in near if other is not choice]))
@@ -146,17 +99,10 @@ def test_every_edit_of_what_near_designs_have_in_common_is_refused() -> None:
 
 def test_every_single_edit_of_an_unproved_result_is_refused_but_for_who_found_it() -> None:
     """A design without a proof may be told to come from any engine that proves nothing: nothing follows from that."""
-    data = written(solved(ask(TINY_FREE), "plan-only"))
+    instance = ask(TINY_FREE)
+    data = written(solved(instance, "plan-only"))
     paths = [path for path in claims(data) if path[0] not in {"engine", "stopped"}]
-    accepted = [(path, value) for path in paths for value in edits(at(data, path)) if not refused(edited(data, path, value))]
-    assert accepted == []
-
-
-def at(data: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401
-    """What stands at the end of a way."""
-    for step in path:
-        data = data[step]
-    return data
+    assert accepted_edits(instance, data, paths) == []
 
 
 @pytest.mark.parametrize("instance", [TINY, INFEASIBLE], ids=["optimal", "infeasible"])
@@ -199,9 +145,9 @@ def with_design(result: DesignResult, instance: Instance, row: int) -> DesignRes
 def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
     """Everything in the file is true of this design and agrees with the rest; only a fresh enumeration finds that others are better."""
     result = solved(TINY)
-    others = [with_design(result, TINY, row) for row in range(24)]
+    others = [with_design(result, TINY, row) for row in range(0, 24, 3)]
     worse = [other for other in others if other.value != result.value]
-    assert len(worse) == 23
+    assert len(worse) >= 7
     for other in worse:
         report = checked(other)
         assert any(reason.startswith("bound: ") for reason in report.refused)
@@ -325,8 +271,8 @@ def test_a_narrower_range_and_a_smaller_error_are_refused(place: tuple[Any, ...]
 
 
 def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program() -> None:
-    """Three thousand options, cut off one at a time."""
-    wide = "compute_power={from: 100 W, to: 400 W, count: 3000}"
+    """Hundreds of options, cut off one at a time, for an interpreter that follows fewer calls than that."""
+    wide = "compute_power={from: 100 W, to: 400 W, count: 600}"
     instance = ask(TINY_FREE, wide, "compute_area=200 mm^2", "hbm_stacks=2", "budget.power=1000 W")
     result = solved(instance, "boxes")
     assert isinstance(result.proof, Boxes)
@@ -335,6 +281,10 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
     high = int(root_node(instance, grid(instance)).box.high[0, names.index("compute_power")])
     cuts += [((names.index("compute_power"), 0, last),) for last in range(high - 1, -1, -1)]
     tree = replace(result.proof.tree, boxes=2 * len(cuts) + 1, cuts=(*cuts, *(None for _ in range(len(cuts) + 1))))
-    report = checked(replace(result, proof=by_boxes(tree)))
-    assert not report.accepted
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(400)
+    try:
+        report = checked(replace(result, proof=by_boxes(tree)))
+    finally:
+        sys.setrecursionlimit(usual)
     assert "the tree of cuts is too deep to follow" in report.refused

@@ -169,7 +169,7 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
 
 
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
-    instance = read_instance(INSTANCES / "quickstart.yaml", ("compute_area={from: 300 mm^2, to: 700 mm^2, step: 100 mm^2}",))
+    instance = ask(TINY_FREE, "compute_power={from: 60 W, to: 220 W, step: 20 W}", "hbm_stacks=[1, 2, 4, 6]")
     whole, few = (
         [(point.first, point.second) for point in front(instance, "step_time", "power", points, auto).points] for points in (1000, 4)
     )
@@ -186,8 +186,7 @@ def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixt
     assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
 
 
-@every("reason", ["time limit", "interrupted"])
-@every("after", [0, 1, 2, 3, 4])
+@every(("reason", "after"), [("time limit", 0), ("interrupted", 1), ("time limit", 2), ("time limit", 3), ("interrupted", 4)])
 def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: int) -> None:
     """Whichever question on the way is stopped, with or without a design by then."""
     for value in (None, 1.0):
@@ -207,7 +206,9 @@ def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "front.json"
-    assert main(["solve", "quickstart", "--pareto", "step_time,power", "--points", "3", "--out", str(target)]) == 0
+    question = tmp_path / "question.yaml"
+    question.write_text(TINY_FREE, encoding="utf-8")
+    assert main(["solve", str(question), "--pareto", "step_time,power", "--points", "3", "--out", str(target)]) == 0
     assert "each proved" in capsys.readouterr().out
     assert main(["check", str(target)]) == 0
     data = json.loads(target.read_text())

@@ -26,7 +26,7 @@ from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 
-SEEDS = range(8)
+SEEDS = range(6)
 WIDE = ("compute_area={from: 200 mm^2, to: 500 mm^2, count: 500}", "compute_power={from: 100 W, to: 300 W, count: 500}")
 
 
@@ -75,7 +75,7 @@ def test_no_design_is_better_than_the_optimum_or_breaks_a_limit(name: str, seed:
 
 
 def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
-    assert 1 <= sum(optimum(seed) is None for seed in SEEDS) <= 6
+    assert 1 <= sum(optimum(seed) is None for seed in SEEDS) <= 4
 
 
 @pytest.mark.parametrize("name", sorted(set(SEARCHERS) - {"greedy"}))

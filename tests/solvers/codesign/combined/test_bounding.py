@@ -22,10 +22,10 @@ from crossopt.solvers.codesign.combined.workloads.incumbent import found_from, l
 from crossopt.solvers.codesign.objective import Joint, combined, joint
 from crossopt.solvers.codesign.pricing import joined, values_of
 from tests.solvers.codesign.asking import again, answered, checked
-from tests.solvers.codesign.combined.test_workloads import REGRET, small, solved
+from tests.solvers.codesign.combined.test_workloads import RATED, REGRET, small, solved
 from tests.solvers.codesign.several_questions import TWO, several
 
-QUESTION = small("objective=rated_energy_per_token")
+QUESTION = RATED
 
 
 @cache

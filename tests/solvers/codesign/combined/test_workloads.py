@@ -23,9 +23,19 @@ from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked, reread, silent
-from tests.solvers.codesign.several_questions import TWO, least_by_brute_force, random_several, several
-from tests.solvers.codesign.test_check import at, edited, edits, leaves
+from tests.solvers.codesign.editing import accepted_edits, leaves
+from tests.solvers.codesign.several_questions import (
+    TWO,
+    least_by_brute_force,
+    least_of_tables,
+    random_several,
+    several,
+    tables_by_brute_force,
+)
 
+SEEDS = (1, 2, 17, 20, 21, 22)
+"""Of few designs, since each is priced on its own."""
+RATED = several(TWO, "objective=rated_energy_per_token")
 REGRET = ("combine=worst_regret", "workloads.0.weight=null")
 
 
@@ -50,15 +60,22 @@ def assert_agreement(portfolio: Portfolio, expected: float) -> None:
         assert report.refused == ()
 
 
-@pytest.mark.parametrize("settings", [(), REGRET, ("objective=rated_energy_per_token",), ("workloads.1.choices=null",)])
+@pytest.mark.parametrize(
+    "settings", [(), ("objective=rated_energy_per_token",), ("workloads.1.choices=null", "compute_power=[100 W, 180 W]", *REGRET)]
+)
 def test_both_engines_find_what_brute_force_finds(settings: tuple[str, ...]) -> None:
+    """However the workloads are combined, each of them priced alone once."""
     portfolio = several(TWO, *settings)
-    expected = least_by_brute_force(portfolio)
+    tables = tables_by_brute_force(portfolio)
+    expected = least_of_tables(portfolio, tables)
     assert expected < inf
     assert_agreement(portfolio, expected)
+    if not settings:
+        regret = several(TWO, *REGRET)
+        assert_agreement(regret, least_of_tables(regret, tables))
 
 
-@every("seed", range(6))
+@every("seed", SEEDS)
 def test_random_questions_are_answered_as_brute_force_answers_them(seed: int) -> None:
     portfolio = random_several(seed)
     assert_agreement(portfolio, least_by_brute_force(portfolio))
@@ -73,10 +90,10 @@ def test_two_hundred_random_questions_are_answered_as_brute_force_answers_them(s
 
 def test_the_random_questions_differ_in_kind() -> None:
     """Otherwise they would say little."""
-    questions = [random_several(seed) for seed in range(20)]
+    questions = [random_several(seed) for seed in SEEDS]
     answers = [solved(question) for question in questions]
-    assert 2 <= sum(answer.value is None for answer in answers) <= 15
-    assert 5 <= sum(question.combine == "worst_regret" for question in questions) <= 15
+    assert 2 <= sum(answer.value is None for answer in answers) <= 4
+    assert 2 <= sum(question.combine == "worst_regret" for question in questions) <= 4
     assert sum(isinstance(answer.proof, Boxes) and answer.proof.tree.boxes > 1 for answer in answers) >= 4
     assert sum(answer.value is not None and answer.value > 0.0 for answer in answers if answer.parts) >= 1
 
@@ -100,7 +117,7 @@ combine: worst_regret
 
 
 def test_the_chip_for_both_is_the_best_for_neither() -> None:
-    result = solved(several(OPPOSED, "budget.power=400 W"))
+    result = solved(several(OPPOSED))
     assert result.answer is not None
     assert result.details is not None
     chips = [design["hardware"] for design in result.answer.designs]
@@ -116,10 +133,8 @@ def test_the_chip_for_both_is_the_best_for_neither() -> None:
 # Bounds, limits and interrupts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gap", [1e-3, 0.02])
-@pytest.mark.parametrize("settings", [(), ("combine=worst_regret", "workloads.1.weight=null")])
-def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(gap: float, settings: tuple[str, ...]) -> None:
-    portfolio = small(*settings)
+@pytest.mark.parametrize(("portfolio", "gap"), [(RATED, 1e-3), (RATED, 0.02), (several(OPPOSED), 0.02)])
+def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(portfolio: Portfolio, gap: float) -> None:
     optimum, result = solved(portfolio).value, solved(portfolio, "boxes", gap)
     assert optimum is not None
     assert result.value is not None
@@ -130,9 +145,9 @@ def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(gap: float, s
     assert checked(again(result)).refused == ()
 
 
-@pytest.mark.parametrize("looks", [1, 2, 4])
+@pytest.mark.parametrize("looks", [1, 2])
 def test_an_interrupt_leaves_a_verified_design_and_a_bound_that_holds(looks: int) -> None:
-    portfolio, seen = small("objective=rated_energy_per_token"), []
+    portfolio, seen = RATED, []
 
     def impatient(progress: Progress) -> None:
         seen.append(progress.bound)
@@ -158,9 +173,9 @@ def test_no_time_at_all_claims_nothing_that_is_not_so(engine: str, settings: tup
     assert checked(again(result)).refused == ()
 
 
-@every("engine", sorted(ENGINES))
+@every("engine", sorted({*ENGINES} - {"boxes", "exhaustive"}))
 @every("settings", [(), REGRET])
-def test_what_every_engine_writes_is_accepted(engine: str, settings: tuple[str, ...]) -> None:
+def test_what_every_other_engine_writes_is_accepted(engine: str, settings: tuple[str, ...]) -> None:
     result, optimum = solved(several(TWO, *settings), engine), solved(several(TWO, *settings)).value
     assert checked(again(result)).refused == ()
     assert result.value is not None
@@ -225,18 +240,11 @@ def claims(data: dict[str, Any]) -> list[tuple[Any, ...]]:
 )
 def test_every_single_edit_is_refused(engine: str, settings: tuple[str, ...]) -> None:
     """A cut may be moved to another place that proves the same; the tests of the tree say when not."""
-    data = json.loads(to_text(solved(several(TWO, *settings), engine)))
+    portfolio = several(TWO, *settings)
+    data = json.loads(to_text(solved(portfolio, engine)))
     paths = claims(data)
     assert len(paths) > (20 if settings and settings != REGRET else 100)
-    accepted = []
-    for path in paths:
-        for value in edits(at(data, path))[: 1 if "evaluation" in path else None]:
-            try:
-                report = checked(reread(edited(data, path, value)))
-            except ValueError:
-                continue
-            accepted += [(path, value)] if report.accepted else []
-    assert accepted == []
+    assert accepted_edits(portfolio, data, paths) == []
 
 
 def test_an_answer_about_one_workload_is_none_about_several() -> None:

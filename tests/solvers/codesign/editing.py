@@ -1,0 +1,118 @@
+"""Edits of saved results, one figure at a time: which of them a check would accept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.solvers.answer import result_in
+from crossopt.solvers.checking import check_answer
+from crossopt.solvers.codesign import claims
+from crossopt.solvers.codesign.answer import Designs, Priced
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.family import Family
+from tests.once import once
+from tests.solvers.codesign.asking import checked, reread
+
+Path = tuple[Any, ...]
+
+
+def leaves(value: object, path: Path = ()) -> Iterator[Path]:
+    """The way to every scalar, and to every empty list or mapping."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        for place, inner in enumerate(value):
+            yield from leaves(inner, (*path, place))
+    else:
+        yield path
+
+
+def edits(value: object) -> list[object]:
+    """Other values of the same type, near and far, and one of another type."""
+    match value:
+        case bool():
+            return [not value, "yes"]
+        case int():
+            return [value + 1, -1, "1"]
+        case float():
+            return [value * (1 + 1e-12) + 1e-300, value * 0.5 - 1.0, None]
+        case str():
+            return [value + "x", value[:-1] if value else "y", 1]
+        case None:
+            return [0.0, "x"]
+        case _:
+            return [["x"], 1]
+
+
+def at(data: Any, path: Path) -> Any:  # noqa: ANN401
+    """What stands at the end of a way."""
+    for step in path:
+        data = data[step]
+    return data
+
+
+def edited(data: dict[str, Any], path: Path, value: object) -> dict[str, Any]:
+    """The result with another value at the end of a way."""
+    copy = deepcopy(data)
+    at(copy, path[:-1])[path[-1]] = value
+    return copy
+
+
+def refused(data: dict[str, Any]) -> bool:
+    """Whether an edited result is refused, be it as no result at all or by the check."""
+    try:
+        return not checked(reread(data)).accepted
+    except ValueError:
+        return True
+
+
+def accepted_edits(question: Instance | Portfolio | Counted, data: dict[str, Any], paths: Sequence[Path]) -> list[tuple[Path, object]]:
+    """The single edits of a result that would be accepted; the data is left as it was."""
+    found: list[tuple[Path, object]] = []
+    with remembering() as family:
+        for path in paths:
+            inner, key = at(data, path[:-1]), path[-1]
+            true = inner[key]
+            for value in edits(true):
+                inner[key] = value
+                passed = not refused(data) if path[0] == "question" else passes(family, question, data)
+                found += [(path, value)] if passed else []
+            inner[key] = true
+    return found
+
+
+def passes(family: Family[Any, Designs, Priced], question: Instance | Portfolio | Counted, data: dict[str, Any]) -> bool:
+    """Whether a result that asks this question is one, and is accepted."""
+    try:
+        return check_answer(family, result_in(data, Designs, Priced), question).accepted
+    except ValueError:
+        return False
+
+
+@contextmanager
+def remembering() -> Iterator[Family[Any, Designs, Priced]]:
+    """The family of questions that judges a design once: most edits leave the designs as they are."""
+    with pytest.MonkeyPatch.context() as patches:
+        judge = _remembered(FAMILY.judge)
+        patches.setattr(claims, "judge", judge)
+        patches.setattr(claims, "expert_rivals", once(claims.expert_rivals))
+        yield replace(FAMILY, judge=judge)
+
+
+def _remembered(judge: Callable[[Any, Designs], Any]) -> Callable[[Any, Designs], Any]:
+    """By the question as an object and the design in all its digits."""
+    known: dict[tuple[int, str], Any] = {}
+
+    def remembered(question: Any, answer: Designs) -> Any:  # noqa: ANN401
+        key = id(question), repr(answer)
+        if key not in known:
+            known[key] = judge(question, answer)
+        return known[key]
+
+    return remembered
