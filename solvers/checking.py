@@ -105,7 +105,7 @@ def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
     rules = (
         ("value, answer and details belong together", found == (value is not None) == (saved.details is not None)),
         ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
-        ("the trace does not close in on the value", trace_holds(saved.trace, value)),
+        ("the trace does not close in on the value", trace_holds(saved.trace, value, bound)),
         ("reasons are told where nothing is proved", saved.proved or not saved.reasons),
         (f"kind: {saved.kind!r} is no {family.kind}", saved.kind == family.kind),
         (f"there is no engine {saved.engine!r}", saved.engine in family.engines),
@@ -183,14 +183,15 @@ def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
     return [f"{path}: it is {short(true)}, the result says {short(said)}"]
 
 
-def trace_holds(trace: Trace, value: Number | None) -> bool:
-    """Times and bounds rise, values fall, and the last value is the result's, whole ones to the digits of a float."""
+def trace_holds(trace: Trace, value: Number | None, bound: Number | None) -> bool:
+    """Times and bounds rise, values fall, the last value is the result's, and no bound is above its own; to the digits of a float."""
     times = [at for at, _, _ in trace]
     values = [best for _, best, _ in trace if best is not None]
     bounds = [bound for _, _, bound in trace if bound is not None]
     ends = not trace or trace[-1][1] == (None if value is None else float(value))
     rising = times == sorted(times) and all(at >= 0.0 for at in times) and bounds == sorted(bounds)
-    return ends and rising and values == sorted(values, reverse=True)
+    below = not bounds or (bound is not None and bounds[-1] <= float(bound))
+    return ends and rising and below and values == sorted(values, reverse=True)
 
 
 def short(value: Any) -> str:  # noqa: ANN401

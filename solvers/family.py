@@ -18,6 +18,7 @@ from crossopt.solvers.answer import (
     Number,
     Result,
     Rival,
+    Trace,
     Verdict,
     Watch,
     answer_status,
@@ -200,11 +201,16 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         notes=found.notes,
         rivals=rivals,
         parts=found.parts,
-        trace=found.trace,
+        trace=_within(found.trace, told),
         seconds=seconds,
         seed=limits.seed,
         versions=versions(found.solver),
     )
+
+
+def _within(trace: Trace, bound: Number | None) -> Trace:
+    """The way to an answer with no bound above the one that is told, which sums in another order may be; none where none is told."""
+    return tuple((at, value, None if bound is None or below is None else min(below, float(bound))) for at, value, below in trace)
 
 
 def _hold_together(family: Family[Q, A, D], found: Found[A], claims: bool) -> None:

@@ -85,7 +85,9 @@ def _ends_anew(figures: list[str], points: list[tuple[list[float], DesignResult]
             least = f"the least {objective.replace('_', ' ')}{within}"
             faults.append(f"points[{place}]: {least} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
     names = [name.replace("_", " ") for name in figures]
-    facts = f"no design has less {names[0]} than the first point, less {names[1]} than the last, or less of both than any"
+    near = max(result.gap_asked for _, result in points)
+    within = f", by more than {near:.2%}" if near else ""
+    facts = f"no design has less {names[0]} than the first point, less {names[1]} than the last, or less of both than any{within}"
     return f"{ANEW}{facts}", faults
 
 
@@ -136,4 +138,10 @@ def points_in(data: Any) -> tuple[list[str], list[tuple[list[float], DesignResul
     figures = [str(name) for name in data["figures"]]
     if len(figures) != 2 or not all(isinstance(point, dict) and set(point) == {*figures, "result"} for point in data["points"]):
         raise ValueError("every point of a front needs its two figures and its result")
-    return figures, [([point[name] for name in figures], result_in(point["result"], Designs, Priced)) for point in data["points"]]
+    points = [([point[name] for name in figures], result_in(point["result"], Designs, Priced)) for point in data["points"]]
+    for said, result in points:
+        if not all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in said):
+            raise ValueError("the figures of a point are numbers")
+        if not isinstance(result.question.get("settings"), list) or not isinstance(result.question.get("objective"), str):
+            raise ValueError("the result of every point needs its question, with settings and objective")
+    return figures, points

@@ -15,7 +15,10 @@ from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation
 
 def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `facts` are those of the best design, `data` is the result as it was read."""
-    head = (heading(counted.name, asked.sentence), proof_box(label_of(result, "design"), _words(counted, result), result.proved))
+    head = (
+        heading(counted.name, asked.sentence),
+        proof_box(label_of(result, "design"), _words(counted, result), result.proved and not result.told),
+    )
     question, best, numbers = question_section(result.question, asked), best_part(result), _numbers(counted, result)
     if best is None or facts is None:
         return Page(counted.name, (*head, question, numbers), data)

@@ -92,8 +92,8 @@ def _verdict(result: DesignResult) -> str:
             if result.proved
             else "No design was found, and none is ruled out."
         )
-        return proof_box(label, words, result.proved)
-    return proof_box(label, _sentence(result), result.proved)
+        return proof_box(label, words, result.proved and not result.told)
+    return proof_box(label, _sentence(result), result.proved and not result.told)
 
 
 def _sentence(result: DesignResult) -> str:

@@ -50,8 +50,9 @@ def _headline(result: DesignResult) -> list[str]:
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
     if not result.proved:
         return wrapped(label, f"not proved: {_why(result)}")
-    near = "" if result.status != "FEASIBLE" else f" within {result.gap_asked:.2%}"
-    return wrapped(label, f"{_size(result)}, proved{near} in {seconds_of(result.seconds)} by {result.engine}")
+    near = f"within {result.gap_asked:.2%}" if result.status == "FEASIBLE" else ""
+    known = f"{near or 'optimal'}, as told," if result.told else f"proved {near}".rstrip()
+    return wrapped(label, f"{_size(result)}, {known} in {seconds_of(result.seconds)} by {result.engine}")
 
 
 def _size(result: DesignResult) -> str:
@@ -243,7 +244,8 @@ def _no_design(result: DesignResult) -> str:
     if result.status != "INFEASIBLE":
         why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
         return f"{name}: no design found ({why})\n"
-    proof = f"no design of the question keeps every limit, proved in {seconds_of(result.seconds)} by {result.proved_by}"
+    known = "answered" if result.told else "proved"
+    proof = f"no design of the question keeps every limit, {known} in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [f"  {reason}" for reason in result.reasons] or ["  `crossopt explain` names the limits and choices that clash"]
     return "\n".join(lines) + "\n"

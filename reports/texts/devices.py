@@ -45,7 +45,7 @@ def _headline(counted: Counted, result: DesignResult) -> list[str]:
     best = count_of(result.answer.devices)
     if result.proved:
         what = "enough" if counted.objective == FEWEST else "best"
-        return wrapped(label, f"{numbers}, {best} is {what}, proved in {seconds_of(result.seconds)}")
+        return wrapped(label, f"{numbers}, {best} is {what}, {'as told,' if result.told else 'proved'} in {seconds_of(result.seconds)}")
     return wrapped(label, f"{numbers}, {best} is the best known, not proved")
 
 

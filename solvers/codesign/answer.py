@@ -132,6 +132,10 @@ def from_words(instance: Instance, words: object) -> Candidate:
         raise ValueError("a design needs its hardware and its plan")
     if any(isinstance(value, bool) for name, value in words["plan"].items() if name != "sequence_parallel"):
         raise ValueError("a degree is a number, not true or false")
+    if any(isinstance(value, float) for value in words["plan"].values()):
+        raise ValueError("whole numbers of a plan are written without a point")
+    if not isinstance(words["plan"].get("sequence_parallel", False), bool):
+        raise ValueError("sequence_parallel: this is true or false")
     try:
         return _read(instance, words)
     except TypeError as error:

@@ -164,9 +164,8 @@ def _is_near(run: Run) -> bool:
 
 def _is_way(run: Run) -> bool:
     """Whether values fall to the answer and bounds rise to its bound, at times that rise within those of the run."""
-    bounds = [bound for _, _, bound in run.trace if bound is not None]
     within = isfinite(run.seconds) and run.seconds >= 0.0 and all(at <= run.seconds for at, _, _ in run.trace)
-    return within and trace_holds(run.trace, run.value) and (run.bound is None or not bounds or bounds[-1] <= run.bound)
+    return within and trace_holds(run.trace, run.value, run.bound)
 
 
 def _answers(run: Run) -> bool:

@@ -13,6 +13,7 @@ from crossopt.crossflow.arrays import Array, Mask
 from crossopt.instances.codesign.boxes import Grid, grid, point_number
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Rows, Search, Spend, Split, root_node
@@ -93,6 +94,12 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
 def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
     """Whether the tree proves the bound: whatever plans may be below it go on into the parts of a box, and none may be left in a box
     that is not cut."""
+    try:
+        for part in asked.parts:
+            refuse_broken_bounds(part)
+    except RefusedError as error:
+        none = (0,) * len(asked.parts)
+        return Reread(Looked(none, none, none), cuts, (str(error),))
     space = grid(asked.parts[0])
     root = root_node(asked.parts[0], space)
     chips = chips_of(asked, space, root.box)

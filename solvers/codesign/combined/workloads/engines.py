@@ -95,7 +95,7 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
                 return Found(None, engine=engine, stopped=alone[-1].stopped)
     asked = joint(portfolio, [answer.value for answer in alone])
     found = FINDERS[engine](portfolio, asked, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch)
-    kept = tuple(alone) if found.answer or found.proof else ()
+    kept = tuple(alone) if found.answer or found.bound == float("inf") else ()  # a bound without an answer says nothing
     return replace(found, engine=engine, parts=kept)
 
 
