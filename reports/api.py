@@ -150,7 +150,7 @@ def compare(
             raise RefusedError(
                 f"several questions in one comparison are joint designs (compare one about {KINDS[kinds.pop()].about} alone)"
             )
-        return _engines_on(*read_ones[0], engines, Limits(60.0 if seconds is None else seconds))
+        return _engines_on(*read_ones[0], engines, seconds)
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "expert"))), seconds, seeds)
     asked = [_one(question, settings, None) for question in listed]
     study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
@@ -160,11 +160,12 @@ def compare(
 _COMPARED = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
 
 
-def _engines_on(kind: str, question: Any, engines: Sequence[str], limits: Limits) -> list[dict[str, Any]]:  # noqa: ANN401 - of any kind
+def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float | None) -> list[dict[str, Any]]:  # noqa: ANN401 - of any kind
     """The same for a question of another kind."""
-    from crossopt.reports.commands.asking import answers_of  # noqa: PLC0415
+    from crossopt.reports.commands.asking import COMPARED, answers_of  # noqa: PLC0415
 
     family = _answering(kind)
+    limits = Limits(COMPARED if seconds is None else seconds)
     found = answers_of(family, question, engines or tuple(family.engines), limits, unwatched)
     return [
         {name: getattr(result, name) for name in _COMPARED[2:]} | {"question": question.name, "engine": engine}

@@ -215,12 +215,19 @@ def _refuse_export(options: argparse.Namespace) -> None:
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
     from crossopt.instances.kinds import KINDS, kind_asked  # noqa: PLC0415
 
-    kind = kind_of(options.file) if options.file.suffix.lower() == ".json" else kind_asked(question_path(options.file))
+    saved = options.file.suffix.lower() == ".json"
+    kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     if kind in KINDS and kind != "codesign" and (kind != "placement" or options.stack not in PLACEMENTS):
-        other = f"take --as {' or '.join(PLACEMENTS)}" if kind == "placement" else "the result itself is JSON"
+        other = (
+            f"take --as {' or '.join(PLACEMENTS)}"
+            if kind == "placement"
+            else "the result itself is JSON"
+            if saved
+            else "solve it, its result is JSON"
+        )
         usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
 
 

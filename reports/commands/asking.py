@@ -23,7 +23,7 @@ from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of, unit_of
 from crossopt.solvers.family import solve as solved
 
-_SECONDS = 60.0
+COMPARED = 60.0
 """Of each engine that is compared, if no limit is given."""
 _SEEDS = 2**31
 """As many as every solver knows."""
@@ -90,7 +90,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     if options.split:
         usage(f"--split: this says nothing of {KINDS[kind].about} (leave it out)")
     names = options.engines.split(",") if options.engines else list(family.engines)
-    question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else _SECONDS
+    question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else COMPARED
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
         results = answers_of(family, question, names, Limits(seconds), watch)
     first, *_ = results.values()
