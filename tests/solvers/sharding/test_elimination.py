@@ -26,7 +26,7 @@ def _value(layout: Layout, labels: Whole, prices: Whole) -> int:
     return total
 
 
-@every("seed", range(60))
+@every("seed", range(200))
 def test_a_region_ends_at_its_best_choice_or_no_worse(seed: int) -> None:
     random = np.random.default_rng(seed)
     core = unreduced(tiny(seed, nodes=6, most=3))

@@ -127,13 +127,16 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
 
 
 def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where they do not add up at once, and where they do by carrying the reductions out anew."""
+    """Where they do not add up at once, and where they do by carrying the reductions out anew, whichever two of them are edited."""
+    unsummed, other = "what lies between before and after", "reductions: other counts follow from the file"
     for engine in ("milp", "exhaustive"):
         _, target = solved(tmp_path, feasible(tmp_path), "--engine", engine)
-        for both, said in ((False, "what lies between before and after"), (True, "reductions: other counts follow from the file")):
+        for before, after, taken, said in ((1, 0, 0, unsummed), (1, 1, 0, other), (0, 1, 1, other)):
             result = json.loads(target.read_text())
-            result["proof"]["reductions"]["before"]["entries"] += 1
-            result["proof"]["reductions"]["after"]["entries"] += both
+            reductions = result["proof"]["reductions"]
+            reductions["before"]["entries"] += before
+            reductions["after"]["entries"] += after
+            reductions["steps"][0]["taken"]["entries"] -= taken
             edited = tmp_path / "edited.json"
             edited.write_text(json.dumps(result))
             capsys.readouterr()

@@ -32,6 +32,13 @@ def test_an_engine_with_a_proof_is_near_before_it_has_proved() -> None:
     assert found.proved == Spread(4.0, 4.0, 4.0)
 
 
+def test_a_design_a_hundredth_above_the_bound_is_near() -> None:
+    found = cell(study_of(RUN, searched(1.01 * 100.0), searched(101.1, 1)), 0, "random")
+    assert found is not None
+    assert found.near is not None
+    assert (found.near.least, found.near.most) == (1.0, NEVER)
+
+
 def test_of_several_seeds_the_median_and_the_range_count_and_a_run_without_a_design_is_the_worst() -> None:
     study = study_of(RUN, searched(150.0, 0), searched(100.0, 1), searched(125.0, 2))
     found = cell(study, 0, "random")
