@@ -4,6 +4,9 @@ A box is bounded by the best chip that it could hold, which holds because time n
 registered technology to that; nobody tested one of the user's. Points are drawn at random in boxes drawn at random, and priced as their
 boxes are bounded, with a few plans, with and without limits. A value below a bound says that the bounds prove nothing here. That none
 is found proves nothing either; but a model that is not monotone in a choice is found by a few points.
+
+Likewise a group of plans is bounded by its head, the plan with the least of each concession: drawn plans are held against the heads of
+their groups, on drawn chips and on the best ones of drawn boxes. What is proved in the end, `check` proves anew with all plans.
 """
 
 from dataclasses import replace
@@ -12,23 +15,28 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Budget, Hardware
+from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_groups import codes_of, concessions_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.codesign.pricing import rows_of, values_of
+from crossopt.solvers.codesign.pricing import head_values_of, rows_of, values_of
 
 _BOXES = 64
 _PLANS = 6
 _DRAWN = 1024
+_MEMBERS = 96
+_CHIPS = 4
 
 
 def refuse_broken_bounds(instance: Instance) -> None:
-    """A RefusedError that names a choice, where a design is found below the bound of a box that holds it."""
+    """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
+    space, random = grid(instance), np.random.default_rng(0)
+    _refuse_faster_members(instance, space, np.random.default_rng(1))
     if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
         return
-    space, random = grid(instance), np.random.default_rng(0)
     ends = [np.sort(random.integers(size, size=(2, _BOXES)), axis=0) for size in space.sizes]
     low, high = (np.stack([pair[end] for pair in ends], axis=1) for end in (0, 1))
     points = random.integers(low, high + 1)
@@ -38,6 +46,24 @@ def refuse_broken_bounds(instance: Instance) -> None:
         if below.any():
             box = int(np.argmax(below))
             raise RefusedError(_words(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
+
+
+def _refuse_faster_members(instance: Instance, space: Grid, random: np.random.Generator) -> None:
+    """Drawn plans beside the heads of their groups, without limits, which may not hide a plan."""
+    drawn = draw_plans(instance, random, _MEMBERS) if isinstance(instance.workload, Transformer) else ()
+    if not isinstance(drawn, Plans) or not len(drawn):
+        return
+    names = concessions_of(instance)
+    ends = [np.sort(random.integers(size, size=(2, _CHIPS)), axis=0) for size in space.sizes]
+    low, high = (np.array([pair[end] for pair in ends], np.int64).reshape(len(ends), _CHIPS).T for end in (0, 1))
+    asked = _without_limits(instance)
+    chips = corners(asked, space, Boxes(np.concatenate([low, low]), np.concatenate([low, high])))
+    heads = with_settings(drawn, {name: CONCESSIONS[name](codes_of(instance, name)) for name in names})
+    faster = (head_values_of(asked, chips, heads) > values_of(asked, chips, drawn)).any(axis=1)
+    if faster.any():
+        plan, what = plan_at(drawn, int(np.argmax(faster))), instance.objective.replace("_", " ")
+        told = ", ".join(f"{name} {getattr(plan, name)}" for name in names)
+        raise RefusedError(f"bounds prove nothing here: {told} has less {what} than the least of each; use --engine exhaustive")
 
 
 def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:

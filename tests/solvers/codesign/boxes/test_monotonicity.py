@@ -9,6 +9,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Prices
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
+from crossopt.instances.codesign import plan_groups
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked
@@ -19,6 +20,7 @@ from crossopt.solvers.codesign.boxes import monotonicity as guard
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.pricing import values_of
+from tests.offloading_questions import slow_link
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
@@ -48,6 +50,17 @@ def test_a_model_in_which_time_rises_with_a_choice_is_refused_by_its_name(engine
     slower_with("stacks", monkeypatch)
     with pytest.raises(RefusedError, match=r"step time rises with hbm_stacks on the technology accelerator-7nm; use --engine exhaustive"):
         answered(ask(TINY_FREE), engine)
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp"])
+def test_a_group_of_plans_with_a_member_that_is_faster_than_its_head_is_refused(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if full recomputation were never faster, which it is where every option moves what it computes again."""
+    asked = slow_link()
+    assert answered(asked, engine).optimal
+    for module in (plan_groups, pricing, guard):
+        monkeypatch.setattr(module, "concessions_of", lambda instance: ("recompute", "overlap", "offload"))
+    with pytest.raises(RefusedError, match=r"recompute full, .* has less step time than the least of each; use --engine exhaustive"):
+        answered(asked, engine)
 
 
 def test_the_choices_behind_a_resource_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
