@@ -149,8 +149,24 @@ class Result(Generic[A, D]):
     @property
     def told(self) -> bool:
         """Whether somebody says more than anybody can show again."""
-        own = isinstance(self.proof, Word | Relaxed) or (isinstance(self.proof, Steps) and self.proof.told)
-        return own or any(part.told for part in self.parts)
+        return is_told(self.proof, self.parts)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proved, or somebody says, that nothing is better at all."""
+        return self.status == "OPTIMAL" or (self.settled and self.gap == 0.0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is proved, or somebody says as much: that the answer is as good as was asked, or that there is none."""
+        near = self.value is None or (self.gap is not None and self.gap <= self.gap_asked)
+        return self.proved or (self.proof is not None and self.told and near)
+
+
+def is_told(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
+    """Whether a proof, or one of the answers that it rests on, is somebody's word."""
+    own = isinstance(proof, Word | Relaxed) or (isinstance(proof, Steps) and proof.told)
+    return own or any(part.told for part in parts)
 
 
 def to_text(result: "Result[A, D]") -> str:
@@ -260,8 +276,8 @@ def is_proved(value: float | None, bound: float | None, gap: float) -> bool:
 
 
 def answer_status(value: float | None, bound: float | None, proved: bool, least_gap: float) -> "Status":
-    """OPTIMAL where nothing is better by more than rounding, which is the least gap that means anything."""
-    if value is not None and bound is not None and gap_between(value, bound) <= least_gap:
+    """OPTIMAL where it is proved that nothing is better by more than rounding, which is the least gap that means anything."""
+    if proved and value is not None and bound is not None and gap_between(value, bound) <= least_gap:
         return "OPTIMAL"
     return status_of(value, None if bound == value else bound, proved)
 
@@ -290,5 +306,5 @@ def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]
 
 
 def denied_below(result: "Result[Any, Any]") -> float | None:
-    """Below what a result says that nothing is: infinite where it proves that there is no plan at all."""
-    return float("inf") if result.proved and result.value is None else result.bound
+    """Below what a result says that nothing is: infinite where it says that there is no plan at all."""
+    return float("inf") if result.settled and result.value is None else result.bound

@@ -71,7 +71,7 @@ def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Wa
         checked += [f"{name}: {line}" for line in report.checked]
         refused += [f"{name}: {line}" for line in report.refused]
         told = told or report.told
-    claims = saved.bound is not None or (saved.proved and saved.value is None)
+    claims = saved.bound is not None or (saved.settled and saved.value is None)
     prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
     return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)
@@ -99,26 +99,30 @@ def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> l
 def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
     """Where the words of a result do not follow from its value and its bound."""
     value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
-    found, claims = saved.answer is not None, saved.bound is not None or saved.proved
+    found, claims = saved.answer is not None, saved.bound is not None or saved.settled
     gap = None if value is None or bound is None else gap_between(value, bound)
-    near = is_proved(value, bound, max(saved.gap_asked, least_gap))
+    near = is_proved(value, bound, saved.gap_asked) and not saved.told
     rules = (
         ("value, answer and details belong together", found == (value is not None) == (saved.details is not None)),
         ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
         ("the trace does not close in on the value", trace_holds(saved.trace, value, bound)),
-        ("reasons are told where nothing is proved", saved.proved or not saved.reasons),
+        ("reasons are told where nothing is proved", saved.settled or not saved.reasons),
         (f"kind: {saved.kind!r} is no {family.kind}", saved.kind == family.kind),
         (f"there is no engine {saved.engine!r}", saved.engine in family.engines),
         (f"gap: {gap!r} follows, the result says {saved.gap!r}", saved.gap == gap),
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         (f"there is no bound without {what}", value is not None or bound is None),
-        ("an answer is proved if its bound is as near as was asked, and only then", value is None or saved.proved == near),
+        (
+            "an answer is proved if its bound is as near as was asked and nobody's word, and only then",
+            value is None or saved.proved == near,
+        ),
+        ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.told)),
         ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
         (f"reasons are told where there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
-        (f"a gap of {saved.gap_asked!r} is none to ask for", 0.0 <= saved.gap_asked < 1.0),
+        (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
     return [sentence for sentence, holds in rules if not holds]
 

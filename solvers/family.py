@@ -24,6 +24,7 @@ from crossopt.solvers.answer import (
     answer_status,
     gap_between,
     is_proved,
+    is_told,
     rival_faults,
     versions,
 )
@@ -179,10 +180,11 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if faults := rival_faults(bound, rivals):
         raise VerificationError(faults[0])
-    asked = max(limits.gap, found.coarse)
-    proved = is_proved(value, bound, max(asked, family.least_gap))
+    asked = max(limits.gap, found.coarse, family.least_gap)
+    settled = is_proved(value, bound, asked)
+    proved = settled and not is_told(found.proof, found.parts)
     told = None if value is None else bound
-    _hold_together(family, found, claims=told is not None or proved)
+    _hold_together(family, found, claims=told is not None or settled)
     return Result(
         kind=family.kind,
         question=described(family, question),
@@ -194,10 +196,10 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         gap=None if value is None or told is None else gap_between(value, told),
         gap_asked=asked,
         proved=proved,
-        proof=found.proof if told is not None or proved else None,
+        proof=found.proof if told is not None or settled else None,
         answer=found.answer,
         details=verdict.details if verdict else None,
-        reasons=found.reasons if proved and value is None else (),
+        reasons=found.reasons if settled and value is None else (),
         notes=found.notes,
         rivals=rivals,
         parts=found.parts,

@@ -121,7 +121,7 @@ def _front(path: Path) -> Drawn:
         faults += [f"points[{place}]: {fault}" for fault in found]
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
-    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved and not result.told for _, result in said))
+    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved for _, result in said))
     shared = whole_question(figures, said[0][1])
     content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
     return Drawn(content, of_front((figures[0], figures[1]), front))

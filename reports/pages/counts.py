@@ -17,7 +17,7 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
     """The page; `facts` are those of the best design, `data` is the result as it was read."""
     head = (
         heading(counted.name, asked.sentence),
-        proof_box(label_of(result, "design"), _words(counted, result), result.proved and not result.told),
+        proof_box(label_of(result, "design"), _words(counted, result), result.proved),
     )
     question, best, numbers = question_section(result.question, asked), best_part(result), _numbers(counted, result)
     if best is None or facts is None:
@@ -27,15 +27,15 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
 
 def _words(counted: Counted, result: DesignResult) -> str:
     if result.answer is None:
-        return "No number of devices that was asked about has a design." if result.proved else f"No design was found ({result.stopped})."
+        return "No number of devices that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
     best = count_of(result.answer.devices)
     if counted.objective == FEWEST:
-        return f"{best} devices are enough{', and no fewer that were asked about.' if result.proved else '; fewer may be.'}"
+        return f"{best} devices are enough{', and no fewer that were asked about.' if result.settled else '; fewer may be.'}"
     if result.bound is None:
         return f"{best} devices are the best known; a better design may exist."
     bound = amount(result.bound, str(result.question["unit"]))
     none = f"with any of these numbers of devices is below {bound}"
-    return f"No design {none}." if result.proved else f"A better design may exist, but none {none}."
+    return f"No design {none}." if result.settled else f"A better design may exist, but none {none}."
 
 
 def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
@@ -76,7 +76,7 @@ def _line(answer: DesignResult | None, counted: Counted, result: DesignResult) -
         return "-", "-", "-", why_not_looked_at(counted, result)
     design, evaluation = design_in(answer), evaluation_in(answer)
     if design is None or evaluation is None:
-        return "-", "-", "-", _none(answer) if answer.proved else f"no design found ({answer.stopped})"
+        return "-", "-", "-", _none(answer) if answer.settled else f"no design found ({answer.stopped})"
     unit = answer.question["unit"]
     bound = "none" if answer.bound is None else amount(answer.bound, unit)
     return amount(answer.value, unit), bound, time_of(evaluation["step_time"]), design_words(design)

@@ -89,11 +89,11 @@ def _verdict(result: DesignResult) -> str:
     if result.answer is None:
         words = (
             f"No design of the question keeps every limit, by {prover_words(result)}."
-            if result.proved
+            if result.settled
             else "No design was found, and none is ruled out."
         )
-        return proof_box(label, words, result.proved and not result.told)
-    return proof_box(label, _sentence(result), result.proved and not result.told)
+        return proof_box(label, words, result.proved)
+    return proof_box(label, _sentence(result), result.proved)
 
 
 def _sentence(result: DesignResult) -> str:
@@ -118,7 +118,7 @@ def _conflicts(result: DesignResult) -> str:
     conflicts = result.proof.conflicts if isinstance(result.proof, Enumerated) else ()
     rows = [(conflict.limit, f"{conflict.kept_by:,}", _least(conflict)) for conflict in conflicts]
     if not rows:
-        return paragraph("`crossopt explain` names the limits and choices that clash.") if result.proved else ""
+        return paragraph("`crossopt explain` names the limits and choices that clash.") if result.settled else ""
     return section("What clashes", table(("limit", "designs that keep it", "the least any design needs"), rows, numbers=(1,)))
 
 
@@ -161,7 +161,7 @@ def _search(result: DesignResult) -> str:
 
 def _near(result: DesignResult) -> str:
     space, value = space_in(result), result.value
-    if space is None or value is None or not result.proved:
+    if space is None or value is None or not result.settled:
         return ""
     counts = [("designs asked about", count_of(space.designs)), ("keep every limit", count_of(space.feasible))]
     counts += [("others as good", count_of(space.ties - 1)), ("others within 1 %", count_of(space.within_1_percent - 1))]

@@ -22,7 +22,7 @@ def html(sheet: Sheet, data: object) -> Page:
     exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
     parts = (
         heading(sheet.name, sheet.sentence),
-        proof_box(sheet.label, sheet.verdict, sheet.result.proved and not sheet.result.told),
+        proof_box(sheet.label, sheet.verdict, sheet.result.proved),
         tiles((*sheet.shortly, *sheet.figures)) if sheet.shortly else "",
         paragraph(sheet.summary) if sheet.summary else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
@@ -36,7 +36,7 @@ def _known(sheet: Sheet) -> Iterator[str]:
     yield sheet.verdict
     if sheet.result.answer is not None:
         yield f"The answer was judged anew for this page{f', {sheet.judged}' if sheet.judged else ''}."
-    if sheet.result.bound is not None or sheet.result.proved:
+    if sheet.result.bound is not None or sheet.result.settled:
         yield "The proof is told as the result tells it; `crossopt check` says how far it is carried out anew."
     yield from [sheet.known] if sheet.known else []
 

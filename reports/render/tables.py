@@ -16,7 +16,7 @@ def digest(sheet: Sheet) -> Digest:
         bound=result.bound,
         gap=result.gap,
         verdict=sheet.label,
-        prover=result.proved_by if result.bound is not None or result.proved else "",
+        prover=result.proved_by if result.bound is not None or result.settled else "",
         engine=result.engine,
         seconds=result.seconds,
         design=sheet.summary,

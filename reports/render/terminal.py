@@ -34,7 +34,7 @@ def terminal(sheet: Sheet) -> str:
 
 def closing_of(sheet: Sheet) -> str:
     """The certificate, as the last line tells it."""
-    proof = "certificate" if sheet.result.proved or sheet.result.bound is not None else "no proof"
+    proof = "certificate" if sheet.result.settled or sheet.result.bound is not None else "no proof"
     return f"{proof}: {sheet.verdict[:1].lower()}{sheet.verdict[1:]}"
 
 

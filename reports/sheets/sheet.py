@@ -176,14 +176,14 @@ class Sheet:
         """What was chosen, and how the search for it ended."""
         result, time = self.result, seconds_of(self.result.seconds)
         by = self.prover or result.proved_by
-        if result.value is None and result.proved:
+        if result.value is None and result.settled:
             return f"no {self.what} keeps the limits, {'answered' if result.told else 'proved'} in {time} by {by}"
         if result.value is None:
             return f"no {self.what} found ({result.stopped} after {time})"
-        near = f" to {self._gap}" if result.gap and result.status != "OPTIMAL" else ""
+        near = "" if result.optimal else f" to {self._gap}"
         why = "nothing left to try" if result.stopped == "complete" else result.stopped
         known = f"{self.label}," if result.told else f"proved{near}"
-        ended = f"{known} in {time} by {result.engine}" if result.proved else f"not proved: {why} after {time}"
+        ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
         return f"{self.summary}, {ended}" if self.summary else ended
 
     @property
@@ -192,12 +192,12 @@ class Sheet:
         result, what = self.result, f"{self.what}{self.among}"
         by = f", by {self.prover or result.proved_by}" if result.proved_by else ""
         if result.value is None:
-            return f"No {what} keeps the limits{by}." if result.proved else f"No {what} was found ({result.stopped})."
+            return f"No {what} keeps the limits{by}." if result.settled else f"No {what} was found ({result.stopped})."
         if result.bound is None:
             return f"This is a {what} without a bound: a better one may exist."
         judged = f"; judged anew, {self.judged}" if self.judged else ""
         end = f" below {digits_below(result.bound, result.value, self.unit)}{by}{judged}."
-        return f"No {what} is{end}" if result.proved else f"A better {what} may exist, but none{end}"
+        return f"No {what} is{end}" if result.settled else f"A better {what} may exist, but none{end}"
 
     @property
     def exactly(self) -> tuple[tuple[str, str], ...]:
@@ -218,7 +218,7 @@ class Sheet:
     @property
     def _gap(self) -> str:
         """Of an optimum it is what sums of floating-point numbers may be off."""
-        return f"{self.result.gap or 0.0:.2%}" if self.result.status == "OPTIMAL" else share_of(self.result.gap)
+        return f"{self.result.gap or 0.0:.2%}" if self.result.optimal else share_of(self.result.gap)
 
     @property
     def made(self) -> str:
@@ -233,10 +233,10 @@ def label_of(result: Result[Any, Any], what: str) -> str:
     """What is proved, or told by somebody, in a few words; `what` is what was looked for."""
     told = result.told
     if result.value is None:
-        return f"{'told' if told else 'proved'}: no {what}" if result.proved else f"no {what} found"
-    if not result.proved:
+        return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
+    if not result.settled:
         return "not proved"
-    near = "optimal" if result.status == "OPTIMAL" else f"within {result.gap_asked:.2%}"
+    near = "optimal" if result.optimal else f"within {share_of(result.gap_asked)}"
     return f"{near}, as told" if told else f"proved {near}"
 
 

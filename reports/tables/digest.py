@@ -84,7 +84,7 @@ def of_design(result: DesignResult) -> Digest:
         bound=result.bound,
         gap=result.gap,
         verdict=label_of(result, "design"),
-        prover=result.proved_by if result.bound is not None or result.proved else "",
+        prover=result.proved_by if result.bound is not None or result.settled else "",
         engine=result.engine,
         seconds=result.seconds,
         design="" if design is None else design_words(design),
@@ -161,7 +161,7 @@ def of_several(result: DesignResult) -> Digest:
         bound=result.bound,
         gap=result.gap,
         verdict=label_of(result, "design"),
-        prover=result.proved_by if result.bound is not None or result.proved else "",
+        prover=result.proved_by if result.bound is not None or result.settled else "",
         engine=result.engine,
         seconds=result.seconds,
         design="" if not designs else design_words(designs[0]),
@@ -228,7 +228,7 @@ def of_counts(counted: Counted, result: DesignResult) -> Digest:
             float(count),
             answer.value,
             None if answer.bound is None else Bound(answer.bound),
-            _words(answer) or (of_design(answer).verdict if answer.proved else ""),
+            _words(answer) or (of_design(answer).verdict if answer.settled else ""),
         )
         for count, answer in zip(counted.counts, result.parts, strict=False)
     )

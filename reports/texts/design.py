@@ -48,9 +48,9 @@ def _headline(result: DesignResult) -> list[str]:
     if result.proof is None and (result.stopped == "complete" or result.engine not in PROVERS):
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
-    if not result.proved:
+    if not result.settled:
         return wrapped(label, f"not proved: {_why(result)}")
-    near = f"within {result.gap_asked:.2%}" if result.status == "FEASIBLE" else ""
+    near = "" if result.optimal else f"within {result.gap_asked:.2%}"
     known = f"{near or 'optimal'}, as told," if result.told else f"proved {near}".rstrip()
     return wrapped(label, f"{_size(result)}, {known} in {seconds_of(result.seconds)} by {result.engine}")
 
@@ -191,7 +191,7 @@ def _rival(rival: Rival[Designs], result: DesignResult) -> list[str]:
 
 def _space_lines(result: DesignResult) -> list[str]:
     space = space_in(result)
-    if space is None or not result.proved:
+    if space is None or not result.settled:
         return []
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
     words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
@@ -212,7 +212,7 @@ def _undecided_lines(space: Space) -> list[str]:
 
 def _certificate(result: DesignResult) -> list[str]:
     """The proof in a sentence."""
-    label = "certificate: " if result.proved and result.bound is not None else ""
+    label = "certificate: " if result.settled and result.bound is not None else ""
     return [*wrapped("  ", f"{label}{proof_words(result)}"), *wrapped("  ", f"Checked: {CHECKED}.")]
 
 
@@ -220,10 +220,10 @@ def proof_words(result: DesignResult) -> str:
     """What is proved, in a sentence."""
     if result.bound is None:
         return f"not proved by {result.engine}, so a better design may exist."
-    if result.proved and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
+    if result.settled and result.value == result.bound:  # the value itself, which is told to the nearest digit as everywhere
         return f"no design of the question is below this one's {result.value:.6g} {result.question['unit']}, by {prover_words(result)}."
     figure = f"{lowered(result.bound)} {result.question['unit']}, by {prover_words(result)}."
-    return f"no design of the question is below {figure}" if result.proved else f"a better design may exist, but none below {figure}"
+    return f"no design of the question is below {figure}" if result.settled else f"a better design may exist, but none below {figure}"
 
 
 def prover_words(result: DesignResult) -> str:
@@ -241,7 +241,7 @@ def lowered(bound: float, digits: int = 6) -> str:
 
 def _no_design(result: DesignResult) -> str:
     name = result.question["name"]
-    if result.status != "INFEASIBLE":
+    if not result.settled:
         why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
         return f"{name}: no design found ({why})\n"
     known = "answered" if result.told else "proved"

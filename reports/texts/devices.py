@@ -15,7 +15,7 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     lines += [f"  {count_of(count):>9}  {why_not_looked_at(counted, result)}" for count in counted.counts[len(result.parts) :]]
     if best is None:
         settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
-        return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.proved else [])]) + "\n"
+        return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
     notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
     last = f"with {count_of(devices_in(result))} devices:"
     return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best)
@@ -40,10 +40,10 @@ def why_not_looked_at(counted: Counted, result: DesignResult) -> str:
 def _headline(counted: Counted, result: DesignResult) -> list[str]:
     label, numbers = f"{counted.name}   ", f"{len(counted.counts)} numbers of devices"
     if result.answer is None:
-        proof = f"none has a design, proved in {seconds_of(result.seconds)}" if result.proved else f"no design found ({result.stopped})"
+        proof = f"none has a design, proved in {seconds_of(result.seconds)}" if result.settled else f"no design found ({result.stopped})"
         return wrapped(label, f"{numbers}, {proof}")
     best = count_of(result.answer.devices)
-    if result.proved:
+    if result.settled:
         what = "enough" if counted.objective == FEWEST else "best"
         return wrapped(label, f"{numbers}, {best} is {what}, {'as told,' if result.told else 'proved'} in {seconds_of(result.seconds)}")
     return wrapped(label, f"{numbers}, {best} is the best known, not proved")
@@ -52,7 +52,7 @@ def _headline(counted: Counted, result: DesignResult) -> list[str]:
 def _row(count: int, one: DesignResult, valued: bool) -> list[str]:
     start, design, evaluation = f"  {count_of(count):>9}", design_in(one), evaluation_in(one)
     if design is None or evaluation is None:
-        return [f"{start}  {'no design keeps every limit' if one.proved else f'no design found ({one.stopped})'}"]
+        return [f"{start}  {'no design keeps every limit' if one.settled else f'no design found ({one.stopped})'}"]
     value = f"{amount(one.value, one.question['unit']):>24}" if valued else ""
     return listed(f"{start}{value}{time_of(evaluation['step_time']):>12}  ", design_words(design))
 
@@ -64,12 +64,12 @@ def _certificate(counted: Counted, result: DesignResult) -> list[str]:
     if result.bound is None:
         return ["  not proved, so a better design may exist."]
     none = f"no design with any of them is below {amount(result.bound, str(result.question['unit']))}, by {result.proved_by}."
-    return wrapped("  ", none if result.proved else f"a better design may exist, but {none}")
+    return wrapped("  ", none if result.settled else f"a better design may exist, but {none}")
 
 
 def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
     pairs = zip(counted.counts, result.parts, strict=False)
-    without = [(count_of(count), one.proved) for count, one in pairs if one.value is None]
+    without = [(count_of(count), one.settled) for count, one in pairs if one.value is None]
     refuted, unknown = (", ".join(count for count, proved in without if proved == kind) for kind in (True, False))
     words = [f"no design with {refuted} devices keeps every limit"] if refuted else []
     words += [f"whether {unknown} devices would do is not known"] if unknown else []

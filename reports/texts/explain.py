@@ -28,7 +28,7 @@ def _member(member: Member) -> str:
 def answer_text(result: DesignResult, reliefs: tuple[Relief, ...]) -> str:
     """What binds an answer, and what a tenth more of each budget would buy."""
     unit = result.question["unit"]
-    lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.proved else 'is the best found'}", ""]
+    lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
     binding = (evaluation_in(result) or {}).get("binding", [])
     lines.append(f"  binding: {', '.join(binding)}" if binding else "  no limit binds")
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in reliefs]

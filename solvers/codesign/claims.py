@@ -119,7 +119,7 @@ def _of_counts(counted: Counted, result: DesignResult) -> Iterator[tuple[str, bo
     yield "the answer is not the best of its parts", result.answer == true.answer
     yield f"bound: {true.bound!r} follows, the result says {result.bound!r}", not found or result.bound == true.bound
     yield "proof: this does not follow from the parts", result.proof is None or result.proof == true.proof
-    yield "proved: that there is no design follows from all parts together", found or result.proved == (true.bound == inf)
+    yield "proved: that there is no design follows from all parts together", found or result.settled == (true.bound == inf)
     yield f"stopped: {true.stopped} follows, the result says {result.stopped}", result.stopped == true.stopped
     yield f"gap_asked: {asked!r} follows, the result says {result.gap_asked!r}", result.gap_asked == asked
     yield f"seconds: {true.seconds!r} follows, the result says {result.seconds!r}", result.seconds == true.seconds

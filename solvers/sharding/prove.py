@@ -42,7 +42,7 @@ _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that not
 
 def own_faults(question: ShardingQuestion, saved: Answer) -> list[str]:
     """Where the words of a result do not fit each other, its proof, or the plans there are."""
-    proof, none = saved.proof, saved.proved and saved.value is None
+    proof, none = saved.proof, saved.settled and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
     rules = (
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
@@ -64,7 +64,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
     bound, by, steps = saved.bound, saved.proved_by, saved.proof if isinstance(saved.proof, Steps) else None
     certificate = steps.certificate if steps else None
     spared = by == BY_EVERY or UNKEPT in saved.notes
-    none = saved.proved and saved.value is None
+    none = saved.settled and saved.value is None
     told, solved = bound is not None or none, by.startswith(tuple(_SOLVERS))
     asked = any(by.startswith(name) and saved.engine in engines for name, engines in _SOLVERS.items())
     floats = by.startswith(IN_FLOATS)

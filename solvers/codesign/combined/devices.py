@@ -1,6 +1,6 @@
 """Every engine on a question that leaves the number of devices open: the numbers one after the other, the fewest devices first.
 
-With v_k and b_k the value and the bound at the k-th number of devices, b_k infinite where no design was proved possible:
+With v_k and b_k the value and the bound at the k-th number of devices, b_k infinite where none is possible:
 
     value = min v_k        bound = min b_k
 
@@ -64,7 +64,7 @@ def _value(count: int, answer: DesignResult, fewest: bool) -> float:
 
 def _bound(count: int, answer: DesignResult | None, fewest: bool) -> float:
     """What no design with so many devices is below; minus infinity where nobody knows."""
-    if answer is not None and answer.status == "INFEASIBLE":
+    if answer is not None and answer.value is None and answer.settled:
         return inf
     if fewest:
         return float(count)

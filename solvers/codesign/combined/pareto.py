@@ -60,7 +60,7 @@ class _Way:
     def answer(self, objective: str, limits: dict[str, float]) -> DesignResult:
         """The answer to the question with another objective and lower limits."""
         result = self.solve(ask_with(self.instance, objective, limits))
-        self.proved = self.proved and result.proved and not result.told
+        self.proved = self.proved and result.proved
         if result.stopped != "complete":
             raise _EndedError(result.stopped)
         return result

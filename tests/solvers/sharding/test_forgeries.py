@@ -58,6 +58,8 @@ NOTHING = {
     "trace": [],
 }
 """What a result says that there is no choice."""
+TOLD = {"status": "UNKNOWN", "proved": False}
+"""By somebody's word."""
 
 
 def forged(path: Path, change: dict[str, object]) -> None:
@@ -83,7 +85,8 @@ def forged(path: Path, change: dict[str, object]) -> None:
         ("milp", {"by": "magic"}, "nothing is proved by 'magic'"),
         ("exhaustive", {**NOTHING, "by": BY_EVERY}, "reasons: there is a choice, which costs"),
         ("exhaustive", {**NOTHING, "by": BY_ARCS}, "reasons: there is a choice, which costs"),
-        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "told": True}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, **TOLD, "by": "cpsat 9.14", "told": True}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "told": True}, "that there is none is proved by nobody's word"),
         ("milp", {**NOTHING, "by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
         ("milp", {**NOTHING, "by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
         ("milp", {**NOTHING, "by": BY_TREE}, "reasons: there is a choice, which costs"),
@@ -114,6 +117,8 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
     worse = replace(
         best,
         engine="cpsat",
+        status="FEASIBLE",
+        proved=False,
         value=cost,
         bound=cost,
         gap=0.0,

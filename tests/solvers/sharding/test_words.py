@@ -140,13 +140,14 @@ def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
     assert counted > 2
 
 
-def test_a_gap_wider_than_what_is_given_away_is_proved_by_a_word(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_wider_than_what_is_given_away_is_told_and_not_proved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is as near as was asked after it was lowered."""
     _without_closing(monkeypatch)
     words = 0
     for _, result, best in _answers(folder, TOLD, 10**10, Limits(gap=1e-3)):
         if best is not None:
-            assert result.proved
+            assert result.settled
+            assert result.proved == (result.proved_by in WHOLE)
             assert result.bound is not None
             assert result.bound <= best
             words += result.proved_by not in WHOLE and best > 0
