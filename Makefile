@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy-table gallery pages schema reference studies clean
+.PHONY: demo test lint bench hunt accuracy-table gallery pages schema reference studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -23,6 +23,9 @@ schema reference: $(INSTALLED) # the JSON schemas of all files that are read, an
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks
+
+hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proofs in random questions and edited results
+	$(BIN)/python -m tests.hunt --seconds $(or $(SECONDS),3600) --seed $(or $(SEED),1)
 
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
 	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md

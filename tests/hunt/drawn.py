@@ -1,0 +1,135 @@
+"""Random questions of every kind with what their best answer truly is: everything is tried, in code that shares nothing with engines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.question import read
+from crossopt.solvers.stages.chain.brute_force import every_plan
+from crossopt.solvers.stages.chain.judge import judge as judge_chain
+from tests.instances.placement.samples import sample_at_random, tried
+from tests.instances.sharding.files import written
+from tests.instances.sharding.tiny import least, tiny
+from tests.offloading_questions import offloading_question, several_offloading
+from tests.solvers.codesign.questions import random_question
+from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
+from tests.solvers.placement.test_portfolio import asked_at_random
+from tests.solvers.placement.test_stages import brute_force
+from tests.solvers.stages.chain.chains import asked_of, random_chain
+from tests.solvers.stages.pipedream.plainly import Plainly, seen
+from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
+from tests.solvers.stages.piper.graphs import best_by_trying
+from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
+
+MOST = 1_500
+"""Combinations of choices that are tried one by one."""
+
+
+class TooLargeError(Exception):
+    """A question that takes too long to be tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A question, its least value (infinite where nothing keeps its rules), and engines that say something of it."""
+
+    kind: str
+    question: Any
+    least: float
+    engines: tuple[str, ...]
+    nearness: float = 0.0
+    """The share by which sums in another order may differ."""
+
+
+def design(seed: int) -> Drawn:
+    """A chip and a plan."""
+    question = random_question(seed)
+    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
+
+
+def moved_design(seed: int) -> Drawn:
+    """The same where a host may hold what is moved."""
+    question = offloading_question(seed)
+    return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp"))
+
+
+def several_designs(seed: int) -> Drawn:
+    """A chip for several workloads."""
+    question = random_several(seed) if seed % 2 else several_offloading(seed)
+    if sum(combinations(part) for part in question.parts) > MOST:
+        raise TooLargeError
+    return Drawn("codesign", question, least_by_brute_force(question), ("exhaustive", "boxes"), 1e-15)
+
+
+def _least_design(question: Instance) -> float:
+    if combinations(question) > MOST or hardware_points(question) > MOST:
+        raise TooLargeError
+    return min((value for values in values_by_brute_force(question) for value in values), default=inf)
+
+
+def placement(seed: int) -> Drawn:
+    """The busiest device, in stages or anywhere."""
+    question = asked_at_random(1_000 + seed)
+    return Drawn("placement", question, brute_force(question), ("auto",))
+
+
+def latency(seed: int) -> Drawn:
+    """One sample through the devices."""
+    question = sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2)
+    return Drawn("placement", question, tried(question), ("auto",))
+
+
+def strategies(seed: int) -> Drawn:
+    """A strategy for each node."""
+    true = least(tiny(seed))
+    with TemporaryDirectory() as folder:
+        question = read(written(Path(folder), seed), ())
+    return Drawn("sharding", question, inf if true is None else float(true), ("auto", "exhaustive", "milp", "cpsat"))
+
+
+def chain(seed: int) -> Drawn:
+    """Stages of a chain."""
+    random = np.random.default_rng([seed, 7])
+    more = str(random.choice(["", "copies: 3", "schedule: two-versions", "schedule: two-versions\ndivisible: true"]))
+    question = asked_of(random_chain(seed, int(random.integers(3, 7)), (1,) if random.random() < 0.5 else (1, 2), more))
+    verdicts = (judge_chain(question, plan) for plan in every_plan(question))
+    true = min((float(verdict.value) for verdict in verdicts if not verdict.violations), default=inf)
+    return Drawn("chain", question, true, ("auto",))
+
+
+def profile(seed: int) -> Drawn:
+    """Stages of a profile, for our optimizer or for the public one."""
+    compatible = bool(seed % 2)
+    question = drawn_profile(seed, compatible)
+    if compatible and frozenset(range(len(question.profile))) not in seen(question):
+        raise RefusedError("the public optimizer sees no plan")
+    true = Plainly(question).least()
+    return Drawn("pipedream", question, inf if true is None else float(true), ("auto",), 1e-12)
+
+
+def split_stages(seed: int) -> Drawn:
+    """Stages with replicas and splits."""
+    with TemporaryDirectory() as folder:
+        question = random_graph_of_layers(Path(folder), seed, 3 + seed % 3, 3 + seed % 4)
+    return Drawn("piper", question, best_by_trying(question), ("auto",), 1e-12)
+
+
+DRAWS: dict[str, Callable[[int], Drawn]] = {
+    "design": design,
+    "moved design": moved_design,
+    "several designs": several_designs,
+    "placement": placement,
+    "latency": latency,
+    "strategies": strategies,
+    "chain": chain,
+    "profile": profile,
+    "split stages": split_stages,
+}

@@ -1,0 +1,126 @@
+"""What must hold of every answer, and of every edit of one: nothing that is called proved is false, and what is false is refused."""
+
+import json
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from crossopt.instances.errors import RefusedError
+from crossopt.solvers.answer import Limits, Result, result_in, to_text, unwatched
+from crossopt.solvers.checking import Report, check_answer
+from crossopt.solvers.family import Family, family_of, solve
+from tests.hunt.drawn import Drawn
+from tests.solvers.codesign.editing import at, edits, leaves
+
+Data = dict[str, Any]
+SECONDS = 20.0
+"""Of each engine, at most."""
+_KEPT_AS_ASKED = ("question",)
+"""Where an edit asks another question, which has another best answer."""
+
+
+class FindingError(Exception):
+    """Something that must not be, with what shows it again."""
+
+    def __init__(self, said: str, data: Data) -> None:
+        super().__init__(said)
+        self.data = data
+
+
+def hunt(drawn: Drawn, random: Random, tries: int) -> int:
+    """Ask every engine, check what it says, and edit that so many times; how many results and edits were looked at."""
+    family, count = family_of(drawn.kind), 0
+    for engine in drawn.engines:
+        try:
+            result = solve(family, drawn.question, engine, Limits(SECONDS), unwatched)
+        except RefusedError:
+            continue
+        data = json.loads(to_text(result))
+        report = accepted(family, drawn, data)
+        if report is None or not report.accepted:
+            raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
+        if result.proved and report.told:
+            raise FindingError(f"{engine}: it is called proved and only told", data)
+        hold(drawn, result, report, data)
+        count += 1
+        worse = with_rival(family, drawn, result)
+        for forged in forgeries([data, *([worse] if worse else [])], random, tries):
+            report = accepted(family, drawn, forged)
+            if report is not None and report.accepted:
+                hold(drawn, result_in(forged, family.answer, family.details), report, forged)
+            count += 1
+    return count
+
+
+def accepted(family: Family[Any, Any, Any], drawn: Drawn, data: Data) -> Report | None:
+    """What a check says of a result; None where it is none at all."""
+    try:
+        return check_answer(family, result_in(deepcopy(data), family.answer, family.details), drawn.question)
+    except ValueError:
+        return None
+
+
+def hold(drawn: Drawn, result: Result[Any, Any], report: Report, data: Data) -> None:
+    """A result that was accepted is true, as far as it is not only told."""
+    least = drawn.least
+    if result.value is not None and result.value < least * (1.0 - drawn.nearness):
+        raise FindingError(f"{result.engine}: {result.value!r} is better than everything that was tried, {least!r}", data)
+    if report.told:
+        return
+    if result.bound is not None and result.bound > least * (1.0 + drawn.nearness):
+        raise FindingError(f"{result.engine}: nothing is below {result.bound!r}, it says, and {least!r} is", data)
+    if result.value is None and result.proved and least < inf:
+        raise FindingError(f"{result.engine}: it proves that there is nothing, and {least!r} is", data)
+
+
+def with_rival(family: Family[Any, Any, Any], drawn: Drawn, result: Result[Any, Any]) -> Data | None:
+    """The same claim about the best rival, all of whose figures are true of it; None where no rival is worse than the answer."""
+    rivals = [rival for rival in result.rivals if rival.value is not None and rival.answer is not None]
+    best = min(rivals, key=lambda rival: rival.value or 0.0, default=None)
+    if best is None or result.value is None or best.value == result.value:
+        return None
+    verdict = family.judge(drawn.question, best.answer)
+    claim = replace(result, answer=best.answer, details=verdict.details, value=verdict.value, bound=verdict.value, gap=0.0, trace=())
+    return dict(json.loads(to_text(replace(claim, proved=not claim.told, status="FEASIBLE" if claim.told else "OPTIMAL"))))
+
+
+def forgeries(truths: Sequence[Data], random: Random, tries: int) -> Iterator[Data]:
+    """Results, be they honest or a liar's, with one value changed, or with several that belong together."""
+    yield from truths[1:]
+    for _ in range(tries):
+        forged = deepcopy(random.choice(truths))
+        places = [path for path in leaves(forged) if path[0] not in _KEPT_AS_ASKED]
+        for _ in range(random.choice((1, 1, 1, 2, 3))):
+            path = random.choice(places)
+            inner = at(forged, path[:-1])
+            if path[-1] in (inner if isinstance(inner, dict) else range(len(inner))):
+                inner[path[-1]] = random.choice(edits(inner[path[-1]]))
+        if random.random() < 0.5:
+            _lie(forged, random)
+        yield forged
+
+
+def _lie(forged: Data, random: Random) -> None:
+    """What a liar would change together."""
+    value, share = forged["value"], random.choice((1e-12, 1e-6, 0.01, 0.5))
+    match random.randrange(4):
+        case 0 if value is not None:
+            forged |= {"bound": value, "gap": 0.0, "status": "OPTIMAL", "proved": True}
+        case 1 if isinstance(forged["bound"], int | float):
+            forged["bound"] = type(forged["bound"])(forged["bound"] * (1.0 + share) + 1)
+        case 2:
+            empty = dict.fromkeys(("value", "bound", "gap", "answer", "details"))
+            forged |= {**empty, "status": "INFEASIBLE", "proved": True, "trace": [], "rivals": []}
+        case _:
+            forged["proof"] = random.choice((None, {"by": "counting", "form": "counted"}, {"by": "highs", "form": "word"}, forged["proof"]))
+
+
+def kept(folder: Path, name: str, seed: int, data: Data) -> Path:
+    """A finding as a file, to be asked again."""
+    path = folder / f"{name.replace(' ', '-')}-{seed}.json"
+    path.write_text(json.dumps(data, indent=1), encoding="utf-8")
+    return path
