@@ -19,6 +19,8 @@ from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_with
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.judge import PlacementLoads, judge
+from crossopt.solvers.placement.latency.paths import LARGEST, between, critical_path, least_pieces, least_time, path_by, whole_of
+from crossopt.solvers.placement.latency.side_nodes import sharper
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
 
 Answer = Result[Placement, PlacementLoads]
@@ -73,10 +75,10 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
 def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = inf) -> float | None:
     """Milliseconds below which no placement is, as what a proof holds shows; None where it shows nothing of this question.
 
-    Rounds of the program along the blocks end as soon as they show the bound.
+    What is repeated ends as soon as it shows the bound.
     """
-    if question.problem != "throughput":
-        return None
+    if question.problem == "latency":
+        return _along_a_path(question, proof, bound) if isinstance(proof, OnPath) else None
     match proof:
         case Priced():
             return _by_prices(question, proof)
@@ -119,3 +121,20 @@ def _by_rounds(question: PlacementQuestion, proof: Swept, bound: float) -> float
         if shown >= bound:
             break
     return shown
+
+
+def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:
+    """What lies beside the path is looked at where the path alone does not show the bound."""
+    whole = whole_of(question)
+    if proof.longest == "least":
+        return critical_path(whole)
+    path = path_by(whole, proof.longest)
+    if len(path) > LARGEST:
+        return None
+    between_them = between(whole, path)
+    pieces, size = least_pieces(whole, path, between_them)
+    shown, ends = least_time(whole, path, pieces, size), iter(range(min(proof.beside, len(path))))
+    if shown >= bound or proof.beside <= 0:
+        return shown
+    sharp, _ = sharper(whole, between_them, pieces, size, lambda: next(ends, None) is None)
+    return max(shown, least_time(whole, path, sharp, size))
