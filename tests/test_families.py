@@ -33,6 +33,8 @@ EACH = pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if r
 FREE = {"seconds", "versions", "seed", "notes", "trace"}
 """What a result says of the machine and the moment, which nobody can say again."""
 NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
+SHOWING = {(key,) for key in ("limit", "prices", "block", "states", "longest", "beside")}
+"""Limits, prices, blocks and paths that show a bound: others that show it too are a proof of it (`tests.solvers.placement.test_prove`)."""
 FEW = NEW[::3]
 """Deep inside, of further samples, and in answers to narrower questions: whatever is refused in one place of a kind is in the other."""
 
@@ -140,7 +142,10 @@ def _passes(kind: str, whole: Any, path: tuple[str | int, ...], new: object, que
 
 
 def _says_nothing(path: tuple[str | int, ...], whole: Any) -> bool:  # noqa: ANN401
-    """Names and notes of rivals, one that keeps no rule, who proved, where a file lay, how near was asked, and steps on the way."""
+    """Names and notes of rivals, one that keeps no rule, who proved, where a file lay, how near was asked, and steps on the way.
+
+    What shows a bound again may be other than it was, as long as it shows it.
+    """
     words = (path[0] == "rivals" and path[-1] in {"name", "note"}) or path[-1] == "seconds"
     words |= path[0] == "rivals" and path[-1] == "answer" and whole["rivals"][path[1]]["value"] is None
     return (
@@ -148,6 +153,7 @@ def _says_nothing(path: tuple[str | int, ...], whole: Any) -> bool:  # noqa: ANN
         or path in {("rivals",), ("question", "source")}
         or path[:2] == ("proof", "by")
         or path[:3] == ("proof", "certificate", "steps")  # other steps that prove the same bound are a proof of it
+        or (path[0] == "proof" and path[1:2] in SHOWING)
         or path[0] in {"gap_asked", "reasons", "engine", "trace"}
     )
 
