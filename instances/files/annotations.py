@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from crossopt.instances.files.ranges import MOST_VALUES
@@ -63,6 +63,11 @@ class Slot:
 
 def slots_of(cls: Kind) -> list[Slot]:
     """The keys of a dataclass; a field named after a Python word, such as `from_`, has the key without the underscore."""
+    return _slots_of(cls)
+
+
+@cache
+def _slots_of(cls: Kind) -> list[Slot]:
     hints = get_type_hints(cls, include_extras=True)
     return [
         Slot(field.name, field.name.rstrip("_"), hints[field.name], (), field.default is MISSING and field.default_factory is MISSING)
@@ -78,11 +83,13 @@ def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
     return kind, marks
 
 
+@cache
 def origin_of(kind: Kind) -> object:
     """`tuple` of `tuple[int, ...]`, and so on; None for a plain type."""
     return get_origin(kind)
 
 
+@cache
 def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
     """The members of a union, bare; a type that is no union is its only member."""
     kind, marks = unwrap(kind, marks)
@@ -94,6 +101,7 @@ def mark_of(marks: Marks, cls: type[T]) -> T | None:
     return next((mark for mark in marks if isinstance(mark, cls)), None)
 
 
+@cache
 def words_of(kind: Kind) -> Mapping[str, object]:
     """The words of a Literal or Enum and what each stands for; none for other types."""
     if origin_of(kind) is Literal:
