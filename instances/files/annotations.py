@@ -51,6 +51,11 @@ class Doc:
 
 
 @dataclass(frozen=True, slots=True)
+class Prose:
+    """The text may run over several lines; others are names, which stand in lines of texts and in names of files."""
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A key that a mapping may have, the argument it becomes, and its type."""
 
@@ -89,7 +94,6 @@ def origin_of(kind: Kind) -> object:
     return get_origin(kind)
 
 
-@cache
 def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
     """The members of a union, bare; a type that is no union is its only member."""
     kind, marks = unwrap(kind, marks)
@@ -101,7 +105,6 @@ def mark_of(marks: Marks, cls: type[T]) -> T | None:
     return next((mark for mark in marks if isinstance(mark, cls)), None)
 
 
-@cache
 def words_of(kind: Kind) -> Mapping[str, object]:
     """The words of a Literal or Enum and what each stands for; none for other types."""
     if origin_of(kind) is Literal:

@@ -298,6 +298,8 @@ def _key(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int,
     if not isinstance(node.value, Scalar) or not node.value.text:
         faults.append(_fault(event, path, "a key must be a word (write 'key: value')"))
         return ""
+    if not set(node.value.text).isdisjoint("\t\n\r"):
+        faults.append(_fault(event, below(path, node.value.text), "a key is one line without tabs (write it so)"))
     if node.value.text == "<<" and not node.value.quoted:
         faults.append(_fault(event, below(path, "<<"), "merge keys are not read (write the values out)"))
     return node.value.text

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
 
 T = TypeVar("T")
 _LARGEST = 64 << 20
+_LONGEST = 100
+"""Bytes of the name of a file, to which endings are added."""
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -35,6 +38,15 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def file_name(name: str) -> str:
+    """What a name is called as a file: one step of a path, which no name leads out of its folder and no reader takes for hidden or for an
+    option."""
+    plain = re.sub(r"[^\w.+=@ -]+", "-", name).strip(" .-")
+    while len(plain.encode()) > _LONGEST:
+        plain = plain[:-1]
+    return plain or "question"
 
 
 def check_writable(path: Path) -> None:

@@ -18,6 +18,7 @@ from crossopt.instances.files.annotations import (
     Doc,
     Kind,
     Marks,
+    Prose,
     Slot,
     Unit,
     mark_of,
@@ -35,13 +36,14 @@ from crossopt.instances.files.other_names import called_here, remedy_for
 from crossopt.instances.files.ranges import WAYS, expand
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted
 
-__all__ = ["Bounds", "Choice", "Doc", "Unit", "fault_at", "fault_at_key", "read_as"]
+__all__ = ["Bounds", "Choice", "Doc", "Prose", "Unit", "fault_at", "fault_at_key", "read_as"]
 
 T = TypeVar("T")
 
 _PHRASES: Final[Mapping[Kind, str]] = {
     str: "a text", int: "a whole number", float: "a number", Fraction: "a number", bool: "true or false", type(None): ""
 }  # fmt: skip
+_LONGEST_NAME: Final = 1_000
 MOST: Final = 1_000  # faults of one file that are looked for
 LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
 
@@ -204,7 +206,7 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     if words := words_of(kind):
         return _word(words, scalar.text)
     if kind is str:
-        return scalar.text
+        return scalar.text if mark_of(marks, Prose) else _name(scalar.text)
     if scalar.quoted and not mark_of(marks, Unit):
         raise ValueError(f"{quoted(scalar.text)} is in quotes, {_wanted(kind, marks)} (remove the quotes)")
     if kind is bool:
@@ -212,6 +214,13 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     if kind in (int, float, Fraction):
         return _number(kind, marks, scalar.text)
     raise TypeError(f"fields of type {kind} cannot be read (see the module's list of types)")
+
+
+def _name(text: str) -> str:
+    """A text that names something."""
+    if not set(text).isdisjoint("\t\n\r") or len(text) > _LONGEST_NAME:
+        raise ValueError(f"{quoted(text)} is no name (write one line of at most {_LONGEST_NAME:,} characters)")
+    return text
 
 
 def _word(words: Mapping[str, object], text: str) -> object:
