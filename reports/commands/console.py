@@ -101,6 +101,12 @@ def _as_value(name: str, value: object) -> str:
     return quoted[0] if len(parts) == 1 else f"[{', '.join(quoted)}]"
 
 
+def spare_others(path: Path, named: Path | None) -> None:
+    """Refuse to write over a file that is there already under a name that nobody gave; a link that leads nowhere yet is one too."""
+    if path != named and os.path.lexists(path):
+        usage(f"{path}: this is there already (say --out {path} to write over it, or name another file)")
+
+
 def check_target(path: Path | None, option: str = "--out") -> None:
     """Refuse a place that cannot be written before hours of work are lost on it."""
     if path is None or str(path) == "-":
