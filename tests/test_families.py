@@ -4,6 +4,7 @@ A toy kind stands among them: one row of the table of kinds, one file, and every
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -211,7 +212,7 @@ def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
     for form in ("html", "text", "csv", "markdown", "latex"):
         assert main(["report", target, "--as", form]) == 0
     said = capsys.readouterr()
-    assert said.err == ""
+    assert [line for line in said.err.splitlines() if not re.match(r" *[\d.]+ s  ", line)] == []  # progress, where a machine is slow
     assert max(map(len, said.out.splitlines())) < 140
     Path(target).write_text(Path(target).read_text().replace('"status": "OPTIMAL"', '"status": "UNKNOWN"'), encoding="utf-8")
     assert main(["check", target]) == 30

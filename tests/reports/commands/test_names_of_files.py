@@ -71,6 +71,12 @@ def test_a_file_that_nobody_named_is_not_written_over(tmp_path: Path, monkeypatc
     assert Path("runs.csv").read_text() != "measured for weeks"
 
 
+def test_an_older_page_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["solve", "tiny", "--out", "runs.json"]) == 0
+    assert [main(["report", "runs.json"]) for _ in range(2)] == [0, 0]
+
+
 def test_a_model_that_nobody_named_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.chdir(tmp_path)
     Path("tiny.lp").write_text("mine")
