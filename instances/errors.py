@@ -40,7 +40,7 @@ class InstanceError(Exception):
     def __init__(self, source: str, faults: Iterable[Fault], undone: str = "nothing solved") -> None:
         self.source = source
         self.undone = undone
-        self.faults = tuple(sorted(set(faults)))
+        self.faults = tuple(sorted(set(faults), key=lambda fault: (fault.line, fault.column, fault.path, fault.message)))
         super().__init__(source, self.faults)
 
     def __str__(self) -> str:

@@ -41,7 +41,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     """The question that a result of this kind keeps; one of which it keeps a digest is also looked for in the result's folder."""
     source, settings, workload = document.get("source"), document.get("settings"), document.get("workload")
     sound = isinstance(settings, list | tuple) and all(isinstance(setting, str) for setting in settings)
-    if not isinstance(source, str) or not sound or not isinstance(workload, str | None):
+    if not isinstance(source, str) or not set(source).isdisjoint("\t\n\r") or not sound or not isinstance(workload, str | None):
         raise _lacking("instance", "the text of the question is missing")
     given = tuple(settings or ())
     if KINDS[kind].digest:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.quantities import Duration, Positive
-from crossopt.instances.files.schema import Doc, read_as
+from crossopt.instances.files.schema import Doc, Prose, read_as
 
 MOST_QUESTIONS = 1_000
 _SPECIAL = frozenset(",[]{}#:")
@@ -50,7 +50,7 @@ class StudyFile:
     title: Annotated[str, Doc("of pages and tables")]
     instances: Annotated[tuple[str | AskedSection, ...], Doc("names, paths, or a question with settings of its own")]
     engines: Annotated[tuple[str, ...], Doc("who is asked, in the order of the columns")]
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     settings: Annotated[dict[str, str], Doc("of every question")] = field(default_factory=dict)
     sweep: Annotated[tuple[AxisSection, ...], Doc("axes; of the first one pictures show the course")] = ()
     time_limit: Annotated[Duration | None, Doc("of each run; searchers have 5 s where nothing is said, others no limit")] = None

@@ -26,7 +26,7 @@ class Launch:
 
 def launch_text(name: str, stack: str, model: Transformer, plan: Plan) -> str:
     """The settings, ready to paste, then what each of them does."""
-    launch = STACKS[stack](model, plan)
+    launch, name = STACKS[stack](model, plan), " ".join(name.split())  # of a file perhaps, and what follows a comment is run
     lines = [f"# {name}: {plan}", "", launch.joiner.join(setting for setting, _ in launch.settings), ""]
     if stack == "deepspeed":
         lines = [f"# {name}: {plan}", "", json.dumps(_deepspeed_document(model, plan), indent=2), ""]

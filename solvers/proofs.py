@@ -212,5 +212,49 @@ class Parts:
     form: Literal["parts"] = "parts"
 
 
-Proof = Word | Counted | Steps | Enumerated | EnumeratedTogether | Boxes | Relaxed | Parts
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A whole price for every block of those that placements no busier than a limit leave: what one device can hold of them is counted."""
+
+    by: str
+    limit: float
+    """Milliseconds; nothing above it is proved."""
+    prices: tuple[int, ...]
+    form: Literal["priced"] = "priced"
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounded:
+    """A block, and placements no busier than a limit: whoever holds it pays the cheapest cut round it."""
+
+    by: str
+    limit: float
+    block: int
+    form: Literal["surrounded"] = "surrounded"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Rounds of the program along the blocks, for placements no busier than a limit."""
+
+    by: str
+    limit: float
+    states: int
+    """Kept in all rounds together; whoever repeats them ends there."""
+    form: Literal["swept"] = "swept"
+
+
+@dataclass(frozen=True, slots=True)
+class OnPath:
+    """The path of the data that is longest by one kind of figure, and what pieces of it take."""
+
+    by: str
+    longest: Literal["least", "cpu", "size", "transfer"]
+    """`least`: by the lesser of each node's times, and that is the bound."""
+    beside: int
+    """Ends of pieces, from the first on, of which what lies beside the path was looked at."""
+    form: Literal["on-path"] = "on-path"
+
+
+Proof = Word | Counted | Steps | Enumerated | EnumeratedTogether | Boxes | Relaxed | Parts | Priced | Surrounded | Swept | OnPath
 """How a bound is known."""

@@ -10,10 +10,17 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.solvers.backends import wall
 
 # No deadline, and no complaint that examples are drawn slowly: a busy machine is no fault of what is tested.
 settings.register_profile("crossopt", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("crossopt")
+
+
+@pytest.fixture
+def solvers_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solvers work in this process, for tests that change what they do there."""
+    monkeypatch.setattr(wall, "INSIDE", True)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,11 @@
 """Two questions about directed graphs that networkx answers; it is named here only."""
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import networkx as nx
 
+Network: TypeAlias = "nx.DiGraph[int]"
 Edge = tuple[int, int, int | None]
 """From a node, to a node, and what may flow; None is without limit."""
 
@@ -21,9 +23,9 @@ def number_along(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
     return numbers
 
 
-def network_of(edges: Iterable[Edge]) -> "nx.DiGraph[int]":
+def network_of(edges: Iterable[Edge]) -> Network:
     """A network to ask for several cuts."""
-    network: nx.DiGraph[int] = nx.DiGraph()
+    network: Network = nx.DiGraph()
     for start, end, capacity in edges:
         if capacity is None:
             network.add_edge(start, end)
@@ -32,6 +34,6 @@ def network_of(edges: Iterable[Edge]) -> "nx.DiGraph[int]":
     return network
 
 
-def least_cut(network: "nx.DiGraph[int]", source: int, sink: int) -> int:
+def least_cut(network: Network, source: int, sink: int) -> int:
     """What the cheapest edges cost without which nothing flows from the source to the sink; exact, as capacities are whole."""
     return int(nx.minimum_cut_value(network, source, sink))

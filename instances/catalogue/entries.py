@@ -20,7 +20,7 @@ from crossopt.instances.files.quantities import (
     Throughput,
     Voltage,
 )
-from crossopt.instances.files.schema import Bounds, Doc
+from crossopt.instances.files.schema import Bounds, Doc, Prose
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class DeviceEntry:
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
     devices_per_node: Annotated[Positive, Doc("of a node as it is usually bought")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
-    sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
+    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
@@ -262,7 +262,7 @@ class TechnologyEntry:
     idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
-    sources: Annotated[dict[str, str], Doc("where each figure is from")] = field(default_factory=dict)
+    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
     constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
 
@@ -317,7 +317,7 @@ class GemmShape:
 class ModelEntry:
     """A network that can be trained; exactly one of the shapes."""
 
-    source: Annotated[str, Doc("where the shapes are from")]
+    source: Annotated[str, Prose(), Doc("where the shapes are from")]
     transformer: Annotated[TransformerShape | None, Doc("its shapes")] = None
     lstm: Annotated[LstmShape | None, Doc("its shapes")] = None
     gemm: Annotated[GemmShape | None, Doc("its shapes")] = None

@@ -4,19 +4,17 @@ Key names and defaults are those of that library's configuration classes. Shapes
 positions and the few biases of Qwen2's query, key and value projections do not count.
 """
 
-import json
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from crossopt.instances.catalogue.entries import TransformerShape
+from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
 from crossopt.instances.files.schema import LARGEST_WHOLE
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
-_LONGEST: Final = 100  # digits of a number
 
 Config = Mapping[str, Any]
 
@@ -157,11 +155,9 @@ def _shown(value: object) -> str:
 def config_in(text: str, source: str) -> Config:
     """The JSON object in the text of a file; a ValueError of one sentence if it is none."""
     try:
-        config = json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError(f"{quoted(source)} is nested too deeply for a config.json") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{quoted(source)} is not JSON at line {error.lineno}, column {error.colno}") from error
+        config = read_strictly(text)
+    except JsonError as error:
+        raise ValueError(f"{quoted(source)}, line {error.line}, column {error.column}: {error.message}") from error
     if not isinstance(config, dict):
         raise ValueError(f"{quoted(source)} holds no JSON object (name a model's config.json)")
     return config
@@ -170,25 +166,14 @@ def config_in(text: str, source: str) -> Config:
 def text_of(path: Path) -> str:
     """The text of a `config.json`; a ValueError of one sentence for all but a regular file of at most `LARGEST` bytes."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError(f"{quoted(str(path))} is not a regular file (name a model's config.json)")
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = bytes_of(path, LARGEST, "name a model's config.json")
     except OSError as error:
         raise ValueError(f"{quoted(str(path))} cannot be read ({(error.strerror or 'unknown reason').lower()})") from error
-    if len(data) > LARGEST:
+    except ValueError as error:
+        raise ValueError(f"{quoted(str(path))}: {error}") from error
+    if data is None:
         raise ValueError(f"{quoted(str(path))} is too large for a config.json (at most {LARGEST:,} bytes)")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{quoted(str(path))} is not UTF-8 text (name a model's config.json)") from error
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > _LONGEST:
-        raise ValueError(f"a number of {len(digits)} digits is too long for a config.json")
-    return int(digits)
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number that JSON knows")

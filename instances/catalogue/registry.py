@@ -1,10 +1,11 @@
 """Devices, technologies and networks by name, one YAML file each in the folder `registry`, and what crossflow makes of them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeVar
+from unicodedata import normalize
 
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.parameters import parameters
@@ -86,7 +87,9 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
 
 def device_given(given: str | DeviceEntry) -> tuple[DeviceEntry, str]:
     """The device that a question names or describes, and what to call it."""
-    return (device(given), given) if isinstance(given, str) else (given, given.name or "own device")
+    if isinstance(given, str):
+        return device(given), given
+    return given, told_apart(given.name or "own device", given, names("hardware"), device)
 
 
 def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
@@ -94,7 +97,26 @@ def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str
     if isinstance(given, str):
         entry, node = technology_named(given)
         return entry, given, node
-    return given, given.name or "own technology", None
+    known = names("technologies")
+    at_nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_steps)
+    return given, told_apart(given.name or "own technology", given, (*known, *at_nodes), lambda name: technology_named(name)[0]), None
+
+
+def told_apart(name: str, given: object, known: Iterable[str], entry_of: Callable[[str], object]) -> str:
+    """What to call a thing of the user's: a name of the registry says so unless the figures are those that are known by it."""
+    same = next((other for other in known if _plain_name(other) == _plain_name(name)), None)
+    return name if same is None or _figures(given) == _figures(entry_of(same)) else f"{name} with own figures"
+
+
+def _plain_name(name: str) -> str:
+    """A name as a reader sees it: without letters that are not seen, and whatever its case."""
+    return "".join(letter for letter in normalize("NFKC", name).casefold() if letter.isprintable() and not letter.isspace())
+
+
+def _figures(entry: object) -> object:
+    """What is known of a thing, but for its name and where that is from."""
+    kept = {field.name for field in fields(entry)} & {"name", "sources"} if is_dataclass(entry) and not isinstance(entry, type) else set()
+    return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
 def entry_text(kind: Kind | Literal["instances"], name: str) -> str:

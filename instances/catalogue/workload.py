@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, Precision, TransformerShape
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
-from crossopt.instances.catalogue.registry import model
+from crossopt.instances.catalogue.registry import model, names, told_apart
 from crossopt.instances.files.quantities import (
     Positive,
 )
@@ -68,7 +68,8 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
     if section.config is not None:
         path = files.path(section.config)
         shape = transformer_from_config(config_in(files.text(section.config, text_of), str(path)))
-        return path.stem if path.stem != "config" else path.resolve().parent.name, shape
+        name = path.stem if path.stem != "config" else path.resolve().parent.name
+        return told_apart(name, shape, names("workloads"), lambda known: model(known).transformer), shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
 
 

@@ -22,7 +22,7 @@ from crossopt.instances.files.quantities import (
     PricePerEnergy,
     RatioChoice,
 )
-from crossopt.instances.files.schema import Bounds, Choice, Doc
+from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[
@@ -194,7 +194,7 @@ class CodesignFile:
         Doc("one figure of several workloads: the sum of weight x objective (default), or the greatest v / v* - 1, v* alone on a chip"),
     ] = None
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
     hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()

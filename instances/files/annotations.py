@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from crossopt.instances.files.ranges import MOST_VALUES
@@ -51,6 +51,11 @@ class Doc:
 
 
 @dataclass(frozen=True, slots=True)
+class Prose:
+    """The text may run over several lines; others are names, which stand in lines of texts and in names of files."""
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A key that a mapping may have, the argument it becomes, and its type."""
 
@@ -63,6 +68,11 @@ class Slot:
 
 def slots_of(cls: Kind) -> list[Slot]:
     """The keys of a dataclass; a field named after a Python word, such as `from_`, has the key without the underscore."""
+    return _slots_of(cls)
+
+
+@cache
+def _slots_of(cls: Kind) -> list[Slot]:
     hints = get_type_hints(cls, include_extras=True)
     return [
         Slot(field.name, field.name.rstrip("_"), hints[field.name], (), field.default is MISSING and field.default_factory is MISSING)
@@ -78,6 +88,7 @@ def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
     return kind, marks
 
 
+@cache
 def origin_of(kind: Kind) -> object:
     """`tuple` of `tuple[int, ...]`, and so on; None for a plain type."""
     return get_origin(kind)

@@ -6,7 +6,6 @@ The tree is built from the parser's events as they come, so a hostile text is re
 """
 
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,17 +15,22 @@ from typing import Any, Final, Protocol, TypeAlias
 import yaml
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import bytes_of
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
 DEEPEST: Final = 32  # levels of lists and mappings
 
+_QUICK: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
+_EXPLAINED: Final = 100_000
+"""Characters up to which the slow parser is asked what is wrong."""
 _KEPT: Final = 20_000
 """Characters up to which a text's tree is kept."""
 
 # What PyYAML would refuse, plus line separators that editors do not count, stray byte order marks and marks that reverse the text.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _LINE_END: Final = re.compile("\r\n|\r|\n")
+_PLACE: Final = re.compile(r"\[(\d{1,9})\]")
 _PLAIN_STEP: Final = re.compile(r"[^\s\[\]{}'\":,#]+")
 
 
@@ -144,15 +148,26 @@ def _locate(node: Node, path: str) -> tuple[Entry, str]:
 
 
 def _towards(node: Node, path: str) -> Entry | None:
+    rest = path[len(node.path) :]
     match node.value:
+        case dict() as entries if "'" not in rest and '"' not in rest:
+            return _by_key(entries, path, len(node.path) + bool(node.path))
         case dict() as entries:
             inside = list(entries.values())
         case tuple() as nodes:
-            inside = [Entry(item.line, item.column, item) for item in nodes]
+            place = _PLACE.match(rest)
+            inside = [Entry(item.line, item.column, item) for item in (nodes[int(place[1]) :][:1] if place else ())]
         case _:
             return None
     on_the_way = (entry for entry in inside if path == entry.node.path or path.startswith((entry.node.path + ".", entry.node.path + "[")))
     return max(on_the_way, key=lambda entry: len(entry.node.path), default=None)
+
+
+def _by_key(entries: dict[str, Entry], path: str, begin: int) -> Entry | None:
+    """The entry of the longest key that the path goes on with; looked up, as a file may have as many faults as keys."""
+    ends = [len(path), *(found.start() for found in re.finditer(r"[.\[]", path))]
+    steps = ((path[:end], path[begin:end]) for end in sorted(ends, reverse=True) if end > begin)
+    return next((entries[step] for whole, step in steps if step in entries and entries[step].node.path == whole), None)
 
 
 class _UnreadableError(Exception):
@@ -165,15 +180,9 @@ class _UnreadableError(Exception):
 
 def _bytes(path: Path) -> bytes:
     """The content of a regular file of at most LARGEST bytes; never opens a pipe or device, never reads more than it may."""
-    status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise ValueError("this is a directory (name a YAML file)")
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("this is not a regular file (name a YAML file)")
-    with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(_too_large(max(status.st_size, len(data))))
+    data = bytes_of(path, LARGEST, "name a YAML file")
+    if data is None:
+        raise ValueError(_too_large(path.stat().st_size))
     return data
 
 
@@ -224,7 +233,21 @@ def _place(before: str) -> tuple[int, int]:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """The parser's events; what it refuses becomes an _UnreadableError in plain words."""
+    """The parser's events; what it refuses becomes an _UnreadableError in plain words.
+
+    The parser in C takes a tenth of the time, and the one in Python says better what is wrong, so that it is asked where something is.
+    """
+    try:
+        yield from yaml.parse(text, Loader=_QUICK)
+    except yaml.YAMLError as error:
+        if len(text) <= _EXPLAINED:
+            for _ in _plain_events(text):
+                pass
+        raise _UnreadableError(_syntax_fault(error) if isinstance(error, yaml.MarkedYAMLError) else Fault(1, 1, "", _NO_YAML)) from error
+
+
+def _plain_events(text: str) -> Iterator[yaml.Event]:
+    """The same by the parser in Python."""
     line, column = 1, 1
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -275,6 +298,8 @@ def _key(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int,
     if not isinstance(node.value, Scalar) or not node.value.text:
         faults.append(_fault(event, path, "a key must be a word (write 'key: value')"))
         return ""
+    if not set(node.value.text).isdisjoint("\t\n\r"):
+        faults.append(_fault(event, below(path, node.value.text), "a key is one line without tabs (write it so)"))
     if node.value.text == "<<" and not node.value.quoted:
         faults.append(_fault(event, below(path, "<<"), "merge keys are not read (write the values out)"))
     return node.value.text
@@ -291,7 +316,7 @@ def _scalar(event: yaml.ScalarEvent, path: str, faults: list[Fault]) -> Scalar:
     match = _UNPRINTABLE.search(event.value)  # escapes in double quotes can make any character
     if match:
         faults.append(_fault(event, path, f"character U+{ord(match.group()):04X} is not text (remove its escape)"))
-    return Scalar(event.value, quoted=event.style is not None)
+    return Scalar(event.value, quoted=bool(event.style))
 
 
 def _refuse_anchor_and_tag(event: yaml.Event, path: str, faults: list[Fault]) -> None:
@@ -323,6 +348,8 @@ def _at(mark: _Mark | None) -> tuple[int, int]:
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
+_NO_YAML: Final = "this is not YAML (check indentation, quotes and brackets)"
+
 # What PyYAML's problem contains, and the plain sentence for it. The first that matches counts.
 _SENTENCES: Final = (
     ("'\\t' that cannot start", "a tab cannot indent (use spaces)"),
@@ -348,8 +375,8 @@ _SENTENCES: Final = (
 
 def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
     """PyYAML's complaint in plain words, where the reader can act: an unclosed quote is shown where it opens."""
-    problem, otherwise = error.problem or "", "this is not YAML (check indentation, quotes and brackets)"
-    sentence = next((sentence for part, sentence in _SENTENCES if part in problem), otherwise)
+    problem = error.problem or ""
+    sentence = next((sentence for part, sentence in _SENTENCES if part in problem), _NO_YAML)
     opened = any(words in sentence for words in ("never closed", "not closed", "is missing after"))
     mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
     return Fault(*_at(mark), "", sentence)

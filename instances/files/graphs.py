@@ -1,13 +1,12 @@
 """What the readers of graphs in JSON have in common: the text, the figures of a mapping, the ids of nodes, and a list of faults."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import UNSEEN, JsonError, bytes_of, read_strictly
 from crossopt.instances.files.units import quoted
 
 
@@ -66,28 +65,32 @@ class FaultList:
 
 def text_of(path: Path) -> str:
     """The text of a graph; an InstanceError in one sentence where it is none."""
-    if not S_ISREG(path.stat().st_mode):
-        raise InstanceError(str(path), [Fault(1, 1, "", "this is not a regular file (name a graph)")])
-    if path.stat().st_size > _LARGEST:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")])
     try:
-        return path.read_text(encoding="utf-8")
+        data = bytes_of(path, _LARGEST, "name a graph")
+    except ValueError as error:
+        raise _refused(str(path), str(error)) from error
+    if data is None:
+        raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")
+    try:
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InstanceError(str(path), [Fault(1, 1, "", f"this is no text in UTF-8: {error.reason}")]) from error
+        raise _refused(str(path), f"this is no text in UTF-8: {error.reason}") from error
+    if unseen := UNSEEN.search(text):
+        line = text.count("\n", 0, unseen.start()) + 1
+        raise _refused(str(path), f"character U+{ord(unseen[0]):04X} is not text (remove it)", line)
+    return text
 
 
 def read_json(text: str, source: str) -> Any:  # noqa: ANN401 - whatever a file may hold
     """What a text says; an InstanceError in one sentence where it is no JSON."""
     try:
-        return json.loads(text, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise InstanceError(source, [Fault(error.lineno, error.colno, "", f"this is no JSON: {error.msg.lower()}")]) from error
-    except (ValueError, RecursionError) as error:
-        raise InstanceError(source, [Fault(1, 1, "", f"this cannot be read: {str(error)[:80]}")]) from error
+        return read_strictly(text)
+    except JsonError as error:
+        raise InstanceError(source, [Fault(error.line, error.column, error.path, error.message)]) from error
 
 
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+def _refused(source: str, message: str, line: int = 1) -> InstanceError:
+    return InstanceError(source, [Fault(line, 1, "", message)])
 
 
 def rows_of(nodes: list[Any], faults: FaultList) -> dict[str, int]:

@@ -1,18 +1,20 @@
 """Saved results as files: read with care, written whole or not at all."""
 
 import errno
-import json
 import os
-import stat
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
 
 T = TypeVar("T")
 _LARGEST = 64 << 20
+_LONGEST = 100
+"""Bytes of the name of a file, to which endings are added."""
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -36,6 +38,15 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def file_name(name: str) -> str:
+    """What a name is called as a file: one step of a path, which no name leads out of its folder and no reader takes for hidden or for an
+    option."""
+    plain = re.sub(r"[^\w.+=@ -]+", "-", name).strip(" .-")
+    while len(plain.encode()) > _LONGEST:
+        plain = plain[:-1]
+    return plain or "question"
 
 
 def check_writable(path: Path) -> None:
@@ -62,14 +73,13 @@ def kind_of(path: Path) -> str | None:
 def read_as(path: Path, reader: Callable[[Any], T]) -> T:
     """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
     try:
-        return reader(_of_this_version(json.loads(_text(path), parse_constant=_refuse)))
+        return reader(_of_this_version(read_strictly(_text(path))))
     except OSError as error:
         raise _unreadable(path, f"this file cannot be read: {(error.strerror or type(error).__name__).lower()}") from error
     except UnicodeDecodeError as error:
         raise _unreadable(path, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text ({_REMEDY})") from error
-    except json.JSONDecodeError as error:
-        message = f"this is not JSON: {error.msg.lower()} ({_REMEDY})"
-        raise _unreadable(path, message, error.lineno, error.colno) from error
+    except JsonError as error:
+        raise _unreadable(path, f"{error.message} ({_REMEDY})", error.line, error.column, error.path) from error
     except RecursionError as error:
         raise _unreadable(path, f"this file is nested too deeply for a result ({_REMEDY})") from error
     except ValueError as error:
@@ -89,23 +99,15 @@ _REMEDY = "name a file that `crossopt solve FILE --out RESULT.json` wrote"
 
 
 def _text(path: Path) -> str:
-    """The text of a file or a pipe of at most _LARGEST bytes; a device such as /dev/zero has no end and is not read."""
-    kind = path.stat().st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} ({_REMEDY})")
-    with path.open("rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
+    """The text of a regular file of at most _LARGEST bytes."""
+    data = bytes_of(path, _LARGEST, _REMEDY)
+    if data is None:
         raise ValueError(f"this file is too large for a result ({_REMEDY})")
     return data.decode("utf-8")
 
 
-def _unreadable(path: Path, message: str, line: int = 1, column: int = 1) -> InstanceError:
-    return InstanceError(str(path), [Fault(line, column, "", message)], "nothing read")
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no figure of a result")
+def _unreadable(path: Path, message: str, line: int = 1, column: int = 1, at: str = "") -> InstanceError:
+    return InstanceError(str(path), [Fault(line, column, at, message)], "nothing read")
 
 
 def _umask() -> int:

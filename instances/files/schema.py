@@ -6,6 +6,7 @@ of a tuple or dict inherit what is said of the whole.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast, get_args
@@ -17,6 +18,7 @@ from crossopt.instances.files.annotations import (
     Doc,
     Kind,
     Marks,
+    Prose,
     Slot,
     Unit,
     mark_of,
@@ -34,20 +36,24 @@ from crossopt.instances.files.other_names import called_here, remedy_for
 from crossopt.instances.files.ranges import WAYS, expand
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted
 
-__all__ = ["Bounds", "Choice", "Doc", "Unit", "fault_at", "fault_at_key", "read_as"]
+__all__ = ["Bounds", "Choice", "Doc", "Prose", "Unit", "fault_at", "fault_at_key", "read_as"]
 
 T = TypeVar("T")
 
 _PHRASES: Final[Mapping[Kind, str]] = {
     str: "a text", int: "a whole number", float: "a number", Fraction: "a number", bool: "true or false", type(None): ""
 }  # fmt: skip
+_LONGEST_NAME: Final = 1_000
+MOST: Final = 1_000  # faults of one file that are looked for
 LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
 
 
 def read_as(cls: type[T], node: Node, faults: list[Fault]) -> T | None:
     """The dataclass that `node` describes, or None after adding every fault found to `faults`."""
     before = len(faults)
-    value = _read(cls, (), node, _Told(faults, cls))
+    value = None
+    with suppress(_EnoughError):
+        value = _read(cls, (), node, _Told(faults, cls))
     return cast("T", value) if len(faults) == before else None
 
 
@@ -57,6 +63,16 @@ class _Told:
 
     faults: list[Fault]
     whole: Kind
+
+    def add(self, fault: Fault) -> None:
+        """One more; an _EnoughError where nobody reads any further ones."""
+        self.faults.append(fault)
+        if len(self.faults) >= MOST:
+            raise _EnoughError
+
+
+class _EnoughError(Exception):
+    """There are so many faults that no more are looked for."""
 
 
 def _takes(kind: Kind, marks: Marks, node: Node) -> bool:
@@ -104,7 +120,7 @@ def _read(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
             return _nothing(kind, marks)
         return _read_one(*_meant(kind, marks, node), node, told)
     except ValueError as error:
-        told.faults.append(Fault(node.line, node.column, node.path, str(error)))
+        told.add(Fault(node.line, node.column, node.path, str(error)))
         return None
 
 
@@ -158,11 +174,11 @@ def _read_slots(slots: Sequence[Slot], node: Node, told: _Told) -> dict[str, Any
         if key not in known:
             guess, remedy = remedy_for(key, node.path, known, places_of(told.whole))
             meant.update(guess)
-            told.faults.append(Fault(entry.line, entry.column, entry.node.path, f"unknown key ({remedy})"))
+            told.add(Fault(entry.line, entry.column, entry.node.path, f"unknown key ({remedy})"))
     for slot in slots:
         if slot.required and slot.key not in entries and slot.key not in meant:
             message = f"this key is missing, {_wanted(slot.kind, slot.marks)}"
-            told.faults.append(Fault(node.line, node.column, below(node.path, slot.key), message))
+            told.add(Fault(node.line, node.column, below(node.path, slot.key), message))
     renamed = {called_here(key).rpartition(".")[2]: entry for key, entry in entries.items() if key not in known}
     given = [(slot, renamed | entries) for slot in slots if slot.key in renamed | entries]  # what is called otherwise has its faults too
     values = {slot.name: _read(slot.kind, slot.marks, entries[slot.key].node, told) for slot, entries in given}
@@ -190,7 +206,7 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     if words := words_of(kind):
         return _word(words, scalar.text)
     if kind is str:
-        return scalar.text
+        return scalar.text if mark_of(marks, Prose) else _name(scalar.text)
     if scalar.quoted and not mark_of(marks, Unit):
         raise ValueError(f"{quoted(scalar.text)} is in quotes, {_wanted(kind, marks)} (remove the quotes)")
     if kind is bool:
@@ -198,6 +214,13 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     if kind in (int, float, Fraction):
         return _number(kind, marks, scalar.text)
     raise TypeError(f"fields of type {kind} cannot be read (see the module's list of types)")
+
+
+def _name(text: str) -> str:
+    """A text that names something."""
+    if not set(text).isdisjoint("\t\n\r") or len(text) > _LONGEST_NAME:
+        raise ValueError(f"{quoted(text)} is no name (write one line of at most {_LONGEST_NAME:,} characters)")
+    return text
 
 
 def _word(words: Mapping[str, object], text: str) -> object:

@@ -5,7 +5,6 @@ An empty cell, or a word of NOTHING, means that the source does not say; text wh
 
 import csv
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import bytes_of
 from crossopt.instances.files.units import nearest, quoted
 
 WORDS: Final = ("id", "source", "model", "gpu", "precision", "recompute", "zero_fsdp", "framework", "time_kind", "note")
@@ -88,12 +88,8 @@ def _text(path: Path, source: str) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    kind = path.stat().st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):  # a device such as /dev/zero has no end
-        raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} (name a CSV file)")
-    with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
+    data = bytes_of(path, LARGEST, "name a CSV file")
+    if data is None:
         raise ValueError(f"this file is larger than {LARGEST:,} bytes (split it, or remove the columns that are not needed)")
     return data
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
-from crossopt.instances.files.schema import Bounds, Doc
+from crossopt.instances.files.schema import Bounds, Doc, Prose
 from crossopt.instances.placement.graph import Communication, Contiguity, Problem
 
 
@@ -44,7 +44,7 @@ class PlacementFile:
     graph: Annotated[GraphSection, Doc("the operators")]
     kind: Annotated[Literal["placement"], Doc("the kind of question")] = "placement"
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
     cpus: Annotated[int | None, Bounds(0), Doc("beside the accelerators; the file's, or none")] = None
     memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None

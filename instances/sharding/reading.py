@@ -9,9 +9,11 @@ Costs of 10^18 and more say that a choice is forbidden.
 
 import gzip
 import hashlib
+import os
 import zlib
 from array import array
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import opened
 from crossopt.instances.files.graphs import FaultList
 from crossopt.instances.files.units import quoted
 from crossopt.instances.sharding.lines import Lines
@@ -27,7 +30,12 @@ from crossopt.instances.sharding.problem import FORBIDDEN, GREATEST_SUM, Problem
 from crossopt.instances.sharding.stream import Text, TextError, items, members
 
 FORBIDDEN_FROM = 10**18
-_LARGEST = 3 << 30
+_LARGEST = 512 << 20
+"""Bytes of a text: five times the largest problem that was published, and some ten seconds of reading."""
+_ROWS = 1 << 20
+"""Nodes or edges; the largest problem published has 55 thousand."""
+_UNPACKED, _RATIO = 64 << 20, 200
+"""Bytes that any gzip file may unpack to, and how many times its own size a larger one may."""
 _BLOCK = 1 << 20
 """Bytes read at once: a reader asked for more sets them aside, however small the file."""
 _LONGEST_NAME = 80
@@ -69,21 +77,25 @@ def problem_in(words: str, path: Path, placed: Callable[[str, str], Fault] | Non
 
 
 def _text_of(path: Path) -> bytearray:
-    if path.exists() and not path.is_file():
-        raise _refused(path, "this is no file (give a problem in JSON, plain or gzipped)")
+    """What a file holds, unpacked; texts of problems are packed to a fiftieth, and one of a thousand times its file is none of them."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == _GZIP
-        with gzip.open(path) if packed else path.open("rb") as file:
-            found = bytearray()
-            while len(found) <= _LARGEST and (block := file.read(_BLOCK)):
-                found += block
+        with opened(path, "give a problem in JSON, plain or gzipped") as file:
+            packed, size = file.read(2) == _GZIP, os.fstat(file.fileno()).st_size
+            file.seek(0)
+            most = min(_LARGEST, max(_UNPACKED, size * _RATIO)) if packed else _LARGEST
+            with gzip.open(file) if packed else nullcontext(file) as stream:
+                found = bytearray()
+                while len(found) <= most and (block := stream.read(_BLOCK)):
+                    found += block
     except EOFError as error:
         raise _refused(path, "the gzip file ends too early (fetch it again)") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _refused(path, f"the gzip file is broken: {str(error).lower()} (fetch it again)") from error
-    if len(found) > _LARGEST:
-        raise _refused(path, f"the text has more than {_LARGEST >> 30} GiB (give a smaller problem)")
+    except ValueError as error:
+        raise _refused(path, str(error)) from error
+    if len(found) > most:
+        packing = f", from a file of {size:,} bytes" if most < _LARGEST else ""
+        raise _refused(path, f"the text has more than {most >> 20:,} MiB{packing} (give a smaller problem)")
     return found
 
 
@@ -164,6 +176,8 @@ def _read_rows(text: Text, raw: _Raw, path: str) -> None:
     starts = array("q")
     raw.lists[path], raw.lines.elements[path] = found, starts
     for place in items(text):
+        if place == _ROWS:
+            raise TextError(f"{path} has more than {_ROWS:,} rows", text.position)
         text.ahead()
         starts.append(text.position)
         row = text.value()

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.quantities import Bytes, Positive
-from crossopt.instances.files.schema import Doc
+from crossopt.instances.files.schema import Doc, Prose
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ShardingFile:
 
     kind: Annotated[Literal["sharding"], Doc("the kind of question")] = "sharding"
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     file: Annotated[str | None, Doc("a problem in JSON, plain or gzipped, relative to this file")] = None
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, where no file is given")] = None
     edges: Annotated[tuple[EdgeSection, ...], Doc("between nodes")] = ()

@@ -11,7 +11,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.quantities import Bandwidth, Bytes, Duration, Positive
-from crossopt.instances.files.schema import Bounds, Choice, Doc, read_as
+from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.pipedream.profile import Profile, profile_of
@@ -64,7 +64,7 @@ class ChainFile:
     layers: Annotated[tuple[LayerSection, ...], Doc("in their order")] = ()
     profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
         "flush"
     )

@@ -16,6 +16,8 @@ USAGE = 2
 _PLAIN = re.compile(r"(?!null$)[\w.+-][\w.+/^ -]*")
 """Texts that YAML reads as they are."""
 _NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
+_HEAD = 4096
+"""Bytes of a page in which its title stands."""
 
 
 def spare_question(path: Path | None, question: Path, what: str = "question") -> None:
@@ -99,6 +101,21 @@ def _as_value(name: str, value: object) -> str:
         parts = [f"{part} B/s" if _NUMBER.fullmatch(part) else part for part in parts]
     quoted = [part if _PLAIN.fullmatch(part) else "'" + part.replace("'", "''") + "'" for part in parts]
     return quoted[0] if len(parts) == 1 else f"[{', '.join(quoted)}]"
+
+
+def spare_others(path: Path, named: Path | None) -> None:
+    """Refuse to write over a file that is there already under a name that nobody gave, unless it is an older page of ours; a link that
+    leads nowhere yet is one too."""
+    if path != named and os.path.lexists(path) and not _is_page(path):
+        usage(f"{path}: this is there already (say --out {path} to write over it, or name another file)")
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page that was drawn here."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"crossopt report</title>" in file.read(_HEAD)
 
 
 def check_target(path: Path | None, option: str = "--out") -> None:

@@ -6,6 +6,7 @@ for other programs:
 """
 
 import json
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -16,8 +17,10 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in, read_instance, read_question
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
+from crossopt.instances.files.saved import file_name
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
+from crossopt.reports.commands.console import spare_others, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
@@ -47,10 +50,13 @@ def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
 
 def export_model(question: Path, options: Namespace, seconds: float) -> Status:
     """Write the model of a question, or of the question of a result, and say what was written, or why nothing was."""
-    from crossopt.solvers.codesign.linear.model_files import Asked, target_of, write_model  # noqa: PLC0415
+    from crossopt.solvers.codesign.linear.model_files import Asked, names_of, target_of, write_model  # noqa: PLC0415
 
     instance = _instance(question, tuple(options.settings), options.workload)
-    asked = Asked(options.stack, target_of(options.stack, options.out, instance.name), options.within or 0.0, seconds)
+    target = target_of(options.stack, options.out, file_name(instance.name))
+    spare_others(target, options.out)
+    _spare_names(names_of(target))
+    asked = Asked(options.stack, target, options.within or 0.0, seconds)
     with progress_on(sys.stderr, "s") as watch:
         told = write_model(instance, asked, watch)
     if isinstance(told, str):
@@ -58,6 +64,12 @@ def export_model(question: Path, options: Namespace, seconds: float) -> Status:
         return "FEASIBLE"
     sys.stderr.write(f"{instance.name}: {told.why}\n")
     return told.status
+
+
+def _spare_names(path: Path) -> None:
+    """What the names of a model mean goes into a file beside it, which may be there already only if it says such names."""
+    if os.path.lexists(path) and not (path.is_file() and b'"about"' in path.read_bytes()[:20]):
+        usage(f"{path}: this is there already, and the names of the model go there (move it, or name another file with --out)")
 
 
 def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -> Instance:

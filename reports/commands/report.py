@@ -12,7 +12,7 @@ from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, spare_question, usage
+from crossopt.reports.commands.console import check_target, spare_others, spare_question, usage
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import asked_of
 from crossopt.reports.pages.front import front_page
@@ -44,6 +44,8 @@ def report(options: Namespace) -> None:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
+    if target not in files:  # a page in place of its result is told so where it is read
+        spare_others(target, options.out)
     check_target(target)
     text = page_of(*files) if options.form == "html" else runs_on(files) if options.form == "runs" else tables_on(options.form, files)
     for file in files:  # after they were read: a page that is named in place of its result is no result

@@ -8,6 +8,7 @@ from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Answer, Spend
 from crossopt.solvers.backends.cpsat import cpsat
 from crossopt.solvers.backends.milp import cbc, gurobi, highs, scip
+from crossopt.solvers.backends.wall import prepare
 
 __all__ = ["BACKENDS", "Backend", "Spend", "backend"]
 
@@ -20,6 +21,7 @@ def backend(name: str) -> Backend:
     """The backend of that name; it raises a SolverError where its package is not there."""
     if name not in BACKENDS:
         raise SolverError(f"no solver is called {name!r}; there are {', '.join(BACKENDS)}")
+    prepare(name)  # while the model is made
     return partial(_asked, name)
 
 

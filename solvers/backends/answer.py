@@ -8,8 +8,7 @@ A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver say
     INFEASIBLE  the solver says so, and no solution is known
 """
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from time import monotonic
@@ -17,12 +16,10 @@ from typing import Literal
 
 from crossopt.formulation.model import Model, Values, Variable, violations
 from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.wall import LateError, Place
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]
-
-_POLL = 0.05
-"""Seconds between looks at the watch and at Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,19 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowed:
+    """What of it goes through the wall."""
+
+    deadline: float
+    """Of the monotonic clock."""
+    gap: float
+    workers: int
+    seed: int
+    hint: tuple[tuple[int, int], ...]
+    """Places of variables, and their values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a backend answers: `bound` is None only where there is no solution, `value` and `values` where none was found."""
 
@@ -94,12 +104,11 @@ class Reply:
 
 @dataclass(slots=True)
 class Course:
-    """The best of a solve so far: written by the solver's thread, read by the caller's."""
+    """The best of a solve so far: as the solver says it on its way."""
 
     model: Model
     start: float = field(default_factory=monotonic)
     events: list[Event] = field(default_factory=list)
-    stopping: bool = False
 
     def note(self, value: int | None, bound: int | None) -> None:
         """Keeps what is better than all before; a bound is never taken back."""
@@ -119,29 +128,47 @@ class Course:
         return monotonic() - self.start
 
 
-def attended(work: Callable[[], Reply], stop: Callable[[], None], course: Course, watch: Watch, solver: str) -> Reply:
-    """What the work replies. It runs in a thread of its own; the first Ctrl-C or the watch asks it to stop, and it replies what it has.
+Heard = tuple[int | None, int | None, Sequence[float] | None]
+"""What a solver says on its way: a value, a bound, and the figures of a better solution, each where there is news."""
+Told = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped]
+"""A reply as it comes through the wall, with figures in the order of the model's variables."""
 
-    SolverError where the work fails; a package that is not there is left to whoever asked for it.
+
+def attended(solver: str, name: str, work: Callable[..., Told], course: Course, spend: Spend) -> Reply:
+    """What a solver replies to the model and what it may spend, or what it had said where it had to be ended.
+
+    The first Ctrl-C or the watch asks it to stop, and it replies what it has. SolverError where it fails; a package that is not there is
+    left to whoever asked for it.
     """
-    with ThreadPoolExecutor(1) as threads:
-        reply = threads.submit(work)
-        while not reply.done():
-            try:
-                wait([reply], _POLL)
-                course.stopping = course.stopping or watch(course.now())
-            except KeyboardInterrupt:
-                if course.stopping:
-                    raise
-                course.stopping = True
-            if course.stopping:
-                stop()
-        try:
-            return reply.result()
-        except (SolverError, ImportError):
-            raise
-        except Exception as error:  # a solver may fail in ways that its maker has not thought of
-            raise SolverError(f"{solver} failed: {type(error).__name__}: {error}") from error
+    figures: list[Sequence[float]] = []
+
+    def hear(news: Heard) -> None:
+        course.note(news[0], news[1])
+        if news[2] is not None:
+            figures[:] = [news[2]]
+
+    def stop() -> bool:
+        return spend.watch(course.now())
+
+    place, model, deadline = Place(solver, name), course.model, course.start + spend.seconds
+    hint = tuple((at, spend.hint[variable]) for at, variable in enumerate(model.variables) if variable in spend.hint) if spend.hint else ()
+    allowed = Allowed(deadline, spend.gap, spend.workers, spend.seed, hint)
+    try:
+        told = place.ask(work, model, allowed, until=deadline, hear=hear, stop=stop)
+    except LateError:
+        ended: Stopped = "time limit" if monotonic() >= deadline else "interrupted"
+        told = (False, figures[0] if figures else None, None, None, ended)
+    finally:
+        place.close()
+    return _reply(model, told, name)
+
+
+def _reply(model: Model, told: Told, solver: str) -> Reply:
+    infeasible, figures, value, bound, stopped = told
+    if figures is not None and len(figures) != len(model.variables):
+        raise SolverError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
+    values = None if figures is None else dict(zip(model.variables, figures, strict=True))
+    return Reply(infeasible, values, value, bound, stopped)
 
 
 def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:

@@ -6,23 +6,27 @@ bound that it tells along with a better solution is not looked at: HiGHS 1.12 ha
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from itertools import count
 from math import isfinite
+from time import monotonic
 from typing import Any, Literal
+from weakref import finalize
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.program import Program, Rows
 from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.milp import GIVEN_AWAY
+from crossopt.solvers.backends.wall import LateError, Place
 
 Foreign = Any
 Ending = Literal["solved", "infeasible", "stopped"]
-_POLL = 0.05
+_KEYS = count(1 << 32)  # apart from those of relaxations, which the same process may hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,93 +59,157 @@ class Look:
 
 
 class Session:
-    """A model that HiGHS holds."""
+    """A model that HiGHS holds, behind the wall."""
 
-    __slots__ = ("_solver", "_whole", "name")
+    __slots__ = ("__weakref__", "_columns", "_key", "_place", "_rows", "name")
 
     def __init__(self, program: Program, workers: int, seed: int) -> None:
-        import highspy
-
         self.name = f"highs {version('highspy')}"
-        self._solver: Foreign = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", workers), ("random_seed", seed)):
-            self._solver.setOptionValue(option, value)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(program.costs), len(program.rows.lows)
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.costs, np.zeros(len(program.costs)), program.highs
-        lp.row_lower_, lp.row_upper_ = program.rows.lows, program.rows.highs
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = _short(program.rows.starts), _short(program.rows.columns)
-        lp.a_matrix_.value_ = program.rows.factors
-        if self._solver.passModel(lp) == highspy.HighsStatus.kError:
-            raise SolverError(f"{self.name} does not take the model")
-        self._whole: Mask = program.whole
+        self._columns, self._rows = len(program.costs), len(program.rows.lows)
+        self._place, self._key = Place("highs", self.name), next(_KEYS)
+        self._place.ask(_hold, self._key, program, workers, seed)
+        finalize(self, self._place.forget, self._key)
 
     def add(self, rows: Rows, price: float | None = None) -> None:
         """More rows, after all others; with a price, each may be broken from above for so much."""
-        first = self._solver.getNumRow()
-        starts, columns = _short(rows.starts[:-1]), _short(rows.columns)
-        self._solver.addRows(len(rows.lows), rows.lows, rows.highs, len(columns), starts, columns, rows.factors)
-        for row in range(len(rows.lows) if price is not None else 0):
-            self._solver.addCol(price, 0.0, np.inf, 1, np.array([first + row], np.int32), np.array([-1.0]))
+        self._place.ask(_add, self._key, rows, price)
+        self._rows += len(rows.lows)
+        self._columns += len(rows.lows) if price is not None else 0
 
     def relaxed(self, seconds: float, look: Look) -> Relaxed:
         """The linear relaxation."""
-        import highspy
-
-        self._integral(highspy.HighsVarType.kContinuous)
-        ending = self._run(seconds, look)
-        solution = self._solver.getSolution()
-        none = np.zeros(0)
-        if ending != "solved":
-            return Relaxed(ending, 0.0, none, none)
-        value = float(self._solver.getInfo().objective_function_value)
-        return Relaxed(ending, value, np.array(solution.col_value), np.array(solution.row_dual))
+        nothing = np.zeros(0)
+        try:
+            ending, value, columns, duals = self._ask(_relax, seconds, look)
+        except LateError:
+            return Relaxed("stopped", 0.0, nothing, nothing)
+        if ending == "solved":
+            self._hold_to(columns, self._columns, "columns")
+            self._hold_to(duals, self._rows, "rows")
+        return Relaxed(ending, value, columns, duals)
 
     def solved(self, seconds: float, gap: tuple[float, float], look: Look) -> Solved:
         """The integer model, to an absolute and a relative gap."""
-        import highspy
+        try:
+            ending, bound, columns = self._ask(_solve, seconds, look, gap)
+        except LateError:
+            return Solved("stopped", -np.inf, None)
+        if columns is not None:
+            self._hold_to(columns, self._columns, "columns")
+        return Solved(ending, np.inf if ending == "infeasible" else sound(bound), columns)
 
-        self._integral(highspy.HighsVarType.kInteger)
-        self._solver.setOptionValue("mip_abs_gap", gap[0])
-        self._solver.setOptionValue("mip_rel_gap", gap[1])
-        ending = self._run(seconds, look)
-        if ending == "infeasible":
-            return Solved(ending, np.inf, None)
-        info = self._solver.getInfo()
-        found = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
-        columns = np.array(self._solver.getSolution().col_value) if found else None
-        return Solved(ending, sound(info.mip_dual_bound), columns)
+    def _ask(self, work: Callable[..., Foreign], seconds: float, look: Look, *more: object) -> Foreign:
+        deadline = monotonic() + seconds
 
-    def _integral(self, kind: Foreign) -> None:
-        columns = np.flatnonzero(self._whole).astype(np.int32)
-        self._solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
+        def hear(columns: Array) -> None:
+            self._hold_to(columns, self._columns, "columns")
+            look.columns = columns
 
-    def _run(self, seconds: float, look: Look) -> Ending:
-        from highspy import HighsModelStatus as Ended
-        from highspy import cb
+        def stop() -> bool:
+            look.stopping = look.stopping or look.stop()
+            return look.stopping
 
-        kinds = cb.HighsCallbackType
-        asked = (
-            kinds.kCallbackMipInterrupt,
-            kinds.kCallbackSimplexInterrupt,
-            kinds.kCallbackIpmInterrupt,
-            kinds.kCallbackMipImprovingSolution,
-        )
-        self._solver.setCallback(partial(_listen, look, kinds.kCallbackMipImprovingSolution), None)
-        for kind in asked:
-            self._solver.startCallback(kind)
-        limit = self._solver.getRunTime() + seconds if isfinite(seconds) else np.inf
-        self._solver.setOptionValue("time_limit", limit)
-        _attended(self._solver.run, look)
-        status = self._solver.getModelStatus()
-        if status == Ended.kOptimal:
-            return "solved"
-        if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
-            return "infeasible"
-        if status in {Ended.kTimeLimit, Ended.kInterrupt}:
-            return "stopped"
-        raise SolverError(f"{self.name} gave up: {self._solver.modelStatusToString(status)}")
+        return self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
+
+    def _hold_to(self, figures: Array, number: int, what: str) -> None:
+        if figures.shape != (number,) or not np.isfinite(figures).all():
+            raise SolverError(f"{self.name} broke its word: it tells {figures.shape} figures for {number} {what}, or some that are none")
+
+
+@dataclass(slots=True)
+class _Held:
+    """Behind the wall: a model of HiGHS, and which of its columns are integers."""
+
+    solver: Foreign
+    whole: Mask
+    name: str
+
+
+def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> None:
+    import highspy
+
+    held = _Held(highspy.Highs(), program.whole, f"highs {version('highspy')}")
+    for option, value in (("output_flag", False), ("threads", workers), ("random_seed", seed)):
+        held.solver.setOptionValue(option, value)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.costs), len(program.rows.lows)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.costs, np.zeros(len(program.costs)), program.highs
+    lp.row_lower_, lp.row_upper_ = program.rows.lows, program.rows.highs
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = _short(program.rows.starts), _short(program.rows.columns)
+    lp.a_matrix_.value_ = program.rows.factors
+    if held.solver.passModel(lp) == highspy.HighsStatus.kError:
+        raise SolverError(f"{held.name} does not take the model")
+    line.kept[key] = held
+
+
+def _add(line: Line, key: int, rows: Rows, price: float | None) -> None:
+    solver = line.kept[key].solver
+    first = solver.getNumRow()
+    starts, columns = _short(rows.starts[:-1]), _short(rows.columns)
+    solver.addRows(len(rows.lows), rows.lows, rows.highs, len(columns), starts, columns, rows.factors)
+    for row in range(len(rows.lows) if price is not None else 0):
+        solver.addCol(price, 0.0, np.inf, 1, np.array([first + row], np.int32), np.array([-1.0]))
+
+
+def _relax(line: Line, key: int, deadline: float) -> tuple[Ending, float, Array, Array]:
+    import highspy
+
+    held = line.kept[key]
+    _integral(held, highspy.HighsVarType.kContinuous)
+    ending = _run(line, held, deadline)
+    solution, nothing = held.solver.getSolution(), np.zeros(0)
+    if ending != "solved":
+        return ending, 0.0, nothing, nothing
+    value = float(held.solver.getInfo().objective_function_value)
+    return ending, value, np.array(solution.col_value), np.array(solution.row_dual)
+
+
+def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> tuple[Ending, float, Array | None]:
+    import highspy
+
+    held = line.kept[key]
+    _integral(held, highspy.HighsVarType.kInteger)
+    held.solver.setOptionValue("mip_abs_gap", gap[0])
+    held.solver.setOptionValue("mip_rel_gap", gap[1])
+    ending = _run(line, held, deadline)
+    info = held.solver.getInfo()
+    found = ending != "infeasible" and info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    columns = np.array(held.solver.getSolution().col_value) if found else None
+    return ending, float(info.mip_dual_bound), columns
+
+
+def _integral(held: _Held, kind: Foreign) -> None:
+    columns = np.flatnonzero(held.whole).astype(np.int32)
+    held.solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
+
+
+def _run(line: Line, held: _Held, deadline: float) -> Ending:
+    from highspy import HighsModelStatus as Ended
+    from highspy import cb
+
+    kinds = cb.HighsCallbackType
+    asked = (
+        kinds.kCallbackMipInterrupt,
+        kinds.kCallbackSimplexInterrupt,
+        kinds.kCallbackIpmInterrupt,
+        kinds.kCallbackMipImprovingSolution,
+    )
+    held.solver.setCallback(partial(_listen, line, kinds.kCallbackMipImprovingSolution), None)
+    for kind in asked:
+        held.solver.startCallback(kind)
+    limit = held.solver.getRunTime() + left_until(deadline) if isfinite(deadline) else np.inf
+    held.solver.setOptionValue("time_limit", limit)
+    with named("highs"):
+        held.solver.run()
+    status = held.solver.getModelStatus()
+    if status == Ended.kOptimal:
+        return "solved"
+    if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
+        return "infeasible"
+    if status in {Ended.kTimeLimit, Ended.kInterrupt}:
+        return "stopped"
+    raise SolverError(f"{held.name} gave up: {held.solver.modelStatusToString(status)}")
 
 
 def sound(figure: float) -> float:
@@ -149,30 +217,12 @@ def sound(figure: float) -> float:
     return figure - GIVEN_AWAY * max(1.0, abs(figure)) if isfinite(figure) else -np.inf
 
 
-def _listen(look: Look, improving: Foreign, kind: Foreign, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
+def _listen(line: Line, improving: Foreign, kind: Foreign, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
     del message, nothing
     if int(kind) == int(improving):
-        look.columns = np.array(seen.mip_solution)
+        line.tell(np.array(seen.mip_solution))
     else:
-        reply.user_interrupt = look.stopping
-
-
-def _attended(work: Callable[[], Foreign], look: Look) -> None:
-    """Runs the work in a thread of its own; the first Ctrl-C asks it to stop, as the look may."""
-    with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(work)
-        while not running.done():
-            try:
-                wait([running], _POLL)
-                look.stopping = look.stopping or look.stop()
-            except KeyboardInterrupt:
-                if look.stopping:
-                    raise
-                look.stopping = True
-        try:
-            running.result()
-        except Exception as error:  # a solver may fail in ways that its maker has not thought of
-            raise SolverError(f"highs failed: {type(error).__name__}: {error}") from error
+        reply.user_interrupt = line.stopping
 
 
 def _short(figures: Whole) -> np.typing.NDArray[np.int32]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Table, Variable
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Answer, Course, Reply, Spend, Stopped, attended, hinted, judged
+from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.line import Line, left_until, named
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -22,30 +23,33 @@ Columns = Mapping[Variable, "cp_model.IntVar"]
 
 def cpsat(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that CP-SAT finds."""
+    course, name = Course(model), f"cpsat {version('ortools')}"
+    hinted(model, spend)
+    return judged(model, attended("cpsat", name, run_cpsat, course, spend), course, name, spend.hint)
+
+
+def run_cpsat(line: Line, model: Model, allowed: Allowed) -> Told:
+    """One solve, behind the wall."""
     from ortools.sat.python import cp_model
 
-    course = Course(model)
     posted, columns = post_model(model)
-    for variable, value in hinted(model, spend).items():
-        posted.add_hint(columns[variable], value)
+    for place, value in allowed.hint:
+        posted.add_hint(columns[model.variables[place]], value)
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = spend.workers
-    solver.parameters.random_seed = spend.seed
-    solver.parameters.relative_gap_limit = spend.gap
-    solver.parameters.catch_sigint_signal = False  # `attended` sees Ctrl-C; the solver's own handler would replace Python's for good
-    if isfinite(spend.seconds):
-        solver.parameters.max_time_in_seconds = max(spend.seconds - course.seconds, 0.0)
-    solver.best_bound_callback = lambda bound: course.note(None, _whole(bound))
-
-    def work() -> Reply:
-        status = solver.status_name(solver.solve(posted, _listener(course)))
+    solver.parameters.num_workers = allowed.workers
+    solver.parameters.random_seed = allowed.seed
+    solver.parameters.relative_gap_limit = allowed.gap
+    solver.parameters.catch_sigint_signal = False  # Ctrl-C is seen where the work was asked for; the solver's own handler would stay
+    if isfinite(allowed.deadline):
+        solver.parameters.max_time_in_seconds = left_until(allowed.deadline)
+    solver.best_bound_callback = lambda bound: line.tell((None, _whole(bound), None))
+    line.stop = solver.stop_search
+    name = f"cpsat {version('ortools')}"
+    with named(name):
+        status = solver.status_name(solver.solve(posted, _listener(line, model, list(columns.values()))))
         if status == "MODEL_INVALID":
             raise SolverError(f"cpsat does not take the model: {posted.validate()}")
-        return _reply(solver, status, columns, course)
-
-    name = f"cpsat {version('ortools')}"
-    reply = attended(work, solver.stop_search, course, spend.watch, name)
-    return judged(model, reply, course, name, spend.hint)
+        return _reply(solver, status, columns, model, line)
 
 
 def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
@@ -91,29 +95,29 @@ def write_proto(model: Model, path: Path) -> None:
         raise OSError(f"{path} cannot be written")
 
 
-def _listener(course: Course) -> "cp_model.CpSolverSolutionCallback":
-    """Notes each solution that is better than all before."""
+def _listener(line: Line, model: Model, columns: "list[cp_model.IntVar]") -> "cp_model.CpSolverSolutionCallback":
+    """Tells each solution that is better than all before."""
     from ortools.sat.python import cp_model
 
     class Listener(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            value = course.model.constant if not course.model.objective else _whole(self.objective_value)
-            course.note(value, None)
+            value = model.constant if not model.objective else _whole(self.objective_value)
+            line.tell((value, None, [self.value(column) for column in columns]))
 
     return Listener()
 
 
-def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, course: Course) -> Reply:
+def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Model, line: Line) -> Told:
     if status == "INFEASIBLE":
-        return Reply(infeasible=True, values=None, value=None, bound=None, stopped="complete")
-    model, found = course.model, status in {"OPTIMAL", "FEASIBLE"}
-    values = {variable: solver.value(column) for variable, column in columns.items()} if found else None
+        return True, None, None, None, "complete"
+    found = status in {"OPTIMAL", "FEASIBLE"}
+    figures = [solver.value(column) for column in columns.values()] if found else None
     claimed = solver.objective_value if found and model.objective else None
     inner = solver.response_proto.inner_objective_lower_bound
     unset = not model.objective or (inner == 0 and status != "OPTIMAL")
     bound = None if unset else model.sign * inner + model.constant
-    stopped: Stopped = "gap" if status == "OPTIMAL" else "interrupted" if course.stopping else "time limit"
-    return Reply(infeasible=False, values=values, value=claimed, bound=bound, stopped=stopped)
+    stopped: Stopped = "gap" if status == "OPTIMAL" else "interrupted" if line.stopping else "time limit"
+    return False, figures, claimed, bound, stopped
 
 
 def _whole(figure: float) -> int | None:

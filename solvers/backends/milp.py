@@ -13,18 +13,24 @@ They work in floating point, with tolerances. What they say is therefore read wi
                 variables alone show that nothing can be better.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import count
 from math import ceil, isfinite
+from time import monotonic
 from typing import Any
+from weakref import finalize
 
 from crossopt.formulation.linearize import lifted, linearize
 from crossopt.formulation.model import EXACT, Model, Values, Variable
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Answer, Course, Reply, Spend, Stopped, attended, hinted, judged
+from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
+from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.rows import exact, printable, rows_of
+from crossopt.solvers.backends.wall import LateError, Place
 
 GIVEN_AWAY = 1e-6
 """The share of a bound in floating point that is not believed."""
@@ -42,8 +48,7 @@ Columns = Mapping[Variable, Foreign]
 class Program:
     """A solver that PuLP drives as it stands."""
 
-    name: str
-    make: Callable[[Spend, float | None], Foreign]
+    make: Callable[[Allowed, float | None], Foreign]
     package: str | None
     """Where to get it; None for the one that comes with PuLP."""
 
@@ -62,29 +67,24 @@ Relaxation = Callable[[Mapping[Variable, int], float], Fractional]
 
 def highs(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that HiGHS finds."""
-    course, linear = Course(model), linearize(model)
-    problem, columns = problem_of(linear)
-    hint = hinted(model, spend)
-    start = lifted(model, hint) if len(hint) == len(model.variables) else hint
-    work = partial(_run_highs, problem, columns, start, spend, course)
-    name = f"highs {version('highspy')}"
-    reply = attended(work, _no_stop, course, spend.watch, name)
-    return judged(model, _of_first(model, reply), course, name, spend.hint)
+    course, name = Course(model), _highs_name()
+    hinted(model, spend)
+    return judged(model, attended("highs", name, run_highs, course, spend), course, name, spend.hint)
 
 
 def cbc(model: Model, spend: Spend) -> Answer:
     """The best solution that CBC finds, without proof."""
-    return _driven(Program("cbc", _make_cbc, None), model, spend)
+    return _driven("cbc", model, spend)
 
 
 def gurobi(model: Model, spend: Spend) -> Answer:
     """The best solution that Gurobi finds, if it is here; its bound only where it says that the model is solved."""
-    return _driven(Program("gurobi", _make_gurobi, "gurobipy"), model, spend)
+    return _driven("gurobi", model, spend)
 
 
 def scip(model: Model, spend: Spend) -> Answer:
     """The best solution that SCIP finds, if it is here; its bound only where it says that the model is solved."""
-    return _driven(Program("scip", _make_scip, "pyscipopt"), model, spend)
+    return _driven("scip", model, spend)
 
 
 def problem_of(linear: Model) -> tuple[Foreign, Columns]:
@@ -118,63 +118,98 @@ def relaxed(model: Model, seconds: float) -> float | None:
 
 def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
+    place, key = Place("highs", _highs_name()), next(_KEYS)
+    places = {variable: at for at, variable in enumerate(model.variables)}
+    place.ask(_hold_relaxation, key, model)
+
+    def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
+        at_values, deadline = {places[variable]: value for variable, value in fixed.items()}, monotonic() + seconds
+        try:
+            value, figures = place.ask(_relax, key, at_values, deadline, until=deadline)
+        except LateError as error:
+            raise TimeoutError from error
+        if value is not None and len(figures) != len(places):
+            raise SolverError(f"{place.name} broke its word: {len(figures)} figures for {len(places)} variables")
+        return Fractional(value, dict(zip(model.variables, figures, strict=False)))
+
+    finalize(solved, place.forget, key)
+    return solved
+
+
+def _hold_relaxation(line: Line, key: int, model: Model) -> None:
+    """Behind the wall: keeps a model for relaxations."""
     import pulp
-    from highspy import HighsModelStatus as Ended
 
     problem, columns = problem_of(linearize(model))
     for column in problem.variables():
         column.cat = pulp.LpContinuous
-
-    def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
-        for variable, column in columns.items():
-            column.lowBound, column.upBound = (fixed[variable],) * 2 if variable in fixed else (variable.low, variable.high)
-        problem.solve(pulp.HiGHS(msg=False, threads=1, timeLimit=seconds if isfinite(seconds) else None))
-        if problem.sol_status == pulp.LpSolutionOptimal:
-            found = {variable: columns[variable].varValue for variable in model.variables}
-            figures = {variable: float(variable.low if figure is None else figure) for variable, figure in found.items()}
-            return Fractional(float(pulp.value(problem.objective)), figures)
-        status = problem.solverModel.getModelStatus()
-        if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:  # ranges are finite, so that nothing is unbounded
-            return Fractional(None, {})
-        if status == Ended.kTimeLimit:
-            raise TimeoutError
-        raise SolverError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
-
-    return solved
+    line.kept[key] = (model, problem, columns)
 
 
-def _run_highs(problem: Foreign, columns: Columns, start: Values, spend: Spend, course: Course) -> Reply:
-    """One solve, in the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
+def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> tuple[float | None, list[float]]:
+    """Behind the wall: the value and the figures of a relaxation with some variables fixed."""
+    import pulp
+    from highspy import HighsModelStatus as Ended
+
+    model, problem, columns = line.kept[key]
+    values = {model.variables[place]: value for place, value in fixed.items()}
+    for variable, column in columns.items():
+        column.lowBound, column.upBound = (values[variable],) * 2 if variable in values else (variable.low, variable.high)
+    with named(_highs_name()):
+        problem.solve(pulp.HiGHS(msg=False, threads=1, timeLimit=left_until(deadline) if isfinite(deadline) else None))
+    if problem.sol_status == pulp.LpSolutionOptimal:
+        found = [columns[variable].varValue for variable in model.variables]
+        figures = [float(variable.low if figure is None else figure) for variable, figure in zip(model.variables, found, strict=True)]
+        return float(pulp.value(problem.objective)), figures
+    status = problem.solverModel.getModelStatus()
+    if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:  # ranges are finite, so that nothing is unbounded
+        return None, []
+    if status == Ended.kTimeLimit:
+        raise TimeoutError
+    raise SolverError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
+
+
+def run_highs(line: Line, model: Model, allowed: Allowed) -> Told:
+    """One solve, behind the wall."""
+    problem, columns = problem_of(linearize(model))
+    hint = {model.variables[place]: value for place, value in allowed.hint}
+    start = lifted(model, hint) if len(hint) == len(model.variables) else hint
+    with named(_highs_name()):
+        return _run_highs(line, model, problem, columns, start, allowed)
+
+
+def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> Told:
+    """In the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
     import pulp
     from highspy import cb
 
+    places = {column.name: place for place, column in enumerate(problem.variables())}
+    known = [(places[columns[variable].name], value) for variable, value in start.items() if columns[variable].name in places]
+    figures = [places.get(columns[variable].name) for variable in model.variables]
     engine = pulp.HiGHS(
         msg=False,
-        gapRel=spend.gap,
-        threads=spend.workers,
-        timeLimit=_left(spend, course),
-        random_seed=spend.seed,
-        callbackTuple=(partial(_listen, course), None),
+        gapRel=allowed.gap,
+        threads=allowed.workers,
+        timeLimit=left_until(allowed.deadline) if isfinite(allowed.deadline) else None,
+        random_seed=allowed.seed,
+        callbackTuple=(partial(_listen, line, model, figures, cb.HighsCallbackType.kCallbackMipImprovingSolution), None),
         callbacksToActivate=[cb.HighsCallbackType.kCallbackMipInterrupt, cb.HighsCallbackType.kCallbackMipImprovingSolution],
     )
     engine.createAndConfigureSolver(problem)
     engine.buildSolverModel(problem)
-    places = {column.name: place for place, column in enumerate(problem.variables())}
-    known = [(places[columns[variable].name], value) for variable, value in start.items() if columns[variable].name in places]
     if known:
         problem.solverModel.setSolution(len(known), [place for place, _ in known], [float(value) for _, value in known])
     engine.callSolver(problem)
-    figures = {variable: places.get(column.name) for variable, column in columns.items()}
-    return _reply_of_highs(problem.solverModel, figures, spend, course)
+    return _reply_of_highs(problem.solverModel, figures, model, allowed.gap)
 
 
-def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spend: Spend, course: Course) -> Reply:
+def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap: float) -> Told:
     from highspy import HighsModelStatus as Ended
     from highspy import SolutionStatus
 
-    status, info, sign = solver.getModelStatus(), solver.getInfo(), course.model.sign
+    status, info, sign = solver.getModelStatus(), solver.getInfo(), model.sign
     if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
-        return Reply(infeasible=True, values=None, value=None, bound=None, stopped="complete")
+        return True, None, None, None, "complete"
     reasons: dict[Foreign, Stopped] = {
         Ended.kOptimal: "gap",
         Ended.kTimeLimit: "time limit",
@@ -184,21 +219,36 @@ def _reply_of_highs(solver: Foreign, places: Mapping[Variable, int | None], spen
         raise SolverError(f"highs gave up: {solver.modelStatusToString(status)}")
     values, value = None, None
     if info.primal_solution_status == int(SolutionStatus.kSolutionStatusFeasible):
-        figures = solver.getSolution().col_value
-        values = {variable: variable.low if place is None else figures[place] for variable, place in places.items()}
+        values = _in_order(model, places, solver.getSolution().col_value)
         value = sign * info.objective_function_value
-    solved = status == Ended.kOptimal and spend.gap == 0 and value is not None and abs(value) < MOST_DIGITS
+    solved = status == Ended.kOptimal and gap == 0 and value is not None and abs(value) < MOST_DIGITS
     bound = round(value) if solved and value is not None else sound(sign, info.mip_dual_bound)
-    return Reply(infeasible=False, values=values, value=value, bound=bound, stopped=reasons[status])
+    return False, values, value, bound, reasons[status]
 
 
-def _listen(course: Course, kind: int, message: str, seen: Foreign, reply: Foreign, nothing: None) -> None:
-    """What HiGHS calls again and again: notes what is known, and hands it the wish to stop."""
-    del kind, message, nothing
-    sign = course.model.sign
+def _in_order(model: Model, places: list[int | None], figures: Sequence[float]) -> list[float]:
+    """The figures of the model's variables; a variable in no row and no cost stays where its range begins."""
+    return [float(variable.low if place is None else figures[place]) for variable, place in zip(model.variables, places, strict=True)]
+
+
+def _listen(
+    line: Line,
+    model: Model,
+    places: list[int | None],
+    improving: Foreign,
+    kind: Foreign,
+    message: str,
+    seen: Foreign,
+    reply: Foreign,
+    nothing: None,
+) -> None:
+    """What HiGHS calls again and again: tells what is known, and hands it the wish to stop."""
+    del message, nothing
+    sign = model.sign
     value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
-    course.note(value, sound(sign, seen.mip_dual_bound))
-    reply.user_interrupt = course.stopping
+    better = int(kind) == int(improving)
+    line.tell((value, sound(sign, seen.mip_dual_bound), _in_order(model, places, seen.mip_solution) if better else None))
+    reply.user_interrupt = line.stopping
 
 
 def sound(sign: int, figure: float) -> int | None:
@@ -206,41 +256,47 @@ def sound(sign: int, figure: float) -> int | None:
     return sign * ceil(figure - GIVEN_AWAY * max(1.0, abs(figure))) if abs(figure) < EXACT else None
 
 
-def _driven(program: Program, model: Model, spend: Spend) -> Answer:
-    """What a solver finds that PuLP drives from end to end, and that cannot be asked to stop but by its time limit."""
-    course, linear = Course(model), linearize(model)
+def _driven(program: str, model: Model, spend: Spend) -> Answer:
+    """What a solver finds that PuLP drives from end to end, and that cannot be asked to stop but by its time limit, or by being ended."""
+    course, package = Course(model), PROGRAMS[program].package
     hinted(model, spend)
-    engine = program.make(spend, _left(spend, course))
-    if not engine.available():
-        get = f"pip install {program.package}" if program.package else "the one that comes with PuLP does not run on this machine"
-        raise SolverError(f"{program.name} is not here: {get}, or take cpsat or highs, which always are")
-    problem, columns = problem_of(linear)
-    printable(linear)
-    from_where = f"{program.package} {version(program.package)}" if program.package else f"of PuLP {version('pulp')}"
-    name = f"{program.name} ({from_where})"
-    reply = attended(partial(_run_driven, program, engine, problem, columns, spend, course), _no_stop, course, spend.watch, name)
-    return judged(model, _of_first(model, reply), course, name, spend.hint)
+    if package is not None and find_spec(package) is None:
+        raise SolverError(f"{program} is not here: pip install {package}, or take cpsat or highs, which always are")
+    from_where = f"{package} {version(package)}" if package else f"of PuLP {version('pulp')}"
+    name = f"{program} ({from_where})"
+    reply = attended(program, name, _RUNS[program], course, spend)
+    return judged(model, reply, course, name, spend.hint)
 
 
-def _run_driven(program: Program, engine: Foreign, problem: Foreign, columns: Columns, spend: Spend, course: Course) -> Reply:
+def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> Told:
+    """One solve, behind the wall."""
     import pulp
 
+    driver, linear = PROGRAMS[program], linearize(model)
+    seconds = left_until(allowed.deadline) if isfinite(allowed.deadline) else None
+    engine = driver.make(allowed, seconds)
+    if not engine.available():
+        get = f"pip install {driver.package}" if driver.package else "the one that comes with PuLP does not run on this machine"
+        raise SolverError(f"{program} is not here: {get}, or take cpsat or highs, which always are")
+    problem, columns = problem_of(linear)
+    printable(linear)
     try:
         problem.solve(engine)
     except pulp.PulpSolverError as error:
-        raise SolverError(f"{program.name} failed: {error}") from error
-    believed = program.package is not None
+        raise SolverError(f"{program} failed: {error}") from error
+    believed, stopped = driver.package is not None, _why(line, allowed)
     if believed and problem.status == pulp.LpStatusInfeasible:
-        return Reply(infeasible=True, values=None, value=None, bound=None, stopped="complete")
+        return True, None, None, None, "complete"
     if problem.sol_status not in {pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible}:
-        return Reply(infeasible=False, values=None, value=None, bound=None, stopped=_why(spend, course))
-    values = {variable: variable.low if column.varValue is None else column.varValue for variable, column in columns.items()}
+        return False, None, None, None, stopped
+    found = [columns[variable].varValue for variable in model.variables]
+    figures = [variable.low if figure is None else figure for variable, figure in zip(model.variables, found, strict=True)]
     value = pulp.value(problem.objective)
-    solved = believed and problem.sol_status == pulp.LpSolutionOptimal and spend.gap == 0
-    return Reply(infeasible=False, values=values, value=value, bound=round(value) if solved else None, stopped=_why(spend, course))
+    solved = believed and problem.sol_status == pulp.LpSolutionOptimal and allowed.gap == 0
+    return False, figures, value, round(value) if solved else None, stopped
 
 
-def _make_cbc(spend: Spend, seconds: float | None) -> Foreign:
+def _make_cbc(spend: Allowed, seconds: float | None) -> Foreign:
     import pulp
     from pulp.apis.coin_api import pulp_cbc_path
 
@@ -248,35 +304,35 @@ def _make_cbc(spend: Spend, seconds: float | None) -> Foreign:
     return pulp.COIN_CMD(path=pulp_cbc_path, msg=False, gapRel=spend.gap, threads=spend.workers, timeLimit=seconds, options=seed)
 
 
-def _make_gurobi(spend: Spend, seconds: float | None) -> Foreign:
+def _make_gurobi(spend: Allowed, seconds: float | None) -> Foreign:
     import pulp
 
     return pulp.GUROBI(msg=False, manageEnv=True, gapRel=spend.gap, timeLimit=seconds, Threads=spend.workers, Seed=spend.seed)
 
 
-def _make_scip(spend: Spend, seconds: float | None) -> Foreign:
+def _make_scip(spend: Allowed, seconds: float | None) -> Foreign:
     import pulp
 
     return pulp.SCIP_PY(msg=False, gapRel=spend.gap, timeLimit=seconds, threads=spend.workers)
 
 
-def _left(spend: Spend, course: Course) -> float | None:
-    """The seconds that remain; None where there is no limit."""
-    return max(spend.seconds - course.seconds, 0.0) if isfinite(spend.seconds) else None
-
-
-def _why(spend: Spend, course: Course) -> Stopped:
-    if course.stopping:
+def _why(line: Line, allowed: Allowed) -> Stopped:
+    if line.stopping:
         return "interrupted"
-    if course.seconds >= spend.seconds:
+    if monotonic() >= allowed.deadline:
         return "time limit"
-    return "gap" if spend.gap else "no proof"
+    return "gap" if allowed.gap else "no proof"
 
 
-def _of_first(model: Model, reply: Reply) -> Reply:
-    """The reply about the model from one about its linear form."""
-    return reply if reply.values is None else replace(reply, values={variable: reply.values[variable] for variable in model.variables})
+def _highs_name() -> str:
+    return f"highs {version('highspy')}"
 
 
-def _no_stop() -> None:
-    """For solvers that look at `course.stopping` themselves, or that cannot be stopped."""
+PROGRAMS = {
+    "cbc": Program(_make_cbc, None),
+    "gurobi": Program(_make_gurobi, "gurobipy"),
+    "scip": Program(_make_scip, "pyscipopt"),
+}
+"""Solvers that PuLP drives, by their names."""
+_RUNS = {name: partial(run_driven, program=name) for name in PROGRAMS}
+_KEYS = count()

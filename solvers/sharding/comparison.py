@@ -2,12 +2,14 @@
 
 import csv
 from collections.abc import Iterator
+from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 from statistics import median_low
 from typing import NamedTuple
 
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import opened
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits, Number, Watch
 from crossopt.solvers.family import solve
@@ -56,7 +58,7 @@ def known_best(path: Path, name: str) -> Row | None:
     An instance is named in full or by what follows the last hyphen of the problem's name.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with opened(path, "name a table in CSV") as packed, TextIOWrapper(packed, "utf-8", newline="") as file:
             table = csv.DictReader(file)
             missing = [column for column in (_INSTANCE, _VALUE) if column not in (table.fieldnames or ())]
             if missing:
@@ -69,6 +71,8 @@ def known_best(path: Path, name: str) -> Row | None:
                     return Row("best known", int(text), None, None)
     except (UnicodeDecodeError, csv.Error) as error:
         raise _refused(path, 1, f"this is no table in CSV: {error}") from error
+    except ValueError as error:
+        raise _refused(path, 1, str(error)) from error
     return None
 
 

@@ -10,7 +10,7 @@ from crossopt.instances.errors import Fault
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.quantities import Bandwidth, Bytes
-from crossopt.instances.files.schema import Bounds, Doc, read_as
+from crossopt.instances.files.schema import Bounds, Doc, Prose, read_as
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.pipedream.profile import Profile, profile_of
 
@@ -24,7 +24,7 @@ class PipedreamFile:
     file: Annotated[str, Doc("a profile as PipeDream writes them, relative to this file")]
     kind: Annotated[Literal["pipedream"], Doc("the kind of question")] = "pipedream"
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     devices: Annotated[tuple[int, ...], Bounds(1), Doc("4, or [4, 8] or 4x8: eight groups of four")] = (4,)
     bandwidth: Annotated[tuple[Bandwidth, ...], Doc("of one member of each level, innermost first, or one for all")] = (1e9,)
     straight: Annotated[bool, Doc("replicate no stage")] = False

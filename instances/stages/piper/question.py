@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import read_json, text_of
 from crossopt.instances.files.quantities import Bandwidth, Bytes
-from crossopt.instances.files.schema import Bounds, Doc, read_as
+from crossopt.instances.files.schema import Bounds, Doc, Prose, read_as
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.piper.graph import PARTS, Part, PiperGraph, PiperQuestion, narrowed
 from crossopt.instances.stages.piper.reader import Machine, piper_graph_of
@@ -25,7 +25,7 @@ class PiperFile:
     file: Annotated[str, Doc("a graph in the format of Piper's inputs, relative to this file, which says what is not said here")]
     kind: Annotated[Literal["piper"], Doc("the kind of question")] = "piper"
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Doc("a line for `crossopt list instances`")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("all of one kind; as the graph's file says where nothing is said")] = None
     memory: Annotated[Bytes | None, Doc("of one device")] = None
     bandwidth: Annotated[Bandwidth | None, Bounds(1.0, 1e15), Doc("from a device to others")] = None

@@ -6,109 +6,91 @@ Whoever holds block b on an accelerator holds some set S of blocks with b in it,
 
 which is a minimum cut between b and a sink that every block b' leads to with capacity p_b'; a net becomes two nodes joined by its cost,
 into which all its pins lead and out of which all its pins are reached (Lawler 1973). On a CPU it is q_b at least. All capacities are whole
-quanta, rounded down, so that the cut is exact and no placement is below it.
-
-Where data must flow in stages, S is what lies between two cuts of the network, which costs more; a small integer model of that one stage
-says how much. It is asked for blocks of the stage that is busiest in what is known, where work alone would leave the devices idle.
+quanta, rounded down, so that the cut is exact and no placement is below it. One block and the limit are all that shows a bound again.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from time import monotonic
-
-import numpy as np
+from typing import NamedTuple
 
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.networks import Edge, least_cut, network_of
+from crossopt.formulation.placement.networks import Edge, Network, least_cut, network_of
 from crossopt.formulation.placement.rows import Figures, figures_of
-from crossopt.formulation.placement.stages import one_stage_model
 from crossopt.formulation.rounding import real
-from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.backends import backend
-from crossopt.solvers.backends.answer import Spend
-from crossopt.solvers.placement.answer import LEAST_GAP
-from crossopt.solvers.placement.intervals import Staged
 
 PROOF = "the least that a device with one of the blocks must do, by minimum cuts"
-
-
 _STEPS, _CUTS = 1 << 40, 40
-_ASKED, _SHARE = 4, 0.1
-"""Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
 
 
-def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, deadline: float = float("inf")) -> float:
-    """The greatest of these bounds, in milliseconds, for placements no busier than `greatest`.
+class Held(NamedTuple):
+    """A bound in milliseconds, and the block whose holder is that busy."""
+
+    bound: float
+    block: int
+
+
+def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, deadline: float = float("inf")) -> Held:
+    """The greatest of these bounds for placements no busier than `greatest`, and never above that.
 
     Blocks whose own work and nets are less than it are not looked at, nor more than some blocks, nor any after the deadline. Where
     transfers run behind the work, they count for nothing here.
     """
-    figures, cpus = figures_of(blocks, question.memory, greatest, _STEPS), question.cpus
-    if question.communication == "overlapped":
-        figures = replace(figures, transfer=[0] * len(figures.transfer))
-    most = _alone(blocks, figures)
-    alone = zip(figures.accelerator, figures.cpu, figures.supported, strict=True)
-    best = max((min(work, cpu) if cpus else work for work, cpu, runs in alone if runs), default=0)
-    network, asked = None, 0
-    for block in sorted(range(len(blocks)), key=lambda one: -most[one]):
+    figures, cpus = _figures(question, blocks, greatest), question.cpus
+    most = alone(blocks, figures)
+    own = [_either(work, cpu, cpus) if runs else 0 for work, cpu, runs in _rows(figures)]
+    block = max(range(len(blocks)), key=lambda one: own[one])
+    best, network, asked = own[block], None, 0
+    for one in sorted(range(len(blocks)), key=lambda one: -most[one]):
         if asked == _CUTS or monotonic() >= deadline:
             break
-        if min(most[block], figures.cpu[block] if cpus and figures.supported[block] else most[block]) <= best:
+        if min(most[one], figures.cpu[one] if cpus and figures.supported[one] else most[one]) <= best:
             continue
-        if not figures.supported[block]:
-            best = max(best, figures.cpu[block] if cpus else 0)
-            continue
-        if most[block] > figures.accelerator[block]:
+        if figures.supported[one] and most[one] > figures.accelerator[one]:
             network = network_of(_edges(blocks, figures)) if network is None else network
-            on_accelerator, asked = least_cut(network, block, len(blocks)), asked + 1
-        else:
-            on_accelerator = most[block]
-        best = max(best, min(on_accelerator, figures.cpu[block]) if cpus else on_accelerator)
-    return real(best, figures.quantum)
+            asked += 1
+        found = _held(blocks, figures, one, cpus, network)
+        if found > best:
+            best, block = found, one
+    return Held(min(greatest, real(best, figures.quantum)), block)
 
 
-def least_stage(
-    question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
-) -> tuple[float, str]:
-    """The bound that one stage gives, and what proves it; `least` where it gives no more than that, or where work decides."""
-    accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
-    if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
-        return least, PROOF
-    overlapped, proof = question.communication == "overlapped", PROOF
+def least_with(question: PlacementQuestion, blocks: Blocks, greatest: float, block: int) -> float:
+    """The bound that one block gives, in milliseconds, for placements no busier than `greatest`."""
+    figures = _figures(question, blocks, greatest)
+    return min(greatest, real(_held(blocks, figures, block, question.cpus, network_of(_edges(blocks, figures))), figures.quantum))
+
+
+def _held(blocks: Blocks, figures: Figures, block: int, cpus: int, network: "Network | None") -> int:
+    """What whoever holds a block does at least, in quanta; its own work where there is no network."""
+    if not figures.supported[block]:
+        return figures.cpu[block] if cpus else 0
+    on_accelerator = figures.accelerator[block] if network is None else least_cut(network, block, len(blocks))
+    return _either(on_accelerator, figures.cpu[block], cpus)
+
+
+def _either(on_accelerator: int, on_cpu: int, cpus: int) -> int:
+    return min(on_accelerator, on_cpu) if cpus else on_accelerator
+
+
+def _rows(figures: Figures) -> Iterator[tuple[int, int, bool]]:
+    return zip(figures.accelerator, figures.cpu, figures.supported, strict=True)
+
+
+def _figures(question: PlacementQuestion, blocks: Blocks, greatest: float) -> Figures:
     figures = figures_of(blocks, question.memory, greatest, _STEPS)
-    alone = _alone(blocks, figures)
-    for block in sorted(_busiest(blocks, start), key=lambda one: -alone[one])[:_ASKED]:
-        model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
-        answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
-        if answer.status == "INFEASIBLE" and not question.cpus:
-            raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
-        bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
-        bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
-        if bound > least:
-            least, proof = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
-        if least >= greatest * (1.0 - LEAST_GAP):
-            break
-    return least, proof
+    overlapped = question.communication == "overlapped"
+    return replace(figures, transfer=[0] * len(figures.transfer)) if overlapped else figures
 
 
-def _busiest(blocks: Blocks, start: Staged) -> list[int]:
-    """The blocks of the stage that is busiest."""
-    stage, work = np.array(start.stage), np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
-    load = np.where(start.cpu, np.bincount(stage, blocks.cpu_time, len(start.cpu)), np.bincount(stage, work, len(start.cpu)))
-    for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
-        touched = {int(stage[pin]) for pin in pins}
-        load[list(touched)] += cost * (len(touched) > 1)
-    return [int(block) for block in np.flatnonzero(stage == int(load.argmax()))]
-
-
-def _alone(blocks: Blocks, figures: Figures) -> list[int]:
+def alone(blocks: Blocks, figures: Figures) -> list[int]:
     """What a device does that holds this block and no other; what it does at the most, where no accelerator can."""
-    alone = [work if runs else max(work, cpu) for work, cpu, runs in zip(figures.accelerator, figures.cpu, figures.supported, strict=True)]
+    found = [work if runs else max(work, cpu) for work, cpu, runs in zip(figures.accelerator, figures.cpu, figures.supported, strict=True)]
     for pins, cost in zip(blocks.nets, figures.transfer, strict=True):
         for pin in pins:
-            alone[pin] += cost
-    return alone
+            found[pin] += cost
+    return found
 
 
 def _edges(blocks: Blocks, figures: Figures) -> Iterator[Edge]:

@@ -30,8 +30,8 @@ from crossopt.solvers.placement.judge import forward_arcs
 
 MOST_IDEALS = 20_000
 _MOST_COLOURS = 2_000
-_MOST_WORK = 4e7
-"""Figures that all pairs of ideals take: as many as a second or so is enough for, as pages wait for the check."""
+_MOST_WORK = 2.5e8
+"""Figures that all pairs of ideals take: as many as three seconds or so are enough for, as pages wait for the check."""
 _MOST_PINS = 5e7
 _DIGITS = 52
 _ABOVE = 1.0 + 2.0**-50

@@ -1,11 +1,12 @@
-"""What one accelerator must do that holds blocks of a certain price: a dynamic program along the blocks.
+"""What one accelerator must do that holds blocks of a certain price, and the bound that prices give: a dynamic program along the blocks.
 
 Each block has a whole price u_b >= 0. Of the blocks so far, a device has some and others have the rest; what is to come asks only which
 open nets (`solvers.placement.bounds.order`) have pins on the device, and which elsewhere:
 
     least[s, x]   the least load of a set of price x that leaves the open nets in state s; a net is paid once it has pins on both sides
 
-There are few states where few nets are open, and loads are exact: prices are what is counted one by one.
+There are few states where few nets are open, and loads are exact: prices are what is counted one by one. Whichever prices are given, the
+bound holds (`bounds.set_partitioning` says why, and finds good ones), so that nobody need be believed who gives them.
 """
 
 from dataclasses import dataclass
@@ -16,13 +17,22 @@ from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.formulation.compiled import compiled
-from crossopt.formulation.placement.rows import Figures
-from crossopt.solvers.placement.bounds.order import Step, Sweep
+from crossopt.formulation.placement.assignment import Machine
+from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.reductions import contract
+from crossopt.formulation.placement.rows import Figures, figures_of
+from crossopt.formulation.rounding import floored, real
+from crossopt.solvers.placement.bounds.order import Step, Sweep, swept
 
 BEYOND = 1 << 60
 """The load of a set that is not there."""
 _STATES, _IN_ALL = 1 << 13, 1 << 16
 """States at one step and at all steps, above which a graph is too wide; twice the former must fit in 16 bits."""
+
+_STEPS = 1 << 30
+"""Quanta of the limit."""
+_ENTRIES, _MOST, _FEWEST = 1 << 26, 1 << 16, 1 << 10
+"""Entries of the table of all states and prices, and the sum of all prices at the most and at the least."""
 
 Choices: TypeAlias = NDArray[np.int16]
 """Twice the state before, plus 1 if the block is on the device; a row for each state, a column for each price."""
@@ -42,6 +52,51 @@ class Walk:
     """Where the ways of each step begin."""
     ways: Whole
     """State before, state after, 1 if the block is on the device, and what that costs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Priceable:
+    """Blocks that may be given prices: those that placements no busier than a limit leave, in whole quanta."""
+
+    walk: Walk
+    figures: Figures
+    machine: Machine
+    greatest: float
+    """The limit in milliseconds, and in quanta."""
+    limit: int
+    total: int
+    """Of all prices, but for rounding."""
+
+
+def priceable(blocks: Blocks, machine: Machine, greatest: float) -> Priceable | None:
+    """What prices are given to; None where transfers run behind the work, or the graph is too wide."""
+    if machine.overlapped or not machine.accelerators or greatest <= 0.0 or not len(blocks):
+        return None
+    blocks = contract(blocks, machine, greatest)
+    figures = figures_of(blocks, machine.memory, greatest, _STEPS)
+    walks = [walk for sweep in swept(blocks, figures) if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
+    walk = min(walks, key=lambda one: int(one.states[-1]), default=None)
+    if walk is None:
+        return None
+    total = min(_ENTRIES // int(walk.states[-1]), _MOST)
+    if total < max(_FEWEST, len(blocks)):
+        return None
+    return Priceable(walk, figures, machine, greatest, int(floored([greatest], figures.quantum)[0]) + 1, total)
+
+
+def bound_by(ready: Priceable, prices: Whole) -> float | None:
+    """The bound of some prices in milliseconds, which is never above the limit; None where they are none, or more than can be counted."""
+    count = len(ready.figures.accelerator)
+    if len(prices) != count or prices.min() < 0 or prices.max() > ready.total + count or prices.sum() > ready.total + count:
+        return None
+    loads, _ = least_loads(ready.walk, prices, ready.limit)
+    work, _ = least_work(prices, np.array(ready.figures.cpu, np.int64), ready.limit if ready.machine.cpus else -1)
+    return in_time(ready, least_busiest_of(loads, work, ready.machine.accelerators, ready.machine.cpus))
+
+
+def in_time(ready: Priceable, busiest: int) -> float:
+    """Milliseconds of a bound in quanta, up to the limit."""
+    return min(ready.greatest, real(min(busiest, ready.limit), ready.figures.quantum))
 
 
 def walk_along(sweep: Sweep, figures: Figures) -> Walk | None:

@@ -18,20 +18,21 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.placement.assignment import Machine
 from crossopt.formulation.placement.blocks import Blocks
-from crossopt.formulation.placement.reductions import contract
-from crossopt.formulation.placement.rows import figures_of
 from crossopt.formulation.program import Program, Rows
-from crossopt.formulation.rounding import floored, real
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.arrays import Look, Session
-from crossopt.solvers.placement.bounds.order import swept
-from crossopt.solvers.placement.bounds.prices import Walk, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
+from crossopt.solvers.placement.bounds.prices import (
+    Priceable,
+    in_time,
+    least_busiest_of,
+    least_loads,
+    least_work,
+    priceable,
+    set_of,
+    taken_for,
+)
 
 PROOF = "prices of the blocks, and the sets that a device can hold"
-_STEPS = 1 << 30
-"""Quanta of the limit."""
-_ENTRIES, _MOST, _FEWEST = 1 << 26, 1 << 16, 1 << 10
-"""Entries of the table of all states and prices, and the sum of all prices at the most and at the least."""
 _WIDEST, _WIDER, _NARROWER, _NARROWEST = 0.3, 1.3, 0.6, 1e-4
 """The share by which prices may leave the best ones: at most, times as much after a better bound, after several that are none, at least."""
 _FAILED, _PATIENCE = 8, 100
@@ -57,12 +58,8 @@ class Master:
 class Course:
     """Where the prices stand."""
 
-    walk: Walk
+    ready: Priceable
     cpu: Whole
-    machine: Machine
-    limit: int
-    total: int
-    """Of all prices, about."""
     best_prices: Array
     master: Master
     best: int = 0
@@ -73,40 +70,41 @@ class Course:
     """Prices since the last ones that narrowed or widened nothing, and since those that said more."""
 
 
-def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[float]:
+@dataclass(frozen=True, slots=True, eq=False)
+class ByPrices:
+    """A bound in milliseconds, and the whole prices that show it to anybody."""
+
+    bound: float
+    prices: Whole
+
+
+def priced(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[ByPrices]:
     """Better and better bounds up to the limit, in milliseconds."""
-    if machine.overlapped or not machine.accelerators or limit <= 0.0 or not len(blocks):
+    ready = priceable(blocks, machine, limit)
+    if ready is None:
         return
-    blocks = contract(blocks, machine, limit)
-    figures = figures_of(blocks, machine.memory, limit, _STEPS)
-    walks = [walk for sweep in swept(blocks, figures) if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
-    work = np.where(figures.supported, np.array(figures.accelerator, np.float64), 0.0)
-    if not walks or not work.sum():
+    work = np.where(ready.figures.supported, np.array(ready.figures.accelerator, np.float64), 0.0)
+    if not work.sum():
         return
-    walk = min(walks, key=lambda one: int(one.states[-1]))
-    total = min(_ENTRIES // int(walk.states[-1]), _MOST)
-    if total < max(_FEWEST, len(blocks)):
-        return
-    most = int(floored([limit], figures.quantum)[0]) + 1
-    none = Master(np.zeros((0, len(blocks)), bool), np.zeros(0, bool), np.zeros(0, np.int64))
-    course = Course(walk, np.array(figures.cpu, np.int64), machine, most, total, work / work.sum(), none)
+    none = Master(np.zeros((0, len(work)), bool), np.zeros(0, bool), np.zeros(0, np.int64))
+    course = Course(ready, np.array(ready.figures.cpu, np.int64), work / work.sum(), none)
     prices: Array | None = course.best_prices
     while prices is not None and course.stale < _PATIENCE and monotonic() < deadline:
-        found = min(limit, real(min(_asked(course, prices), most), figures.quantum))
+        whole = np.rint(prices * (ready.total / prices.sum())).astype(np.int64)
+        found = in_time(ready, _asked(course, prices, whole))
         if found > least:
             least = found
-            yield least
+            yield ByPrices(least, whole)
         if least >= limit:
             return
         prices = _proposed(course, deadline)
 
 
-def _asked(course: Course, prices: Array) -> int:
+def _asked(course: Course, prices: Array, whole: Whole) -> int:
     """The bound of these prices; the sets that are worth most by them are kept."""
-    whole = np.rint(prices * (course.total / prices.sum())).astype(np.int64)
-    machine = course.machine
-    loads, chosen = least_loads(course.walk, whole, course.limit)
-    work, taken = least_work(whole, course.cpu, course.limit if machine.cpus else -1)
+    machine, walk, limit = course.ready.machine, course.ready.walk, course.ready.limit
+    loads, chosen = least_loads(walk, whole, limit)
+    work, taken = least_work(whole, course.cpu, limit if machine.cpus else -1)
     bound = least_busiest_of(loads, work, machine.accelerators, machine.cpus)
     course.failed, course.stale = course.failed + 1, course.stale + 1
     if bound > course.best:
@@ -115,10 +113,10 @@ def _asked(course: Course, prices: Array) -> int:
         course.share = min(course.share * _WIDER, _WIDEST)
     elif course.failed >= _FAILED:
         course.share, course.failed = max(course.share * _NARROWER, _NARROWEST), 0
-    within = min(int(course.best * (1.0 + course.ahead)), course.limit)
+    within = min(int(course.best * (1.0 + course.ahead)), limit)
     worth = int(np.flatnonzero(loads <= within)[-1])
     levels = {int(np.flatnonzero(loads[: int(worth * (1.0 - level)) + 1] <= within)[-1]) for level in _LEVELS}
-    _keep(course.master, [set_of(course.walk, whole, chosen, level) for level in sorted(levels)], of_cpu=False)
+    _keep(course.master, [set_of(walk, whole, chosen, level) for level in sorted(levels)], of_cpu=False)
     if machine.cpus:
         _keep(course.master, [taken_for(whole, taken, int(np.flatnonzero(work <= within)[-1]))], of_cpu=True)
     return bound
@@ -135,7 +133,7 @@ def _proposed(course: Course, deadline: float) -> Array | None:
 
     least k alpha + l beta - sum of u  with  alpha >= u(S) for sets of accelerators, beta >= u(S) for sets of CPUs
     """
-    master, machine = course.master, course.machine
+    master, machine = course.master, course.ready.machine
     slack = 1e-4 / len(course.best_prices)
     low = np.maximum(course.best_prices * (1.0 - course.share) - slack, 0.0)
     high = course.best_prices * (1.0 + course.share) + slack

@@ -15,13 +15,13 @@ from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.placement.latency.greedy import greedy
 from crossopt.solvers.placement.latency.judge import judge_latency
-from crossopt.solvers.placement.latency.paths import between, critical_path, least_pieces, least_time, weighed, whole_of
-from crossopt.solvers.placement.latency.search import LARGEST, along, annealed, first_pieces, near_orders
+from crossopt.solvers.placement.latency.paths import LARGEST, Whole, between, critical_path, least_pieces, least_time, weighed, whole_of
+from crossopt.solvers.placement.latency.search import along, annealed, first_pieces, near_orders
 from crossopt.solvers.placement.latency.side_nodes import sharper
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import OnPath, Proof, Word
 
 NAME = "latency"
-_PROOF = "a dynamic program along a path of the data"
+_PROOF, _CRITICAL = "a dynamic program along a path of the data", "the longest path of the data"
 _BOUNDING, _SEARCHING = 0.4, 0.6
 """Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
 _ENDING = 0.95
@@ -44,7 +44,9 @@ class _Course:
     best: Known
     """Of blocks."""
     bound: float = 0.0
-    proof: str = _PROOF
+    proof: Proof = field(default_factory=lambda: OnPath(_CRITICAL, "least", 0))
+    shown: tuple[float, Proof] | None = None
+    """The highest bound that is no word; None where that is the bound."""
     stopped: str = "complete"
     rows: Known | None = None
     """Of rows, where the integer model has found better."""
@@ -55,11 +57,13 @@ class _Course:
     def value(self) -> float:
         return self.best[0] if self.rows is None else min(self.rows[0], self.best[0])
 
-    def see(self, found: Known | None = None, bound: float = 0.0) -> None:
-        """Take in what a step found."""
+    def see(self, found: Known | None = None, bound: float = 0.0, proof: Proof | None = None) -> None:
+        """Take in what a step found, a bound with its proof."""
         before = (self.value, self.bound)
         self.best = min(self.best, found) if found else self.best
-        self.bound = max(self.bound, bound)
+        if proof is not None and bound > self.bound:
+            self.shown = (self.bound, self.proof) if isinstance(proof, Word) and self.shown is None else self.shown
+            self.bound, self.proof = bound, proof
         if (self.value, self.bound) != before:
             self.trace.append((monotonic() - self.began, self.value, self.bound))
         self.watch(Progress(NAME, self.value, self.bound))
@@ -74,7 +78,14 @@ class _Course:
 
     @property
     def closed(self) -> bool:
-        return gap_between(self.value, self.bound) <= max(self.limits.gap, LEAST_GAP)
+        return self._near(self.bound)
+
+    def _near(self, bound: float) -> bool:
+        return gap_between(self.value, bound) <= max(self.limits.gap, LEAST_GAP)
+
+    def proved(self) -> tuple[float, Proof]:
+        """The bound with its proof; one that anybody can show again before a word, where both are as near as was asked."""
+        return self.shown if self.shown is not None and self._near(self.shown[0]) else (self.bound, self.proof)
 
 
 def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
@@ -94,7 +105,8 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
         course.stopped = "interrupted"
     slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
     placement = placement_of(question, *rows_placed(flow, slots))
-    found = Found(placement, course.bound, Word(course.proof), stopped=course.stopped, trace=tuple(course.trace))
+    bound, proof = course.proved()
+    found = Found(placement, bound, proof, stopped=course.stopped, trace=tuple(course.trace))
     return ended(question, NAME, found, rivals_of(question, flow), began)
 
 
@@ -103,18 +115,8 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     first = greedy(question, flow)
     course.see((replayed(flow, first), first))
     yield
-    whole, tables = whole_of(question), []
-    course.see(bound=critical_path(whole))
-    for path in weighed(whole):
-        if len(path) > LARGEST:
-            continue
-        beside = between(whole, path)
-        tables.append((path, beside, *least_pieces(whole, path, beside)))
-        course.see(bound=least_time(whole, path, *tables[-1][2:]))
-        yield
-    for path, beside, pieces, size in tables:
-        sharp = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
-        course.see(bound=least_time(whole, path, sharp, size))
+    for bound, proof in _bounds(whole_of(question), course):
+        course.see(bound=bound, proof=proof)
         yield
     course.see(first_pieces(flow, course.late))
     yield
@@ -138,6 +140,21 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     yield
 
 
+def _bounds(whole: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
+    """Of the longest path, then by dynamic programming along some paths, and then with what lies beside them."""
+    tables = []
+    yield critical_path(whole), OnPath(_CRITICAL, "least", 0)
+    for figure, path in weighed(whole).items():
+        if len(path) > LARGEST:
+            continue
+        beside = between(whole, path)
+        tables.append((figure, path, beside, *least_pieces(whole, path, beside)))
+        yield least_time(whole, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
+    for figure, path, beside, pieces, size in tables:
+        sharp, ends = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
+        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends)
+
+
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     """The integer model, for as long as there is."""
 
@@ -151,10 +168,8 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
-    if answer.bound > course.bound:
-        course.proof = answer.solver
     course.stopped = answer.stopped
-    course.see(bound=answer.bound)
+    course.see(bound=answer.bound, proof=Word(answer.solver))
 
 
 def _rows(flow: Flow, slot_of: list[int]) -> list[int]:

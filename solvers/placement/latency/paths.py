@@ -22,6 +22,7 @@ hold whole numbers up to 2^53 exactly: the bound is no more than any placement's
 
 from dataclasses import dataclass
 from math import floor, log2
+from typing import Literal
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from crossopt.instances.placement.graph import Graph, PlacementQuestion
 
 _STEPS = 1 << 50
 """Quanta of all corners together, whose sums then stay below 2^53."""
+LARGEST = 4000
+"""Nodes in a row of which tables over all intervals take too much memory."""
 _COUNTED = 64
 """Pieces from which they are not counted any more, which can only lower a bound."""
 
@@ -107,10 +110,20 @@ def _along(before: list[list[int]], after: list[list[int]]) -> list[int]:
     return order
 
 
-def weighed(whole: Whole) -> list[list[int]]:
-    """Paths that say the most: the longest in CPU times, in transfers and in sizes."""
-    found = [longest(whole, weights) for weights in (whole.cpu, whole.size, whole.transfer)]
-    return [path for place, path in enumerate(found) if path not in found[:place]]
+Figure = Literal["cpu", "size", "transfer"]
+FIGURES: tuple[Figure, ...] = ("cpu", "size", "transfer")
+"""Paths that are longest by one of these say the most."""
+
+
+def weighed(whole: Whole) -> dict[Figure, list[int]]:
+    """Paths that say the most: the longest in CPU times, in transfers and in sizes; each once."""
+    found = {figure: path_by(whole, figure) for figure in FIGURES}
+    return {figure: path for place, (figure, path) in enumerate(found.items()) if path not in list(found.values())[:place]}
+
+
+def path_by(whole: Whole, figure: Figure) -> list[int]:
+    """The path that is longest by one kind of figure."""
+    return longest(whole, {"cpu": whole.cpu, "size": whole.size, "transfer": whole.transfer}[figure])
 
 
 def longest(whole: Whole, weights: list[float]) -> list[int]:

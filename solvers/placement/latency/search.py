@@ -18,12 +18,13 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import Blocks
 from crossopt.solvers.placement.latency.flow import CPU, Flow, replayed, timed
+from crossopt.solvers.placement.latency.paths import LARGEST
 from crossopt.solvers.placement.latency.serial import Serial, best_pieces
 from crossopt.solvers.placement.search.orders import orders
 
 _ORDERS = 24
-_LARGE, LARGEST = 1500, 4000
-"""Blocks from which tables over all intervals take too long for more than one order, and too much memory for any."""
+_LARGE = 1500
+"""Blocks from which tables over all intervals take too long for more than one order."""
 _MOST_PIECES = 64
 """That are looked for along an order."""
 _STEPS = (0.5, 2.0, 8.0, 32.0)

@@ -196,13 +196,13 @@ def _by_part(pins: Sequence[int], part: dict[int, int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def sharper(whole: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> Array:
-    """The least times of pieces with what they take beside the path; as they were where time ran out."""
+def sharper(whole: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:
+    """The least times of pieces with what they take beside the path, as they were where time ran out; and up to which end they are."""
     count, found = len(pieces), pieces.copy()
     at_start = list[list[tuple[int, Front]]]()
     for j in range(count):
         if late():
-            break
+            return found, j
         at_start.append(starts(whole, beside, j, count))
         at_end = ends(whole, beside, j)
         for i in np.flatnonzero(np.isfinite(pieces[:, j])).tolist():
@@ -212,4 +212,4 @@ def sharper(whole: Whole, beside: Between, pieces: Array, size: Array, late: Cal
                 continue
             fits = end[0][:, None] + first[0] <= whole.memory - size[i, j]
             found[i, j] += np.where(fits, end[1][:, None] + first[1], np.inf).min()
-    return found
+    return found, count

@@ -16,15 +16,15 @@ from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
 from crossopt.solvers.placement.answer import COARSE_GAP, Placement, ended
+from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
-from crossopt.solvers.placement.bounds.along.bound import Along, along
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.search.restarts import improved
 from crossopt.solvers.placement.throughput.rivals import rivals_of
 from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size
 from crossopt.solvers.placement.throughput.together import Known, solved_together
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import Priced, Proof, Surrounded, Swept, Word
 
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
@@ -46,13 +46,13 @@ def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> Foun
 
 
 def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
-    convex, run = question.contiguity == "convex", Run(question)
+    convex, run = question.contiguity == "convex", Run(question, near=limits.gap)
     blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
     try:
         _start(run, blocks, limits, watch, began)
     except KeyboardInterrupt:
         return run.found(stopped="interrupted")
-    if run.closed(limits.gap):
+    if run.closed():
         return run.found()
     value = min(run.value * (1.0 + COARSE_GAP), most(blocks))
     if not convex:
@@ -70,7 +70,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     if end.bound is None:
         return none_by(question, run.known, Word(solvers))
     run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
-    run.raise_bound(real(end.bound, quantum), f"{solvers}, in whole quanta of {quantum:.1e} ms")
+    run.raise_bound(real(end.bound, quantum), Word(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
     return run.found(stopped=end.stopped, trace=trace)
 
 
@@ -88,33 +88,36 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
     """The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks."""
     question = run.question
     run.improve(staged_devices(question, began + _STARTING * limits.seconds))
-    run.raise_bound(least_busiest(question, blocks, run.greatest(blocks), began + _STARTING * limits.seconds), PROOF)
+    greatest = run.greatest(blocks)
+    held = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
+    run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
     if run.known is None:
         return
     if question.contiguity != "convex":
         for better in improved(question, run.known, limits.seed, began + _ANNEALING * limits.seconds, run.bound):
             run.improve(better)
-    for found, by in _bounds(run, blocks, limits, began):
-        run.raise_bound(found.bound, by)
-        for placement in found.placements:
+    for bound, proof, placements in _bounds(run, blocks, limits, began):
+        run.raise_bound(bound, proof)
+        for placement in placements:
             run.improve(placement)
-        watch(Progress("along the blocks" if by == PROOF_ALONG else "prices of blocks", run.value, run.bound))
-        if run.closed(limits.gap):
+        watch(Progress("prices of blocks" if isinstance(proof, Priced) else "along the blocks", run.value, run.bound))
+        if run.closed():
             break
 
 
-def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[Along, str]]:
-    """Bounds by prices of blocks, then along all blocks, with what proves them."""
+def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Whole, ...]]]:
+    """Bounds by prices of blocks, then along all blocks, with what proves them and the placements that come of it."""
     machine, limit, least = machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
     seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
     if seconds >= _SHORTEST_PRICING:
         from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
         from crossopt.solvers.placement.bounds.set_partitioning import priced  # noqa: PLC0415
 
-        for bound in priced(blocks, machine, limit, least, monotonic() + seconds):
-            yield Along(bound, ()), PROOF_BY_PRICES
+        for priced_so in priced(blocks, machine, limit, least, monotonic() + seconds):
+            yield priced_so.bound, Priced(PROOF_BY_PRICES, limit, tuple(priced_so.prices.tolist())), ()
     for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
-        yield found, PROOF_ALONG
+        again = found.states <= MOST_REPEATED
+        yield found.bound, Swept(PROOF_ALONG, limit, found.states) if again else Word(PROOF_ALONG), found.placements
 
 
 def staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:

@@ -20,6 +20,8 @@ from crossopt.solvers.proofs import Proof, Word
 
 ROUNDED = 1.0 + 1e-9
 """Sums in another order may be larger by less than this share."""
+NOBODY = Word("")
+"""As long as there is no bound."""
 _SHORTAGE = 10.0
 """Seconds for the least memory that would do."""
 
@@ -33,7 +35,11 @@ class Run:
     value: float = inf
     """The judge's, of what is known."""
     bound: float = -inf
-    proof: str = ""
+    proof: Proof = NOBODY
+    near: float = 0.0
+    """The gap that is asked, within which a bound that anybody can show again is taken before a higher one by somebody's word."""
+    shown: tuple[float, Proof] = (-inf, NOBODY)
+    """The highest bound that is no word."""
 
     def improve(self, found: Whole | None) -> None:
         """Take what the judge accepts, and sees none better than in what is known: rounded sizes may let a little too much in."""
@@ -41,26 +47,31 @@ class Run:
         if verdict is not None and verdict.accepted and verdict.value <= self.value:
             self.known, self.value = found, verdict.value
 
-    def raise_bound(self, bound: float, proof: str) -> None:
+    def raise_bound(self, bound: float, proof: Proof) -> None:
         """Take a bound, if it is a higher one."""
         if bound > self.bound:
             self.bound, self.proof = bound, proof
+        if bound > self.shown[0] and not isinstance(proof, Word):
+            self.shown = bound, proof
 
     def greatest(self, blocks: Blocks) -> float:
         """What no device of a placement that is worth looking for does more than."""
         return min(self.value * ROUNDED, most(blocks))
 
-    def closed(self, gap: float) -> bool:
-        """Whether the bound is as near as this to what is known."""
-        return self.known is not None and self.value - self.bound <= gap * self.value
+    def closed(self) -> bool:
+        """Whether the bound is as near as was asked to what is known."""
+        return self.known is not None and self._near(self.bound)
 
-    def found(self, proof: Proof | None = None, stopped: str = "complete", trace: Trace = ()) -> Found[Placement]:
+    def _near(self, bound: float) -> bool:
+        return self.value - bound <= self.near * self.value
+
+    def found(self, stopped: str = "complete", trace: Trace = ()) -> Found[Placement]:
         """What is known, as far as anything is, with the bound and what proves it."""
         if self.known is None:
             return Found(None, stopped=stopped, trace=trace)
+        bound, proof = self.shown if self._near(self.shown[0]) else (self.bound, self.proof)
         placement = placement_of(self.question, self.known)
-        bound = None if self.bound == -inf else self.bound
-        return Found(placement, bound, proof or Word(self.proof), stopped=stopped, trace=trace)
+        return Found(placement, None if bound == -inf else bound, proof, stopped=stopped, trace=trace)
 
 
 def none_by_size(reasons: tuple[str, ...]) -> Found[Placement]:

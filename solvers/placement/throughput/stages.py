@@ -14,12 +14,13 @@ from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
-from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest, least_stage
+from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.bounds.one_stage import least_stage
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput.rivals import rivals_of
 from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size
-from crossopt.solvers.proofs import Counted, Word
+from crossopt.solvers.proofs import Counted, Surrounded, Word
 
 _WORKERS = 3
 _STARTING = 0.1
@@ -35,23 +36,26 @@ def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[P
 
 
 def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
-    blocks, run, early = blocks_of(question.graph, staged=True), Run(question), began + _STARTING * limits.seconds
+    near, early = max(limits.gap, LEAST_GAP), began + _STARTING * limits.seconds
+    blocks, run = blocks_of(question.graph, staged=True), Run(question, near=near)
     start = staged_start(question, blocks, early)
     run.improve(None if start.value == inf else devices_of(question, blocks, start.stage, start.cpu))
     first = ((monotonic() - began, None if run.known is None else run.value, None),)
-    greatest, near = run.greatest(blocks), max(limits.gap, LEAST_GAP)
+    greatest = run.greatest(blocks)
     try:
-        run.raise_bound(least_busiest(question, blocks, greatest, early), PROOF)
-        if not run.closed(near):
+        held = least_busiest(question, blocks, greatest, early)
+        run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
+        if not run.closed():
             best = best_by_ideals(question, run.value, early)
-            if best is not None and (found := _by_ideals(run, best, near, first)):
+            if best is not None and (found := _by_ideals(run, best, first)):
                 return found
-        if run.known is not None and not run.closed(near):
+        if run.known is not None and not run.closed():
             left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
-            run.raise_bound(*least_stage(question, blocks, start, greatest, run.bound, left))
+            if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
+                run.raise_bound(told[0], Word(told[1]))
     except KeyboardInterrupt:
         return run.found(stopped="interrupted", trace=first)
-    if run.closed(near):
+    if run.closed():
         return run.found(trace=first)
     overlapped = question.communication == "overlapped"
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
@@ -67,14 +71,15 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
     return _found(run, blocks, model, backend("cpsat")(model.model, spend), first)
 
 
-def _by_ideals(run: Run, best: Best, near: float, first: Trace) -> Found[Placement] | None:
+def _by_ideals(run: Run, best: Best, first: Trace) -> Found[Placement] | None:
     """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
     proof = Counted(best.proof)
     if run.known is None and best.device_of is None:
         return none_by(run.question, None, proof, first) if best.bound == inf else None
-    tried = Run(run.question, run.known, run.value, best.bound)
+    tried = Run(run.question, run.known, run.value, near=run.near)
+    tried.raise_bound(best.bound, proof)
     tried.improve(best.device_of)
-    return tried.found(proof, trace=first) if tried.closed(near) else None
+    return tried.found(trace=first) if tried.closed() else None
 
 
 def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace) -> Found[Placement]:
@@ -86,7 +91,7 @@ def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
         run.improve(devices_of(run.question, blocks, stage_of(model, answer.values), kinds))
     if answer.bound is not None:
-        run.raise_bound(real(answer.bound, quantum), f"{answer.solver}, in whole quanta of {quantum:.1e} ms")
+        run.raise_bound(real(answer.bound, quantum), Word(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
     return run.found(stopped=stopped, trace=(*first, *trace))
 

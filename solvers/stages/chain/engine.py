@@ -4,9 +4,10 @@ from time import monotonic
 
 from crossopt.instances.stages.chain import ChainQuestion, Recompute
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.chain.optimum import Bests, best_plans, equal_splits
 from crossopt.solvers.stages.chain.plan import ChainPlan, even
+from crossopt.solvers.stages.chain.prove import countable
 
 
 class _OverError(Exception):
@@ -29,7 +30,8 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPl
         return Found(equal.any.plan, engine="cuts", stopped="time limit")
     except KeyboardInterrupt:
         return Found(equal.any.plan, engine="cuts", stopped="interrupted")
-    proof = Word(f"dynamic programming over {len(question.layers) + 1:,} cuts")
+    words = f"dynamic programming over {len(question.layers) + 1:,} cuts"
+    proof = Counted(words) if countable(question) else Word(words)
     reasons = () if best.any.plan else (_reason(question),)
     return Found(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_rivals(question, equal, best))
 

@@ -1,12 +1,11 @@
 """Chains of layers as a family of questions: what is asked again, who answers, who judges, what proves."""
 
 from crossopt.instances.stages.chain import ChainQuestion
-from crossopt.solvers.answer import Number, Result, Watch
-from crossopt.solvers.checking import by_looking_at_all
-from crossopt.solvers.family import Family, Proved, later
-from crossopt.solvers.stages.chain.brute_force import least_of_all
+from crossopt.solvers.answer import Number
+from crossopt.solvers.family import Family, later
 from crossopt.solvers.stages.chain.judge import ChainLoads, judge
 from crossopt.solvers.stages.chain.plan import ChainPlan
+from crossopt.solvers.stages.chain.prove import prove
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = later("crossopt.solvers.stages.chain.engine", "cuts")
@@ -15,10 +14,6 @@ _CUTS = later("crossopt.solvers.stages.chain.engine", "cuts")
 def _lowered(question: ChainQuestion, bound: Number) -> Number:
     """The bound less what the sums over all layers may lose."""
     return bound * (1.0 - _ROUNDINGS * (len(question.layers) + 2))
-
-
-def _prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
-    return by_looking_at_all(saved, lambda: least_of_all(question))
 
 
 FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
@@ -30,7 +25,7 @@ FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
     engines={"auto": _CUTS, "cuts": _CUTS},
     judge=judge,
     judged="times, memory, devices, replicas",
-    prove=_prove,
+    prove=prove,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this
     lowered=_lowered,
 )

@@ -51,6 +51,31 @@ def test_a_figure_of_the_file_counts(folder: Path) -> None:
     assert (value_of(instance) or 0.0) < (value_of(read_instance(ladder()["tiny"])) or 0.0)
 
 
+@every(
+    ("name", "changed", "called"),
+    [
+        ("a100-80g", "bf16: 312 TFLOP/s", "a100-80g"),
+        ("a100-80g", "bf16: 313 TFLOP/s", "a100-80g with own figures"),
+        ("A100-80G ", "bf16: 313 TFLOP/s", "A100-80G  with own figures"),
+        ("a100\u200b-80g", "bf16: 313 TFLOP/s", "a100\u200b-80g with own figures"),
+        ("h100-sxm", "bf16: 312 TFLOP/s", "h100-sxm with own figures"),
+        ("a100-80g mine", "bf16: 313 TFLOP/s", "a100-80g mine"),
+    ],
+)
+def test_a_name_of_the_registry_is_told_apart_where_the_figures_are_others(name: str, changed: str, called: str, folder: Path) -> None:
+    text = f"name: {json.dumps(name)}\n{DEVICE}".replace("bf16: 312 TFLOP/s", changed)
+    (folder / "chips" / "mine.yaml").write_text(text, encoding="utf-8")
+    assert read_instance(folder / "fixed.yaml").hardware.name == called  # type: ignore[union-attr]
+
+
+@every("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
+def test_a_process_that_takes_the_name_of_another_is_told_apart(name: str, folder: Path) -> None:
+    (folder / "process.yaml").write_text(f"name: {name}\n{PROCESS}".replace("idle_share: 0.15", "idle_share: 0.16"), encoding="utf-8")
+    hardware = read_instance(folder / "free.yaml").hardware
+    assert isinstance(hardware, FreeHardware)
+    assert hardware.technology.name == f"{name} with own figures"
+
+
 def test_a_process_of_ones_own_has_generations(folder: Path) -> None:
     instance = read_instance(folder / "free.yaml", ("technology={base: ./process.yaml, logic: 5nm}",))
     known = read_instance(folder / "free.yaml", ("technology={base: accelerator-7nm, logic: 5nm}",))

@@ -301,12 +301,12 @@ def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'{"model_type": ', "is not JSON at line 1, column 16"),
+        (b'{"model_type": ', "line 1, column 16: this is not JSON: expecting value"),
         (b"[1, 2]", "holds no JSON object (name a model's config.json)"),
         (b"\xff\xfe", "is not UTF-8 text (name a model's config.json)"),
-        (b'{"a": NaN}', "NaN is not a number that JSON knows"),
-        (b"[" * 100_000, "is nested too deeply for a config.json"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5000 digits is too long for a config.json"),
+        (b'{"a": NaN}', "NaN is no number that JSON knows"),
+        (b"[" * 100_000, "this is nested too deeply"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5,000 digits is no figure to work with"),
         (b" " * (LARGEST + 1), "is too large for a config.json (at most 1,000,000 bytes)"),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_file_that_is_no_configuration_is_reported_at_its_key(content: bytes, 
     ("name", "problem"),
     [
         ("missing.json", "cannot be read (no such file or directory)"),
-        (".", "is not a regular file"),
+        (".", "this is a directory"),
         ("/dev/zero", "is not a regular file"),
         ("a\0b", "null"),
     ],

@@ -219,7 +219,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytes
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("crossopt.instances.files.document.bytes_of", refuse)
     assert message_of(path) == "1:1: the file may not be read (check its permissions)"
 
 

@@ -32,7 +32,7 @@ def written(path: Path, what: object) -> Path:
 
 REFUSED = [
     ("[1, 2]", "a placement graph is a mapping with the lists `nodes` and `edges`"),
-    ('{"nodes": [', "this is no JSON"),
+    ('{"nodes": [', "this is not JSON"),
     ('{"nodes": NaN}', "NaN is no number"),
     (document(nodes=[]), "nodes: 0 nodes are given"),
     (document(maxFPGAs=-1), "maxFPGAs: -1 is below 0"),

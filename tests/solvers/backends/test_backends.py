@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends import BACKENDS, backend
-from crossopt.solvers.backends.answer import Course, Event, Reply, Spend, checked, judged
+from crossopt.solvers.backends.answer import Course, Event, Reply, Spend, Told, checked, judged
 from tests.every import every
 from tests.formulation.models import models, optimum
 from tests.paths import ROOT
@@ -292,12 +292,19 @@ def test_figures_near_integers_are_the_integers() -> None:
     assert checked(SMALL, {A: 0.9999999, X: 4.0000001, Y: 3.0}, 2.0000004, "highs") == ALL_BEST
 
 
+@pytest.mark.usefixtures("solvers_inside")
 def test_a_backend_that_lies_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the whole of a backend: HiGHS' figures are changed on their way."""
     from crossopt.solvers.backends import milp
 
     honest = milp._reply_of_highs
-    monkeypatch.setattr(milp, "_reply_of_highs", lambda *heard: replace(reply := honest(*heard), values={**(reply.values or {}), X: 9.0}))
+
+    def lying(*heard: object) -> Told:
+        infeasible, figures, *rest = honest(*heard)
+        first, _, last = figures or ()
+        return (infeasible, [first, 9.0, last], *rest)
+
+    monkeypatch.setattr(milp, "_reply_of_highs", lying)
     with pytest.raises(SolverError, match=r"highs \S+ broke its word: sum: 27 where at most 20 is asked, off by 7 \(and 1 more\)"):
         backend("highs")(SMALL, Spend())
 

@@ -42,6 +42,7 @@ def crash(*given: object) -> None:
 
 
 @EACH
+@pytest.mark.usefixtures("solvers_inside")
 def test_a_solver_that_crashes_is_named_in_a_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_solver_that_crashes_is_named_in_a_sentence(
     assert written.err.splitlines()[-1].endswith("failed: RuntimeError: out of luck")
 
 
+@pytest.mark.usefixtures("solvers_inside")
 @pytest.mark.parametrize(("name", "package"), [("highs", "highspy"), ("highs", "pulp"), ("cpsat", "ortools")])
 def test_a_solver_that_is_missing_says_how_to_get_it(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [module for module in sys.modules if module.partition(".")[0] == package]:

@@ -8,8 +8,7 @@ import pytest
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.placement.latency.paths import between, least_pieces, least_time, weighed, whole_of
-from crossopt.solvers.placement.latency.search import LARGEST
+from crossopt.solvers.placement.latency.paths import LARGEST, between, least_pieces, least_time, weighed, whole_of
 from crossopt.solvers.placement.latency.side_nodes import sharper
 from tests.every import every
 from tests.instances.placement.graphs import graph
@@ -21,10 +20,10 @@ from tests.solvers.placement.asking import answered, silent
 def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]]:
     """Of so many paths, plain and with what pieces take beside it."""
     whole, found = whole_of(asked), []
-    for path in [*weighed(whole), [0]][:paths]:
+    for path in [*weighed(whole).values(), [0]][:paths]:
         beside = between(whole, path)
         pieces, size = least_pieces(whole, path, beside)
-        sharp = sharper(whole, beside, pieces, size, lambda: False)
+        sharp, _ = sharper(whole, beside, pieces, size, lambda: False)
         found.append((least_time(whole, path, pieces, size), least_time(whole, path, sharp, size)))
     return found
 

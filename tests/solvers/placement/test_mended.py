@@ -93,7 +93,7 @@ def test_starts_and_bounds_look_at_the_clock() -> None:
     asked = question(random_graph(1, 30), 3)
     blocks = blocks_of(asked.graph, staged=True)
     assert staged_start(asked, blocks, 0.0).value >= staged_start(asked, blocks).value
-    assert least_busiest(asked, blocks, most(blocks), 0.0) <= least_busiest(asked, blocks, most(blocks))
+    assert least_busiest(asked, blocks, most(blocks), 0.0).bound <= least_busiest(asked, blocks, most(blocks)).bound
 
 
 @pytest.mark.parametrize("contiguity", ["stages", "no"])

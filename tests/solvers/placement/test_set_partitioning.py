@@ -5,12 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crossopt.formulation.placement.assignment import machine_of
+from crossopt.formulation.placement.assignment import Machine, machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.rows import Figures, figures_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
+from crossopt.solvers.placement.bounds import prices as counting
 from crossopt.solvers.placement.bounds import set_partitioning as columns
 from crossopt.solvers.placement.bounds.order import swept
 from crossopt.solvers.placement.bounds.prices import (
@@ -33,6 +34,11 @@ from tests.solvers.placement.test_portfolio import asked_at_random
 from tests.solvers.placement.test_stages import brute_force
 
 FOREVER = float("inf")
+
+
+def bounds(blocks: Blocks, machine: Machine, limit: float) -> list[float]:
+    """Better and better bounds."""
+    return [found.bound for found in priced(blocks, machine, limit, 0.0, FOREVER)]
 
 
 def load_of(blocks: Blocks, figures: Figures, inside: tuple[bool, ...]) -> int:
@@ -84,24 +90,24 @@ def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int) -> None
 
 
 def test_no_placement_is_below_it_whatever_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_MOST", 1 << 12)
+    monkeypatch.setattr(counting, "_MOST", 1 << 12)
     monkeypatch.setattr(columns, "_PATIENCE", 12)
     for seed in range(30):
         asked = asked_for(seed)
         true, blocks = truth_of(seed), blocks_of(asked.graph, staged=False)
         for share in (0.5, 1.0 + 1e-9, (0.999, 1.3, 4.0)[seed % 3]):
-            found = list(priced(blocks, machine_of(asked), share * true, 0.0, FOREVER))
+            found = bounds(blocks, machine_of(asked), share * true)
             assert all(bound <= min(share, 1.0 + 1e-12) * true for bound in found), (seed, share)
             assert found == sorted(found), (seed, share)
 
 
 def test_memory_can_only_raise_what_is_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "_PATIENCE", 4)
-    monkeypatch.setattr(columns, "_MOST", 1 << 12)
+    monkeypatch.setattr(counting, "_MOST", 1 << 12)
     for asked in map(asked_at_random, range(15)):
         true = brute_force(asked)
         if asked.contiguity == "no" and 0.0 < true < FOREVER:
-            found = priced(blocks_of(asked.graph, staged=False), machine_of(asked), true * 1.1, 0.0, FOREVER)
+            found = bounds(blocks_of(asked.graph, staged=False), machine_of(asked), true * 1.1)
             assert all(bound <= true * (1.0 + 1e-12) for bound in found)
 
 
@@ -110,7 +116,7 @@ def test_what_a_set_must_transfer_counts() -> None:
     asked = question(graph([3.0] * 4, [(0, 1), (1, 2), (2, 3), (0, 3)], [1.0] * 4), 2, contiguity="no")
     blocks = blocks_of(asked.graph, staged=False)
     assert brute_force(asked) == pytest.approx(8.0)
-    assert max(priced(blocks, machine_of(asked), 9.0, 0.0, FOREVER)) == pytest.approx(8.0, rel=1e-6)
+    assert max(bounds(blocks, machine_of(asked), 9.0)) == pytest.approx(8.0, rel=1e-6)
 
 
 def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
@@ -125,7 +131,7 @@ def test_wide_graphs_and_hidden_transfers_are_left_alone() -> None:
 def test_a_published_graph_is_bounded_above_what_its_relaxation_says() -> None:
     """HiGHS has 33.064 ms after 150 s on this graph of six accelerators; prices in proportion to the work say more at once."""
     asked = read(reference("placement/throughput/layer/resnet50_inference.json"), ("contiguous=no",))
-    assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)) < 33.38
+    assert 33.08 < next(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 33.38, 0.0, FOREVER)).bound < 33.38
 
 
 def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +155,7 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
 def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
     """Within 1e-4 of the best placements known; integer models take up to minutes."""
     asked = read(reference(f"placement/throughput/{name}.json"), ("contiguous=no",))
-    assert max(priced(blocks_of(asked.graph, staged=False), machine_of(asked), limit, 0.0, FOREVER)) == limit
+    assert max(bounds(blocks_of(asked.graph, staged=False), machine_of(asked), limit)) == limit
 
 
 def test_the_answer_says_what_proved_it() -> None:

@@ -16,11 +16,13 @@ whole quanta, rounded down. States are many where accelerators are: more than fo
 
 Rounds learn from each other. Each state knows one of the round before that does no more on any device. Where that one leads nowhere, this
 one is left out; and only states that know the same one are made one, so that what a round kept apart stays apart. What is left in the end
-is replayed block by block, and is a placement: the best one, once cells are fine.
+is replayed block by block, and is a placement: the best one, once cells are fine. Nothing in a round depends on a clock, so that whoever
+repeats the rounds from the same limit comes to the same bounds, and keeps as many states.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 
 import numpy as np
@@ -50,29 +52,36 @@ class Along:
 
     bound: float
     placements: tuple[Whole, ...]
+    states: int
+    """Kept in all rounds so far."""
 
 
-def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float) -> Iterator[Along]:
-    """Better and better bounds up to the limit, and placements, as long as that goes fast enough."""
+MOST_REPEATED = 1 << 23
+"""States in all rounds together, up to which a check repeats them."""
+
+
+def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline: float = inf, states: int = 1 << 60) -> Iterator[Along]:
+    """Better and better bounds up to the limit, and placements, as long as that goes fast enough and keeps no more than so many states."""
     if machine.overlapped or not machine.accelerators or limit <= 0.0 or not len(blocks):
         return
     blocks = contract(blocks, machine, limit)
     figures = figures_of(blocks, machine.memory, limit, _STEPS)
     most = int(floored([limit], figures.quantum)[0]) + 1
     if any(not runs and (cpu > most or not machine.cpus) for runs, cpu in zip(figures.supported, figures.cpu, strict=True)):
-        yield Along(limit, ())
+        yield Along(limit, (), 0)
         return
     course = course_for(blocks, figures, machine, most, deadline)
     if course is None:
         return
-    quantum, began, best, digits = course.figures.quantum, monotonic(), least, _COARSEST
+    quantum, began, best, digits, kept = course.figures.quantum, monotonic(), least, _COARSEST, 0
     found: Round | None = unguided(course)
     while found is not None:
         best = max(best, min(limit, real(found.bound, quantum)))
-        yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]))
+        kept += found.kept
+        yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]), kept)
         if best >= limit or digits > course.finest or monotonic() + _LONGER * (monotonic() - began) > deadline:
             return
-        began, found, digits = monotonic(), next_round(course, found, digits, deadline), digits + 1
+        began, found, digits = monotonic(), next_round(course, found, digits, deadline, states - kept), digits + 1
 
 
 def _placements(course: Course, found: Round, machine: Machine) -> Whole:

@@ -65,6 +65,8 @@ class Round:
     bound: int
     ends: Whole
     ways: tuple[Column, ...] = ()
+    kept: int = 0
+    """States of all steps together."""
     goes: tuple[Column, ...] = ()
     """A row for each state before the step and a column for each device: the state after it, or -1 if that leads to no end."""
 
@@ -75,30 +77,32 @@ def unguided(course: Course) -> Round:
     return Round(max(least_limits(course)), np.zeros(0, np.int64), goes=(anywhere,) * len(course.sweep.steps))
 
 
-def next_round(course: Course, before: Round, digits: int, deadline: float) -> Round | None:
-    """With the limit for a bound where nothing is left; None where time ran out or states are too many."""
+def next_round(course: Course, before: Round, digits: int, deadline: float, most: int) -> Round | None:
+    """With the limit for a bound where nothing is left; None where time ran out or states are too many, or more than so many."""
     nothing, none = np.zeros((course.devices, 1), np.int64), np.zeros(1, np.int32)
     states, ways, goes = States(nothing, nothing, none, none), list[Column](), list[Column]()
     left, kept = sum(work_of(course, step.block) for step in course.sweep.steps), 0
     with ThreadPoolExecutor(_THREADS) as threads:
         for step, table, guide in zip(course.sweep.steps, course.tables[1:], before.goes, strict=True):
-            if len(states) > _MOST or kept > _MOST_KEPT or monotonic() >= deadline:
+            if len(states) > _MOST or kept > min(_MOST_KEPT, most) or monotonic() >= deadline:
                 return None
             left -= work_of(course, step.block)
             place = partial(_placed, course, step, states=states, table=table, left=left, guide=guide)
             found = _together(list(threads.map(place, devices(course, step))))
             if not len(found):
-                return Round(course.limit, np.zeros(0, np.int64))
+                return Round(course.limit, np.zeros(0, np.int64), kept=kept)
             after, place_of = _in_cells(course, found, digits)
             goes.append(np.full((len(states), course.devices), -1, np.int32))
             goes[-1].ravel()[found.whence] = place_of
             ways.append(after.whence)
             states, kept = after, kept + len(after)
+    if kept > most:
+        return None
     load = states.load.copy()
     if course.cpus:
         load[-1] //= course.cpus
     busiest = load.max(axis=0)
-    return Round(int(busiest.min()), np.argsort(busiest, kind="stable")[:_ENDS], tuple(ways), _leading_on(goes))
+    return Round(int(busiest.min()), np.argsort(busiest, kind="stable")[:_ENDS], tuple(ways), kept, _leading_on(goes))
 
 
 def _leading_on(goes: list[Column]) -> tuple[Column, ...]:

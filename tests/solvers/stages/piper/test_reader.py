@@ -22,7 +22,7 @@ def with_configuration(**more: Any) -> dict[str, Any]:  # noqa: ANN401
 
 AT = "nodes[1].TMPCs.1[0]"
 REFUSED = [
-    ('{"nodes": [', "this is no JSON"),
+    ('{"nodes": [', "this is not JSON"),
     (document(nodes=[]), "nodes: 0 nodes are given"),
     (document(maxDevices=-1), "maxDevices: -1 is below 0"),
     (document(maxDevices=1.5), "maxDevices: '1.5' is no whole number"),

@@ -1,0 +1,200 @@
+"""A bound of an integer model that whole numbers prove: a tree of branches, and at each leaf a multiplier for each row.
+
+    branch    on a variable and a value v: first x <= v, then x >= v + 1. Every integer is in one of the two.
+    leaf      for the box that its branches leave, and any multipliers y of the rows  low_r <= a_r x <= high_r,
+
+        scale c x  >=  sum over rows of  y_r low_r  where y_r > 0,  y_r high_r  where y_r < 0
+                     + sum over variables j of the least over the box of  (scale c_j - sum over rows of y_r a_rj) x_j
+
+              (weak duality of linear programs), and as the objective is an integer, the bound is rounded up to one.
+              Where nothing is solved, the same without c: a sum above 0 says that no x of the box keeps the rows (Farkas 1902).
+
+Multipliers are whole numbers over one scale. Whoever made them need not be believed: whatever they are, this is a bound, and all is counted
+in Python's integers. The steps of a tree stand in one list, a branch before the steps of its first part and these before its second's.
+A model is read in its linear form (`linearize`), with the variables and rows in its order.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from crossopt.formulation.linearize import linearize
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Terms
+
+DEEPEST = 5_000
+"""Branches within each other that a tree may have: copies of its boxes stay small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A cut of the box in two, between a value of a variable and the next one."""
+
+    variable: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Rows by their places, and the multiplier of each in units of 1 / scale."""
+
+    rows: tuple[int, ...] = ()
+    times: tuple[int, ...] = ()
+    empty: bool = False
+    """Whether no solution is there; else a bound is."""
+
+
+Step = Branch | Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A tree, branch by branch and leaf by leaf, and what all multipliers are divided by."""
+
+    scale: int
+    steps: tuple[Step, ...]
+
+
+Entries = tuple[tuple[int, int], ...]
+"""Places of variables, and their coefficients."""
+Ends = Sequence[int]
+"""An end of the box for each variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A model in linear rows that minimises, by places alone."""
+
+    costs: tuple[int, ...]
+    constant: int
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+    """Of the variables."""
+    rows: tuple[Entries, ...]
+    least: tuple[int | None, ...]
+    most: tuple[int | None, ...]
+    """Of the rows; None for an open side."""
+
+
+def whole(model: Model) -> Whole:
+    """The linear form of a model by places; one that maximises with its signs turned."""
+    linear = linearize(model)
+    places, sign = {variable: place for place, variable in enumerate(linear.variables)}, model.sign
+    costs = [0] * len(linear.variables)
+    for cost, variable in linear.objective:
+        costs[places[variable]] += sign * cost
+    rows, least, most = list[Entries](), list[int | None](), list[int | None]()
+    for row in linear.constraints:
+        terms, low, high = _sides(row)
+        rows.append(tuple((places[variable], factor) for factor, variable in terms))
+        least.append(low)
+        most.append(high)
+    ends = tuple(v.low for v in linear.variables), tuple(v.high for v in linear.variables)
+    return Whole(tuple(costs), sign * linear.constant, *ends, tuple(rows), tuple(least), tuple(most))
+
+
+def _sides(row: Constraint) -> tuple[Terms, int | None, int | None]:
+    """A row as a sum and its limits."""
+    if isinstance(row, ExactlyOne):
+        return tuple((1, variable) for variable in row.variables), 1, 1
+    if isinstance(row, Linear) and row.given is None:
+        return row.terms, row.low, row.high
+    raise TypeError(f"{row.name} is no linear row")
+
+
+def proved_bound(model: Model, certificate: Certificate) -> int | None:
+    """What no solution of the model is better than; None where the tree proves that there is none.
+
+    A ValueError where it is no tree of this model."""
+    bound = bound_of_tree(whole(model), certificate)
+    return None if bound is None else model.sign * bound
+
+
+def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
+    """The same of a model that minimises: the least bound of all leaves."""
+    if certificate.scale < 1:
+        raise ValueError(f"a scale of {certificate.scale} is none")
+    boxes = [(asked.lows, asked.highs, 0)]
+    bounds = list[int]()
+    for number, step in enumerate(certificate.steps):
+        if not boxes:
+            raise ValueError("the tree has more steps than its branches ask for")
+        lows, highs, depth = boxes.pop()
+        if isinstance(step, Branch):
+            if depth == DEEPEST:
+                raise ValueError("the branches are too deep")
+            first, second = parts_of(lows, highs, step)
+            boxes += [(*second, depth + 1), (*first, depth + 1)]
+        elif step.empty:
+            if not excess(asked, lows, highs, step) > 0:
+                raise ValueError(f"step {number} does not show that no solution is there")
+        else:
+            bounds.append(leaf_bound(asked, lows, highs, certificate.scale, step))
+    if boxes:
+        raise ValueError(f"the tree ends before {len(boxes)} of its parts")
+    return min(bounds, default=None)
+
+
+def parts_of(lows: Ends, highs: Ends, branch: Branch) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """The two boxes of a branch; a ValueError where it leaves one of them empty."""
+    place, value = branch.variable, branch.value
+    if not 0 <= place < len(lows):
+        raise ValueError(f"there is no variable {place} to branch on")
+    if not lows[place] <= value < highs[place]:
+        raise ValueError(f"variable {place} is from {lows[place]} to {highs[place]}: {value} leaves a part of it empty")
+    below, above = list(highs), list(lows)
+    below[place], above[place] = value, value + 1
+    return (tuple(lows), tuple(below)), (tuple(above), tuple(highs))
+
+
+def leaf_bound(asked: Whole, lows: Ends, highs: Ends, scale: int, leaf: Leaf) -> int:
+    """What no solution in the box costs less than."""
+    found = _least(asked, lows, highs, [scale * cost for cost in asked.costs], leaf)
+    return asked.constant - (-found // scale)
+
+
+def excess(asked: Whole, lows: Ends, highs: Ends, leaf: Leaf) -> int:
+    """By how much the rows, each so many times, ask for more than the box holds; above 0 no solution is in it."""
+    return _least(asked, lows, highs, [0] * len(asked.costs), leaf)
+
+
+def _least(asked: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf) -> int:
+    """The sum over the rows, and the least of what is left of the costs."""
+    if len(leaf.rows) != len(leaf.times):
+        raise ValueError("each row needs its multiplier")
+    found = 0
+    for row, times in zip(leaf.rows, leaf.times, strict=True):
+        if not 0 <= row < len(asked.rows):
+            raise ValueError(f"there is no row {row}")
+        side = asked.least[row] if times > 0 else asked.most[row]
+        if not times:
+            continue
+        if side is None:
+            raise ValueError(f"row {row} is open on the side that its multiplier asks for")
+        found += times * side
+        for place, factor in asked.rows[row]:
+            reduced[place] -= times * factor
+    return found + sum(cost * (low if cost > 0 else high) for cost, low, high in zip(reduced, lows, highs, strict=True) if cost)
+
+
+def packed(certificate: Certificate) -> tuple[tuple[int, ...], ...]:
+    """The steps as rows of numbers: a branch as (variable, value), a leaf as (1 where it is empty, else 0; row, multiplier; ...)."""
+    return tuple(_packed(step) for step in certificate.steps)
+
+
+def unpacked(scale: int, steps: Iterable[Sequence[int]]) -> Certificate:
+    """The certificate of such rows; a ValueError where one is no step."""
+    return Certificate(scale, tuple(_unpacked(step) for step in steps))
+
+
+def _packed(step: Step) -> tuple[int, ...]:
+    if isinstance(step, Branch):
+        return step.variable, step.value
+    return int(step.empty), *chain.from_iterable(zip(step.rows, step.times, strict=True))
+
+
+def _unpacked(step: Sequence[int]) -> Step:
+    if len(step) == 2:
+        return Branch(step[0], step[1])
+    if len(step) % 2 == 0 or step[0] not in {0, 1}:
+        raise ValueError(f"{len(step)} numbers that begin so are no step of a tree")
+    return Leaf(tuple(step[1::2]), tuple(step[2::2]), step[0] == 1)

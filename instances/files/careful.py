@@ -1,0 +1,128 @@
+"""What is read is written by others: regular files and no others, never more than a reader asks for, and JSON with no key twice, no
+infinite figures and no signs that steer a terminal, with a place for whatever is wrong."""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+
+from crossopt.instances.files.units import quoted
+
+UNSEEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that no text shows, and that steer a terminal or turn the text around; tabs and ends of lines are none."""
+_ESCAPED: Final = re.compile(
+    r"(?<!\\)(?:\\\\)*(\\[bf]|\\u00(?:0[0-8bcefBCEF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|\\u20(?:2[89a-eA-E]|6[6-9]))"
+)
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_LONGEST: Final = 4_000
+"""Digits of a whole number, which take time to be read that grows with their square."""
+
+
+@contextmanager
+def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
+    """A regular file that is open to be read; a ValueError in words for anything else, as pipes and devices may have no end.
+
+    It is looked at after it was opened, so that nothing can take its place in between.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe that nobody writes to would be waited for
+    try:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            raise ValueError(f"this is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'} ({remedy})")
+    except BaseException:
+        os.close(handle)
+        raise
+    with os.fdopen(handle, "rb") as file:
+        yield file
+
+
+def bytes_of(path: Path, most: int, remedy: str) -> bytes | None:
+    """All that a regular file holds; None where that is more than so many bytes."""
+    with opened(path, remedy) as file:
+        data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        data += file.read(most + 1 - len(data)) if len(data) <= most else b""  # a file of /proc says that it is empty
+    return data if len(data) <= most else None
+
+
+class JsonError(ValueError):
+    """What is wrong with a text, and where, both counted from 1."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1, path: str = "") -> None:
+        super().__init__(message)
+        self.message, self.line, self.column, self.path = message, line, column, path
+
+
+def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
+    """What a text says; a JsonError in words where it is no JSON that could be meant."""
+    for found, group in ((UNSEEN.search(text), 0), (_ESCAPED.search(text), 1)):
+        if found:
+            sign = ord(found[0]) if not group else ord(json.loads(f'"{found[1]}"'))
+            raise JsonError(f"character U+{sign:04X} is not text (remove it)", *_place(text, found.start(group)))
+    try:
+        return json.loads(text, parse_constant=_no_number, parse_int=_whole, object_pairs_hook=_mapping)
+    except json.JSONDecodeError as error:
+        raise JsonError(f"this is not JSON: {error.msg.lower()}", error.lineno, error.colno) from error
+    except _TwiceError as error:
+        raise _given_twice(text, error.key) from error
+    except RecursionError as error:
+        raise JsonError("this is nested too deeply") from error
+
+
+class _TwiceError(ValueError):
+    """A key that a mapping has twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = set[str]()
+        raise _TwiceError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return found
+
+
+def _given_twice(text: str, key: str) -> JsonError:
+    """The place where a mapping has a key for the second time, found by going through the text once more."""
+    stack, begins = list[dict[str, int] | None](), False  # the keys of each open mapping with their places; None for a list
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[" as sign:
+                stack.append({} if sign == "{" else None)
+                begins = sign == "{"
+            case "}" | "]":
+                stack.pop()
+                begins = False
+            case ",":
+                begins = stack[-1] is not None
+            case word:
+                keys, was_key, begins = stack[-1] if stack else None, begins, False
+                if not was_key or keys is None:
+                    continue
+                name = json.loads(word)
+                if name in keys:
+                    first, (line, column) = _place(text, keys[name])[0], _place(text, token.start())
+                    message = f"the key {quoted(name)} is given twice, on line {first} and on line {line} (keep one)"
+                    return JsonError(message, line, column, name)
+                keys[name] = token.start()
+    return JsonError(f"the key {quoted(key)} is given twice (keep one)", path=key)
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise JsonError(f"{word} is no number that JSON knows")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _LONGEST:
+        raise JsonError(f"a number of {len(digits):,} digits is no figure to work with")
+    return int(digits)

@@ -1,0 +1,286 @@
+"""A wall between us and solvers: each works in a process of its own, which may crash, hang or eat memory and cost nothing but its answer.
+
+    Place     where work is done; what it says on the way is heard, it can be told to stop, and at its deadline it is ended
+    Child     the process, started when it is first needed and kept for what comes next; it ends with ours, however ours ends
+    LateError work that did not end in time. What it said before still holds
+
+Where no process can be started, work is done inside ours, without these promises.
+"""
+
+import atexit
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from queue import Empty, SimpleQueue
+from threading import RLock, Thread, get_ident
+from time import monotonic
+from typing import Any
+from weakref import finalize
+
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.line import POLL, Line, failure, run_on
+from crossopt.solvers.backends.worker import LENGTH, read_message
+
+GRACE = 0.4
+"""Seconds that work has to end by itself once it was told to, or once its time is up."""
+INSIDE = False
+"""Whether work is done in our own process, as tests want it that change what is done."""
+MEMORY: int | None = None
+"""Bytes that a child may take; None for what the machine can spare."""
+NEEDED = {"highs": ("highspy", "pulp"), "cpsat": ("ortools.sat.python.cp_model",)}
+"""What a child imports at once, by the name of its solver."""
+_PROGRAM = "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; import {0}; {0}.serve(tuple(a[1]), *a[2:])"
+_SEEN = (SolverError, ValueError, TypeError, TimeoutError)
+"""What work may raise that whoever asks shall see as it is."""
+Work = Callable[..., Any]
+"""A function of a module, whose first argument is its `Line`."""
+_LOCK = RLock()
+Hear = Callable[[Any], None]
+Stop = Callable[[], bool]
+
+
+class LateError(SolverError):
+    """Work that had to be ended."""
+
+
+def nobody(news: Any) -> None:  # noqa: ANN401 - whatever work says
+    """Does not listen."""
+    del news
+
+
+def never() -> bool:
+    """Asks nobody to stop."""
+    return False
+
+
+class Child:
+    """A process that works for us."""
+
+    def __init__(self, solver: str) -> None:
+        self.solver, self.name, self.owner, self.holders, self.alive, self.home = solver, solver, 0, 0, True, os.getpid()
+        self._busy = RLock()
+        self._process, self._lifeline = _started(solver)
+        self._said: SimpleQueue[Any] = SimpleQueue()
+        self._orders: SimpleQueue[bytes | None] = SimpleQueue()
+        for task in (self._read, self._write):
+            Thread(target=task, daemon=True).start()
+
+    def ask(self, work: Work, arguments: tuple[Any, ...], until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
+        """What the work comes to."""
+        with self._busy:
+            if not self.alive:
+                raise SolverError(f"{self.name} has ended before this")
+            self._send((work, arguments))
+            try:
+                said = self._attend(until, hear, stop)
+            except BaseException as error:
+                self._settle(0.0 if isinstance(error, LateError) else GRACE)
+                raise
+            return self._outcome(said)
+
+    def forget(self, key: int) -> None:
+        """Has it let go of what work left, some time."""
+        self._send(("forget", key))
+
+    def end(self) -> None:
+        """Kills it, with all that it started."""
+        with _LOCK:
+            first, self.alive = self.alive, False
+        if not first or self.home != os.getpid():
+            return
+        self._orders.put(None)
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL) if os.name == "posix" else self._process.kill()
+        self._process.wait()
+        os.close(self._lifeline)
+
+    def _attend(self, until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
+        """The outcome, unless it is late; the first Ctrl-C asks the work to stop, as `stop` may."""
+        asked_at = inf
+        while True:
+            try:
+                said = self._next()
+                if said is not None and said[0] == "news":
+                    hear(said[1])
+                elif said is not None:
+                    return said
+                if asked_at == inf and stop():
+                    asked_at = monotonic()
+            except KeyboardInterrupt:
+                if asked_at < inf:
+                    raise
+                asked_at = monotonic()
+            if asked_at < inf:
+                self._send(("stop",))
+            if monotonic() > min(until, asked_at) + GRACE:
+                raise LateError(f"{self.name} did not stop in time")
+
+    def _next(self) -> Any:  # noqa: ANN401
+        try:
+            return self._said.get(timeout=POLL)
+        except Empty:
+            return None
+
+    def _outcome(self, said: tuple[Any, ...]) -> Any:  # noqa: ANN401
+        match said:
+            case ("done", result):
+                return result
+            case ("failed", str(kind), str(words), name):
+                for failing in _SEEN:
+                    if failing.__name__ == kind:
+                        raise failing(words)
+                if kind in {"ImportError", "ModuleNotFoundError"}:
+                    raise ImportError(words, name=name)
+                raise SolverError(failure(self.name, kind, words))
+        self.end()
+        raise SolverError(f"{self.name} {_ending(self._process.returncode) if said == ('gone',) else 'speaks no sense'}")
+
+    def _settle(self, seconds: float) -> None:
+        """Has work that nobody awaits any more end within so many seconds, or the process with it."""
+        self._send(("stop",))
+        until = monotonic() + seconds
+        while monotonic() < until:
+            said = self._next()
+            if said is not None and said[0] in {"done", "failed"}:
+                return
+        self.end()
+
+    def _send(self, order: tuple[Any, ...]) -> None:
+        body = pickle.dumps(order, pickle.HIGHEST_PROTOCOL)
+        self._orders.put(len(body).to_bytes(LENGTH, "big") + body)
+
+    def _write(self) -> None:
+        """Hands orders over, however slowly they are taken."""
+        stream = self._process.stdin
+        with suppress(OSError, ValueError):
+            while stream is not None and (order := self._orders.get()) is not None:
+                stream.write(order)
+                stream.flush()
+        with suppress(OSError):
+            if stream is not None:
+                stream.close()
+
+    def _read(self) -> None:
+        """Takes in what the process says until it says nothing more."""
+        stream = self._process.stdout
+        with suppress(Exception):  # whatever is no message ends the talk
+            while stream is not None and (said := read_message(stream)) is not None:
+                self._said.put(said)
+        if stream is not None:
+            stream.close()
+        self._said.put(("gone",))
+
+
+class Place:
+    """Where work is done that leaves something for later work: a child, or our own process."""
+
+    def __init__(self, solver: str, name: str = "") -> None:
+        self.name = name or solver
+        self._child = None if INSIDE else _borrow(solver)
+        self._line = Line(nobody)
+        self.close = finalize(self, _release, self._child)
+        """Has the child free for others; it is that too where nobody knows this place any more."""
+
+    def ask(self, work: Work, *arguments: Any, until: float = inf, hear: Hear = nobody, stop: Stop = never) -> Any:  # noqa: ANN401
+        """What the work comes to: a SolverError where it fails, a LateError where it has to be ended."""
+        if self._child is not None:
+            self._child.name = self.name
+            return self._child.ask(work, arguments, until, hear, stop)
+        return _done_inside(Line(hear, kept=self._line.kept), work, arguments, stop, self.name)
+
+    def forget(self, key: int) -> None:
+        """Lets go of what work left."""
+        if self._child is None:
+            self._line.kept.pop(key, None)
+        elif self._child.alive:
+            self._child.forget(key)
+
+
+def prepare(solver: str) -> None:
+    """Starts a child in advance, which imports what it needs while we do something else."""
+    if not INSIDE:
+        _release(_borrow(solver))
+
+
+def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop, solver: str) -> Any:  # noqa: ANN401
+    """The same without a wall; the first Ctrl-C asks the work to stop."""
+
+    def look() -> None:
+        line.stopping = line.stopping or stop()
+
+    try:
+        return run_on(line, work, arguments, look)
+    except (ImportError, *_SEEN):
+        raise
+    except Exception as error:
+        raise SolverError(failure(solver, type(error).__name__, str(error))) from error
+
+
+def _started(solver: str) -> "tuple[subprocess.Popen[bytes], int]":
+    """A process, and the end of a pipe whose closing ends it."""
+    far, near = os.pipe()
+    posix = os.name == "posix"
+    arguments = json.dumps([[str(place) for place in sys.path], NEEDED.get(solver, ()), MEMORY, far if posix else None])
+    apart: dict[str, Any] = {"process_group": 0, "pass_fds": (far,)} if posix else {}  # Ctrl-C on a terminal is ours to see
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format("crossopt.solvers.backends.worker"), arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            **apart,
+        )
+    except OSError:
+        os.close(near)
+        raise
+    finally:
+        os.close(far)
+    return process, near
+
+
+def _ending(code: int | None) -> str:
+    """How a process ended, in words."""
+    if code is None or code >= 0:
+        return f"ended without an answer (exit code {code})"
+    name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
+    return f"crashed ({name}), perhaps for want of memory"
+
+
+_CHILDREN: list[Child] = []
+
+
+def _borrow(solver: str) -> Child | None:
+    """A child that nobody else is using, if need be a new one: what one thread does one after another one child can do."""
+    me = get_ident()
+    with _LOCK:
+        _CHILDREN[:] = [child for child in _CHILDREN if child.alive and child.home == os.getpid()]
+        free = (child for child in _CHILDREN if child.solver == solver and (not child.holders or child.owner == me))
+        child = next(free, None)
+        if child is None:
+            try:
+                child = Child(solver)
+            except OSError:  # no process can be started here
+                return None
+            _CHILDREN.append(child)
+        child.holders, child.owner = child.holders + 1, me
+    return child
+
+
+def _release(child: Child | None) -> None:
+    if child is not None:
+        with _LOCK:
+            child.holders -= 1
+
+
+@atexit.register
+def _end_all() -> None:
+    """Leaves no process behind."""
+    for child in _CHILDREN:
+        child.end()

@@ -1,0 +1,191 @@
+"""Bounds on chains proved anew: every plan looked at where plans are few, and else a second dynamic program, which leaves nothing out.
+
+It shares no code with the search, and neither its order nor its short cuts. With t seconds of a stage from layer i up to j, and s stages
+from it to the end, for layers from the last to the first and all s at once
+
+    slowest[s, i] = min over all j > i of  max(t(i, j), slowest[s - 1, j])
+    where a stage fits:  copies * parameters + activations + (s - 1) * stash <= memory
+
+Bytes are whole numbers, of which doubles hold all sums exactly. Times are lowered by more than sums and products of doubles can be off, so
+that no plan takes less than what comes out. Work is bounded by a count of steps: questions of more are told.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
+from crossopt.solvers.answer import Result, Watch
+from crossopt.solvers.checking import by_looking_at_all
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import Counted
+from crossopt.solvers.stages.chain.brute_force import least_of_all
+from crossopt.solvers.stages.chain.judge import ChainLoads
+from crossopt.solvers.stages.chain.plan import ChainPlan
+
+MOST_STEPS = 300_000_000
+"""Entries that are looked at, a few seconds of work."""
+_OFF = 2.0**-51
+"""Of all seconds of a column: more than a difference of two rounded sums is off."""
+_LOWERED = 1.0 - 2.0**-46
+"""Below one by more than all other roundings of a time, the judge's too."""
+
+
+def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
+    """Every plan looked at, or none left out by the second program; else whose word it is."""
+    if not countable(question):
+        told = by_looking_at_all(saved, lambda: least_of_all(question))
+        fault = "proof: counting again takes more steps than a check does"
+        return Proved((), (fault,)) if told.told and isinstance(saved.proof, Counted) else told
+    least, bound = least_of_all(question), float("inf") if saved.bound is None else saved.bound
+    if least is not None:
+        return by_looking_at_all(saved, lambda: least)
+    sure = least_time(question)
+    said = "that there is no plan" if saved.bound is None else f"that none is below {saved.bound!r}"
+    fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
+    return Proved((f"a second dynamic program looked at all stages of {len(question.layers):,} layers",), () if bound <= sure else (fault,))
+
+
+def countable(question: ChainQuestion) -> bool:
+    """Whether the second program takes no more steps than a check does."""
+    steps, kinds = 0, len(question.file.recompute)
+    for width, size in _sizes(question):
+        for data in _data(question, width, size):
+            steps += kinds * _steps(question, width, _most_stages(question, width, size, data))
+            if steps > MOST_STEPS:
+                return False
+    return True
+
+
+def _steps(question: ChainQuestion, width: Width, stages: int) -> int:
+    """Entries of one table, and of the choices of first stages and replicas after it."""
+    behind, every = np.arange(1, len(question.layers) + 1), _replicas(question, width)
+    replicas = np.searchsorted(every, question.file.devices // (width.devices * np.arange(1, stages + 1)), "right")
+    return int((behind * np.minimum(behind, stages)).sum()) + len(behind) * int(replicas.sum())
+
+
+def least_time(question: ChainQuestion) -> float:
+    """Seconds of a batch below which no plan is; infinite where none keeps the limits."""
+    least = float("inf")
+    for width, size in _sizes(question):
+        for recompute in question.file.recompute:
+            for data in _data(question, width, size):
+                least = min(least, _least(question, width, (recompute, size, data)))
+    return least * _LOWERED
+
+
+def _sizes(question: ChainQuestion) -> Iterator[tuple[Width, int]]:
+    for width in question.widths:
+        for size in question.file.microbatch:
+            yield width, size
+
+
+def _data(question: ChainQuestion, width: Width, size: int) -> list[int]:
+    """Numbers of replicas that have a table of their own: each under two versions, and one for all under a flush."""
+    file = question.file
+    if file.schedule == "flush":
+        return [1]
+    most = file.devices // width.devices
+    every = np.arange(1, min(most, file.microbatches // size) + 1)
+    fits = (file.microbatches % (size * every) == 0) & ((file.devices % every == 0) | (not file.divisible))
+    return [int(data) for data in every[fits]]
+
+
+def _most_stages(question: ChainQuestion, width: Width, size: int, data: int) -> int:
+    file = question.file
+    most = min(len(question.layers), file.devices // (width.devices * data))
+    return most if file.schedule == "flush" else min(most, file.microbatches // (size * data))
+
+
+def _least(question: ChainQuestion, width: Width, chosen: tuple[Recompute, int, int]) -> float:
+    """The least of one width, recomputation, size of microbatches and, under two versions, number of replicas."""
+    file, (recompute, size, data) = question.file, chosen
+    stages = _most_stages(question, width, size, data)
+    if not stages:
+        return float("inf")
+    last, other = _times(question, width, recompute, size)
+    parameters = _differences(width.parameters)
+    if file.schedule == "flush":
+        kept = _kept(question, width, recompute, size)
+        return _flush(question, width, _slowest(last, other, kept, file.memory, stages), (other, parameters, kept))
+    rounds, sums = file.microbatches // (size * data), 2.0 * (data - 1) / data / file.bandwidth * parameters
+    kept = _kept(question, width, recompute, size)
+    return float(_slowest(rounds * last + sums[:, -1], rounds * other + sums, kept, file.memory, stages)[1:, 0].min())
+
+
+def _slowest(last: Array, other: Array, kept: tuple[Array, Array], memory: float, stages: int) -> Array:
+    """By stages from a layer to the end, and by that layer: the least that the slowest of them takes."""
+    count, (alone, stash) = len(last), kept
+    table = np.full((stages + 1, count + 1), np.inf)
+    waiting = np.arange(1.0, stages)[:, None]
+    for first in range(count - 1, -1, -1):
+        if alone[first, count] <= memory:
+            table[1, first] = last[first]
+        cuts, most = slice(first + 1, count), min(stages, count - first)
+        if most > 1:
+            fits = alone[first, cuts] + waiting[: most - 1] * stash[first, cuts] <= memory
+            through = np.maximum(table[1:most, cuts], other[first, cuts])
+            table[2 : most + 1, first] = np.where(fits, through, np.inf).min(axis=1)
+    return table
+
+
+def _flush(question: ChainQuestion, width: Width, table: Array, costs: tuple[Array, Array, tuple[Array, Array]]) -> float:
+    """The least over first stages, numbers of stages and replicas, of which the first stage's gradients are summed."""
+    file, (other, parameters, (alone, stash)), count = question.file, costs, len(question.layers)
+    every, least = _replicas(question, width), float("inf")
+    for stages in range(1, len(table)):
+        data = every[every * width.devices * stages <= file.devices]
+        rounds, sums = -(-file.microbatches // data) + stages - 1.0, 4.0 * (data - 1) / data / file.bandwidth
+        ends = slice(1, count) if stages > 1 else slice(count, count + 1)
+        fits = (stages == 1) | (alone[0, ends] + (stages - 1) * stash[0, ends] <= file.memory)
+        slowest = np.maximum(other[0, ends], table[stages - 1, ends]) if stages > 1 else table[1, :1]
+        times = np.where(fits, slowest, np.inf)[:, None] * rounds + sums * parameters[0, ends][:, None]
+        least = min(least, float(times.min(initial=np.inf)))
+    return least
+
+
+def _replicas(question: ChainQuestion, width: Width) -> Whole:
+    """Numbers of replicas under a flush: all that divide, where they must; else of those with as many rounds the fewest, who sum least."""
+    file = question.file
+    most = min(file.microbatches, file.devices // width.devices)
+    if file.schedule != "flush" or not most:
+        return np.zeros(0, np.int64)
+    if file.divisible:
+        every = np.arange(1, most + 1)
+        return np.asarray(every[(file.microbatches % every == 0) & (file.devices % every == 0)])
+    found = [1]
+    while (rounds := -(-file.microbatches // found[-1])) > 1:
+        found.append(-(-file.microbatches // (rounds - 1)))
+    return np.array([data for data in found if data <= most], np.int64)
+
+
+def _times(question: ChainQuestion, width: Width, recompute: Recompute, size: int) -> tuple[Array, Array]:
+    """Seconds of a last stage from each layer on, and of other stages by first layer and the layer behind them; never too many."""
+    file = question.file
+    forward, backward = (_lowered_differences(float(size) * column + file.overhead) for column in (width.forward, width.backward))
+    moved = float(size) * question.entering / file.bandwidth
+    plain = moved[:-1, None] + forward + moved + backward
+    again = moved[:-1, None] + forward + np.maximum(forward, moved) + backward
+    return np.asarray(plain[:, -1]), again if recompute == "full" else plain
+
+
+def _kept(question: ChainQuestion, width: Width, recompute: Recompute, size: int) -> tuple[Array, Array]:
+    """Bytes of a stage, and of each microbatch that waits in it."""
+    activations = size * _differences(width.activations)
+    stash = np.broadcast_to(size * question.entering[:-1, None], activations.shape) if recompute == "full" else activations
+    return question.file.copies * _differences(width.parameters) + activations, stash
+
+
+def _differences(column: Array) -> Array:
+    """Sums of whole numbers from each layer up to each other, exact."""
+    sums = np.concatenate([[0.0], np.cumsum(column)])
+    return np.asarray(sums[None, :] - sums[:-1, None])
+
+
+def _lowered_differences(column: Array) -> Array:
+    """Sums of seconds from each layer up to each other, lowered by more than they are off."""
+    sums = np.array([float(total) for total in accumulate(map(Fraction, column.tolist()), initial=Fraction(0))])
+    return np.asarray(np.maximum(sums[None, :] - sums[:-1, None] - _OFF * sums[-1], 0.0))

@@ -1,0 +1,180 @@
+"""A wall between us and solvers: whatever goes wrong behind it costs the answer of that solver and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends import backend, wall
+from crossopt.solvers.backends.answer import Answer, Course, Spend, Watch, attended, go_on, judged
+from crossopt.solvers.backends.wall import LateError, Place
+from tests.paths import ROOT
+from tests.solvers.backends import rough_work as rough
+from tests.solvers.backends.test_backends import ALL_BEST, SMALL
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how processes ended")
+
+
+def asked(work: Callable[..., Any], seconds: float = inf, watch: Watch = go_on) -> Answer:
+    """What a solver that works so is believed about the small model."""
+    spend, course = Spend(seconds=seconds, watch=watch), Course(SMALL)
+    return judged(SMALL, attended("rough", "rough 1.0", work, course, spend), course, "rough 1.0", spend.hint)
+
+
+def gone(process: int) -> bool:
+    """Within the patience of a busy machine."""
+    for _ in range(600):
+        status = Path(f"/proc/{process}/stat")
+        try:
+            if status.read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (rough.die, r"rough 1.0 crashed \(SIGKILL\), perhaps for want of memory"),
+        (rough.abort, r"rough 1.0 crashed \(SIGABRT\), perhaps for want of memory"),
+        (rough.leave, r"rough 1.0 ended without an answer \(exit code 3\)"),
+        (rough.find_and_die, r"rough 1.0 crashed \(SIGKILL\), perhaps for want of memory"),
+        (rough.refuse, "out of luck"),
+        (rough.raise_strangely, "rough 1.0 failed: LookupError: out of luck"),
+        (rough.too_few_figures, "rough 1.0 broke its word: 2 figures for 3 variables"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_what_fails_behind_the_wall_is_told_in_a_sentence(work: Callable[..., Any], words: str) -> None:
+    with pytest.raises(SolverError, match=f"^{words}$"):
+        asked(work)
+    assert backend("highs")(SMALL, Spend()).value == 2
+
+
+def test_who_eats_memory_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wall, "MEMORY", 1 << 30)
+    place = Place("eater", "eater 1.0")
+    with pytest.raises(SolverError, match=r"eater 1.0 failed: there is not enough memory"):
+        place.ask(rough.eat)
+    assert place.ask(rough.honest, 1, 2) == (1, 2)
+
+
+@pytest.mark.parametrize("work", [rough.hang, rough.hang_with_the_interpreter])
+def test_who_hangs_past_the_deadline_is_ended(work: Callable[..., Any]) -> None:
+    answer = asked(work, seconds=0.5)
+    assert (answer.status, answer.values, answer.bound, answer.stopped) == ("UNKNOWN", None, SMALL.domain_bound(), "time limit")
+
+
+def test_what_was_said_before_the_end_holds() -> None:
+    answer = asked(rough.find_and_hang, seconds=1.5)
+    assert (answer.status, answer.value, answer.values, answer.bound) == ("FEASIBLE", 2, ALL_BEST, SMALL.domain_bound())
+    assert [(event.value, event.bound) for event in answer.trace][-1] == (2, 1)
+
+
+def test_what_was_said_before_the_end_is_held_against_the_model() -> None:
+    with pytest.raises(SolverError, match=r"rough 1.0 broke its word: cost: x = 4, y = 2 is none of 4 rows"):
+        asked(rough.find_a_lie_and_hang, seconds=1.5)
+
+
+def test_who_hangs_when_asked_to_stop_is_ended() -> None:
+    answer = asked(rough.find_and_hang, watch=lambda event: event.value is not None)
+    assert (answer.value, answer.stopped) == (2, "interrupted")
+
+
+def test_a_watch_that_fails_ends_the_work_and_not_the_wall() -> None:
+    def failing(event: object) -> bool:
+        raise RuntimeError("watch")
+
+    with pytest.raises(RuntimeError, match="watch"):
+        asked(rough.hang, watch=failing)
+    assert asked(rough.run_highs).value == 2
+
+
+def test_nonsense_on_the_line_is_no_answer() -> None:
+    with pytest.raises(SolverError, match=r"rough 1.0"):
+        asked(rough.babble, seconds=20)
+
+
+def test_what_solvers_print_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
+    assert Place("rough").ask(rough.chatter) == "done"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_process_does_what_comes_one_after_another() -> None:
+    def process() -> int:
+        place = Place("counted")
+        try:
+            return int(place.ask(os_number))
+        finally:
+            place.close()
+
+    one = process()
+    assert process() == one
+    held = Place("counted")
+    assert held.ask(os_number) == process() == one
+
+
+def os_number(line: object) -> int:
+    del line
+    return os.getpid()
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
+def test_no_process_outlives_ours(end: signal.Signals | None, deaf: bool) -> None:
+    """However ours ends, and whatever the child has started."""
+    program = (
+        "import os, sys\n"
+        "from crossopt.solvers.backends.wall import Place\n"
+        "from tests.solvers.backends.rough_work import children\n"
+        "class Enough(Exception): pass\n"
+        "def hear(numbers):\n"
+        "    print(*numbers, flush=True)\n"
+        "    if sys.argv[1] == 'leave': raise Enough\n"
+        f"try: Place('rough').ask(children, {deaf}, hear=hear)\n"
+        "except Enough: pass\n"
+    )
+    arguments = [sys.executable, "-c", program, "leave" if end is None else "stay"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        numbers = [int(word) for word in process.stdout.readline().split()]
+        assert len(numbers) == 2
+        if end is not None:
+            process.send_signal(end)
+        process.wait(timeout=60)
+    assert [gone(number) for number in numbers] == [True, True]
+
+
+def test_an_answer_through_the_wall_is_the_answer_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("highs", "cpsat", "cbc"):
+        through = backend(name)(SMALL, Spend(seed=3))
+        with monkeypatch.context() as patch:
+            patch.setattr(wall, "INSIDE", True)
+            inside = backend(name)(SMALL, Spend(seed=3))
+        assert replace(through, seconds=0.0, trace=()) == replace(inside, seconds=0.0, trace=())
+
+
+def test_a_machine_that_starts_no_process_has_solvers_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object, **more: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(wall, "_CHILDREN", [])
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert backend("highs")(SMALL, Spend()).value == 2
+
+
+def test_late_work_is_a_failing_solver_to_who_knows_no_better() -> None:
+    with pytest.raises(SolverError, match="slow did not stop in time"):
+        Place("slow").ask(rough.hang, until=0.0)
+    assert issubclass(LateError, SolverError)

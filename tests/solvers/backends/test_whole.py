@@ -1,0 +1,213 @@
+"""Trees that prove a bound in whole numbers: by hand, against looking at everything, up to the largest numbers, and edited."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossopt.formulation.certificate import Branch, Certificate, Leaf, packed, proved_bound, unpacked
+from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
+from crossopt.solvers.backends.whole import Traced, trace
+from tests.formulation.models import models, optimum
+
+A, B, C = (Variable(name, 0, 3) for name in "abc")
+ODD = Model((A, B), (Linear("2a + 2b >= 3", ((2, A), (2, B)), low=3),), ((1, A), (1, B)))
+"""Least a + b is 2; with fractions it is 3/2, which one multiplier of 1/2 shows and which rounds up to 2."""
+NOTHING = Model((A, B), (Linear("2a - 2b = 1", ((2, A), (-2, B)), 1, 1),), ((1, A),))
+"""Fractions keep the row and integers do not."""
+
+
+def by(*steps: Branch | Leaf, scale: int = 1) -> Certificate:
+    return Certificate(scale, steps)
+
+
+def test_a_multiplier_of_a_half_proves_what_its_sum_rounds_up_to() -> None:
+    assert proved_bound(ODD, by(Leaf((0,), (1,)), scale=2)) == 2
+    assert proved_bound(ODD, by(Leaf((0,), (1,)), scale=3)) == 1
+    assert proved_bound(ODD, by(Leaf(), scale=7)) == 0
+
+
+def test_a_multiplier_that_is_too_large_proves_less_and_never_more() -> None:
+    """2 (2a + 2b) >= 6 leaves a + b - 4a - 4b, which is -18 at the most of both."""
+    assert proved_bound(ODD, by(Leaf((0,), (2,)))) == 6 - 18
+
+
+def test_a_branch_is_proved_part_by_part() -> None:
+    """Where a <= 1, b is 1 at least; the least of both parts is the bound."""
+    assert proved_bound(ODD, by(Branch(0, 1), Leaf((0,), (1,)), Leaf(), scale=2)) == 2
+    assert proved_bound(ODD, by(Branch(0, 0), Leaf((0,), (1,)), Leaf(), scale=2)) == 1
+
+
+def test_boxes_without_a_solution_are_shown_by_what_rows_ask_for() -> None:
+    """Four values of a, and in each 2b is odd: where a = b or less at most -1, else 1 or more; cut at b too."""
+    found = trace(NOTHING)
+    assert found.bound is None
+    assert found.proved
+    assert proved_bound(NOTHING, found.certificate) is None
+    assert len(found.certificate.steps) > 1
+
+
+def test_the_bound_of_what_is_maximised_is_above() -> None:
+    model = replace(ODD, constraints=(Linear("2a + 2b <= 3", ((2, A), (2, B)), high=3),), minimise=False, constant=10)
+    assert proved_bound(model, by(Leaf((0,), (-1,)), scale=2)) == 11
+    found = trace(model)
+    assert (found.bound, found.value, found.proved) == (11, 11, True)
+
+
+def test_a_row_of_no_variables_that_asks_for_one_is_shown_to_be_empty() -> None:
+    model = Model((A,), (ExactlyOne("none", ()),), ((1, A),))
+    assert proved_bound(model, by(Leaf((0,), (1,), empty=True))) is None
+
+
+def test_tables_and_rows_with_conditions_are_read_in_their_linear_form() -> None:
+    choice = Variable("choice")
+    rows = (Table("pairs", (A, B), ((0, 3), (1, 1), (3, 0))), Linear("if", ((1, A),), low=2, given=choice))
+    model = Model((A, B, choice), rows, ((2, A), (1, B), (-4, choice)))
+    found = trace(model)
+    assert (found.bound, found.value) == (2, 2)
+    assert found.values is not None
+    assert not violations(model, dict(zip(model.variables, found.values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("certificate", "words"),
+    [
+        (by(Leaf(), scale=0), "a scale of 0 is none"),
+        (by(Leaf(), scale=-1), "a scale of -1 is none"),
+        (by(), "ends before 1 of its parts"),
+        (by(Branch(0, 1), Leaf()), "ends before 1 of its parts"),
+        (by(Leaf(), Leaf()), "more steps than its branches ask for"),
+        (by(Branch(2, 1), Leaf(), Leaf()), "no variable 2"),
+        (by(Branch(-1, 1), Leaf(), Leaf()), "no variable -1"),
+        (by(Branch(0, 3), Leaf(), Leaf()), "leaves a part of it empty"),
+        (by(Branch(0, -1), Leaf(), Leaf()), "leaves a part of it empty"),
+        (by(Branch(0, 1), Branch(0, 2), Leaf(), Leaf(), Leaf()), "variable 0 is from 0 to 1"),
+        (by(Leaf((1,), (1,))), "no row 1"),
+        (by(Leaf((-1,), (1,))), "no row -1"),
+        (by(Leaf((0,), (-1,))), "open on the side"),
+        (by(Leaf((0,), ())), "each row needs its multiplier"),
+        (by(Leaf(empty=True)), "does not show that no solution"),
+        (by(Leaf((0,), (1,), empty=True)), "does not show that no solution"),
+        (by(*(Branch(0, 1),) * 6000), "is from 0 to 1"),
+    ],
+)
+def test_what_is_no_tree_of_the_model_is_refused_in_words(certificate: Certificate, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        proved_bound(ODD, certificate)
+
+
+def test_steps_are_packed_as_numbers_and_read_back() -> None:
+    tree = by(Branch(1, 2), Leaf((0, 3), (-4, 5)), Leaf((0,), (7,), empty=True), scale=8)
+    rows = ((1, 2), (0, 0, -4, 3, 5), (1, 0, 7))
+    assert packed(tree) == rows
+    assert unpacked(8, rows) == tree
+
+
+@pytest.mark.parametrize("step", [(), (1, 2, 3, 4), (2, 0, 1), (-1,)])
+def test_other_rows_of_numbers_are_no_steps(step: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="no step of a tree"):
+        unpacked(1, (step,))
+
+
+def is_no_better(model: Model, bound: int | None, true: int | None) -> bool:
+    """Whether nothing is better than the bound, where None says that there is nothing."""
+    return true is None if bound is None else true is None or model.sign * bound <= model.sign * true
+
+
+@given(models())
+def test_a_tree_ends_at_the_optimum_that_looking_at_everything_finds(model: Model) -> None:
+    found, true = trace(model), optimum(model)
+    assert found.proved
+    assert (found.bound, found.value) == (true, true)
+    assert proved_bound(model, unpacked(found.certificate.scale, packed(found.certificate))) == true
+
+
+@given(models(), st.integers(1, 4))
+def test_a_tree_that_was_stopped_proves_the_bound_that_it_tells(model: Model, most: int) -> None:
+    found = trace(model, most=most)
+    assert proved_bound(model, found.certificate) == found.bound
+    assert is_no_better(model, found.bound, optimum(model))
+
+
+@given(models(), st.integers(-2, 2))
+def test_a_claim_is_proved_or_refuted_by_a_solution(model: Model, off: int) -> None:
+    true = optimum(model)
+    claim = (0 if true is None else true) + off
+    found = trace(model, claim)
+    assert found.proved == is_no_better(model, claim, true)
+    if found.proved:
+        assert found.bound is None or model.sign * found.bound >= model.sign * claim
+        assert proved_bound(model, found.certificate) == found.bound
+    else:
+        assert found.value is not None
+        assert model.sign * found.value < model.sign * claim
+
+
+_EDGE = 2**53
+
+
+@st.composite
+def large_models(draw: st.DrawFn) -> Model:
+    """Three choices and an integer whose costs are the largest there may be, or nearly, with rows that are small or as large."""
+    variables = (*(Variable(f"choice {place}") for place in range(3)), Variable("number", -60, -60 + draw(st.integers(1, 3))))
+    edge = st.integers(_EDGE - 3, _EDGE) | st.integers(-_EDGE, -_EDGE + 3) | st.integers(-3, 3)
+    rows = [Linear("some", tuple((draw(st.integers(1, 3)), one) for one in variables[:3]), low=draw(st.integers(0, 4)))]
+    terms = tuple((draw(edge), one) for one in variables)
+    rows.append(Linear("large", terms, low=-draw(st.integers(0, 60 * _EDGE))))
+    return Model(variables, tuple(rows), tuple((draw(edge), one) for one in variables), draw(edge), draw(st.booleans()))
+
+
+@given(large_models())
+def test_no_unit_is_lost_where_costs_add_up_to_a_trillion_million(model: Model) -> None:
+    """Of numbers that no float tells from their neighbours."""
+    found, true = trace(model), optimum(model)
+    assert (found.bound, found.value, found.proved) == (true, true, True)
+    assert proved_bound(model, found.certificate) == true
+
+
+@st.composite
+def edited(draw: st.DrawFn, found: Traced) -> Certificate:
+    """A certificate with one thing changed: a figure, a step that is gone, twice there or swapped, or the scale."""
+    rows, scale = [list(step) for step in packed(found.certificate)], found.certificate.scale
+    place = draw(st.integers(0, len(rows) - 1))
+    match draw(st.sampled_from(("figure", "gone", "twice", "swapped", "scale"))):
+        case "figure":
+            at = draw(st.integers(0, len(rows[place]) - 1))
+            rows[place][at] = draw(st.integers(-4, 4) | st.sampled_from((rows[place][at] * 2, -rows[place][at], 10**30, -(10**30))))
+        case "gone":
+            del rows[place]
+        case "twice":
+            rows.insert(place, rows[place])
+        case "swapped":
+            other = draw(st.integers(0, len(rows) - 1))
+            rows[place], rows[other] = rows[other], rows[place]
+        case _:
+            scale = draw(st.sampled_from((0, -scale, 1, scale // 2, scale * 3)))
+    return unpacked(scale, rows)
+
+
+@given(models(), st.data())
+def test_an_edited_tree_is_refused_or_proves_nothing_that_is_wrong(model: Model, data: st.DataObject) -> None:
+    found, true = trace(model), optimum(model)
+    try:
+        bound = proved_bound(model, data.draw(edited(found)))
+    except ValueError:
+        return
+    assert is_no_better(model, bound, true)
+
+
+@given(models(), st.integers(1, 5), st.lists(st.integers(-9, 9), min_size=20, max_size=20))
+def test_any_multipliers_prove_only_what_is_true(model: Model, scale: int, times: list[int]) -> None:
+    """Also those of nobody: drawn at random, at every leaf of a cut in two."""
+    one = next((place for place, variable in enumerate(model.variables) if variable.high > variable.low), None)
+    for count, empty in product(range(4), (False, True)):
+        leaf = Leaf(tuple(range(count)), tuple(times[:count]), empty)
+        other = Leaf(tuple(range(count)), tuple(times[count : 2 * count]))
+        steps = (leaf,) if one is None else (Branch(one, model.variables[one].low), leaf, other)
+        try:
+            bound = proved_bound(model, Certificate(scale, steps))
+        except ValueError:
+            continue
+        assert is_no_better(model, bound, optimum(model))
