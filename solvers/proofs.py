@@ -240,7 +240,7 @@ class Swept:
     by: str
     limit: float
     states: int
-    """Kept in all rounds together; whoever repeats them ends there."""
+    """That it comes by in all rounds together; whoever repeats them ends there."""
     form: Literal["swept"] = "swept"
 
 

@@ -20,7 +20,8 @@ from crossopt.solvers.placement.bounds.blocks import least_with
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.judge import PlacementLoads, judge
 from crossopt.solvers.placement.latency.paths import LARGEST, between, critical_path, least_pieces, least_time, path_by, whole_of
-from crossopt.solvers.placement.latency.side_nodes import sharper
+from crossopt.solvers.placement.latency.side_nodes import MOST_REPEATED as MOST_PIECES
+from crossopt.solvers.placement.latency.side_nodes import looked_at, sharper
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
 
 Answer = Result[Placement, PlacementLoads]
@@ -133,8 +134,9 @@ def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> f
         return None
     between_them = between(whole, path)
     pieces, size = least_pieces(whole, path, between_them)
-    shown, ends = least_time(whole, path, pieces, size), iter(range(min(proof.beside, len(path))))
-    if shown >= bound or proof.beside <= 0:
+    shown, beside = least_time(whole, path, pieces, size), min(proof.beside, len(path))
+    if shown >= bound or beside <= 0 or looked_at(pieces, beside) > MOST_PIECES:
         return shown
+    ends = iter(range(beside))
     sharp, _ = sharper(whole, between_them, pieces, size, lambda: next(ends, None) is None)
     return max(shown, least_time(whole, path, sharp, size))

@@ -17,7 +17,7 @@ from crossopt.solvers.placement.latency.greedy import greedy
 from crossopt.solvers.placement.latency.judge import judge_latency
 from crossopt.solvers.placement.latency.paths import LARGEST, Whole, between, critical_path, least_pieces, least_time, weighed, whole_of
 from crossopt.solvers.placement.latency.search import along, annealed, first_pieces, near_orders
-from crossopt.solvers.placement.latency.side_nodes import sharper
+from crossopt.solvers.placement.latency.side_nodes import MOST_REPEATED, looked_at, sharper
 from crossopt.solvers.proofs import OnPath, Proof, Word
 
 NAME = "latency"
@@ -152,7 +152,8 @@ def _bounds(whole: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
         yield least_time(whole, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
     for figure, path, beside, pieces, size in tables:
         sharp, ends = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
-        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends)
+        again = looked_at(pieces, ends) <= MOST_REPEATED
+        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends) if again else Word(_PROOF)
 
 
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:

@@ -29,6 +29,8 @@ from crossopt.solvers.placement.latency.paths import Between, Whole
 Front = tuple[Array, Array]
 """Sizes, in rising order, and times of the choices of a side."""
 NOTHING: Front = (np.zeros(1), np.zeros(1))
+MOST_REPEATED = 500_000
+"""Pieces of which what lies beside the path is looked at again by a check, some seconds of work."""
 _MOST_SETS, _MOST_NODES, _MOST_CHOICES = 400, 32, 48
 
 
@@ -194,6 +196,11 @@ def _by_part(pins: Sequence[int], part: dict[int, int]) -> list[list[int]]:
     for pin in pins:
         groups[part[pin]].append(pin)
     return list(groups.values())
+
+
+def looked_at(pieces: Array, ends: int) -> int:
+    """Of how many pieces one looks beside the path, up to some end."""
+    return int(np.isfinite(pieces[:, :ends]).sum())
 
 
 def sharper(whole: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:

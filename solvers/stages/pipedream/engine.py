@@ -4,12 +4,13 @@ from time import monotonic
 
 from crossopt.instances.stages.pipedream.question import PipelineQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
-from crossopt.solvers.proofs import Word
+from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.pipedream.ideals import ideals_of
 from crossopt.solvers.stages.pipedream.judge import judge
 from crossopt.solvers.stages.pipedream.optimum import best_stages
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
 from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
+from crossopt.solvers.stages.pipedream.second import countable
 
 
 class _OverError(Exception):
@@ -33,7 +34,8 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[Pipe
         return Found(rule, engine="cuts", stopped="time limit", rivals=rivals)
     except KeyboardInterrupt:
         return Found(rule, engine="cuts", stopped="interrupted", rivals=rivals)
-    proof, reasons = Word(f"dynamic programming over {len(ideals):,} cuts"), () if stages else (_reason(question),)
+    words, reasons = f"dynamic programming over {len(ideals):,} cuts", () if stages else (_reason(question),)
+    proof = Counted(words) if countable(question) else Word(words)
     return Found(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.checking import check_answer
+from crossopt.solvers.placement import prove
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.latency import engine
 from crossopt.solvers.placement.latency.exact import Exactly
@@ -16,7 +18,8 @@ from crossopt.solvers.placement.latency.paths import FIGURES
 from crossopt.solvers.placement.prove import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, Word
 from tests.every import every
-from tests.instances.placement.samples import sample_at_random, tried
+from tests.instances.placement.graphs import graph
+from tests.instances.placement.samples import latency_question, sample_at_random, tried
 from tests.paths import reference
 from tests.solvers.placement.asking import answered, checked, silent
 
@@ -48,6 +51,18 @@ def test_looking_beside_more_ends_shows_no_less() -> None:
     asked = sample_at_random(103, nodes=6, places=2)
     shown = [shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (*range(7), 1 << 70)]
     assert shown == sorted(shown)
+
+
+def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a result that asks for it shows what the path alone shows."""
+    diamond = graph([1, 5, 1, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [2.0, 0.25, 8.0, 1.0], np.array([8.0] * 4))
+    asked = latency_question(diamond, 2, memory=24.0)
+    alone, beside = (shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
+    assert alone < beside
+    for module in (engine, prove):
+        monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
+    assert shown_by(asked, OnPath("", "cpu", 9)) == alone
+    assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
 
 
 @pytest.mark.parametrize("name", ["gnmt", "resnet50"])

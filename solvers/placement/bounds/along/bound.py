@@ -53,7 +53,7 @@ class Along:
     bound: float
     placements: tuple[Whole, ...]
     states: int
-    """Kept in all rounds so far."""
+    """Kept in all rounds so far, and those that are possible without loads."""
 
 
 MOST_REPEATED = 1 << 23
@@ -70,10 +70,10 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
     if any(not runs and (cpu > most or not machine.cpus) for runs, cpu in zip(figures.supported, figures.cpu, strict=True)):
         yield Along(limit, (), 0)
         return
-    course = course_for(blocks, figures, machine, most, deadline)
+    course = course_for(blocks, figures, machine, most, deadline, states)
     if course is None:
         return
-    quantum, began, best, digits, kept = course.figures.quantum, monotonic(), least, _COARSEST, 0
+    quantum, began, best, digits, kept = course.figures.quantum, monotonic(), least, _COARSEST, course.states
     found: Round | None = unguided(course)
     while found is not None:
         best = max(best, min(limit, real(found.bound, quantum)))

@@ -56,13 +56,18 @@ class Course:
         return self.accelerators + (self.cpus > 0)
 
     @property
+    def states(self) -> int:
+        """Without loads, after all steps."""
+        return sum(len(table.signature) for table in self.tables[1:])
+
+    @property
     def finest(self) -> int:
         """Binary digits of the finest cells, so many that one number holds the cell of all devices."""
         return min(_DIGITS // self.devices, LOAD) - 1
 
 
-def course_for(blocks: Blocks, figures: Figures, machine: Machine, most: int, deadline: float) -> Course | None:
-    """The question made ready; None where too many nets are open at a time."""
+def course_for(blocks: Blocks, figures: Figures, machine: Machine, most: int, deadline: float, states: int) -> Course | None:
+    """The question made ready; None where too many nets are open at a time, or more than so many states are possible without loads."""
     sweeps, devices = swept(blocks, figures), machine.accelerators + (machine.cpus > 0)
     width = max(sweep.width for sweep in sweeps)
     if width * devices > _DIGITS or width + LOAD > _DIGITS or (_FINE + 1) * devices > _DIGITS:
@@ -73,8 +78,8 @@ def course_for(blocks: Blocks, figures: Figures, machine: Machine, most: int, de
     course = replace(course, multipliers=tuple(one for one in tried if _most_energy(course, one) < _WHOLE))
     if not course.multipliers:
         return None
-    found = [_with_tables(replace(course, sweep=sweep), deadline) for sweep in sweeps]
-    ready = [one for one in found if one is not None]
+    found = [_with_tables(replace(course, sweep=sweep), deadline, states) for sweep in sweeps]
+    ready = [one for one in found if one is not None and monotonic() < deadline]  # not one where there was no time for both
     return min(ready, key=lambda one: max(len(table.signature) for table in one.tables), default=None)
 
 
@@ -85,9 +90,9 @@ def _most_energy(course: Course, multiplier: int) -> int:
     return SCALE * work + multiplier * (sum(figures.cpu) + course.cpus * course.limit)
 
 
-def _with_tables(course: Course, deadline: float) -> Course | None:
+def _with_tables(course: Course, deadline: float, states: int) -> Course | None:
     """With the best multipliers, and the tables for them."""
-    tables = _tables(course, deadline)
+    tables = _tables(course, deadline, states)
     if tables is None:
         return None
     course = replace(course, tables=tables)
@@ -97,7 +102,7 @@ def _with_tables(course: Course, deadline: float) -> Course | None:
     return replace(course, multipliers=tuple(course.multipliers[number] for number in kept), tables=tables)
 
 
-def _tables(course: Course, deadline: float) -> tuple[Table, ...] | None:
+def _tables(course: Course, deadline: float, states: int) -> tuple[Table, ...] | None:
     """All states without loads, forward, and the least energies to come, backward; None where they are too many."""
     held = np.zeros((course.devices, 1), np.int64)
     signatures, ways = [signature_of(held, course)], list[list[tuple[Whole, Whole, tuple[Whole, ...]]]]()
@@ -105,7 +110,8 @@ def _tables(course: Course, deadline: float) -> tuple[Table, ...] | None:
         found = [(device, *put(held, device, step, course.accelerators)) for device in devices(course, step)]
         signs = [signature_of(_renamed(after, course), course) for _, _, after in found]
         every, first = np.unique(np.concatenate(signs), return_index=True)
-        if len(every) > _SIGNATURES or monotonic() >= deadline:
+        states -= len(every)
+        if len(every) > _SIGNATURES or states < 0 or monotonic() >= deadline:
             return None
         held = np.concatenate([_renamed(after, course) for _, _, after in found], axis=1)[:, first]
         costs = [tuple(_energy(course, step, device, paid, one) for one in course.multipliers) for device, paid, _ in found]
