@@ -116,7 +116,7 @@ def _plain_name(name: str) -> str:
 def _figures(entry: object) -> object:
     """What is known of a thing, but for its name and where that is from."""
     kept = {field.name for field in fields(entry)} & {"name", "sources"} if is_dataclass(entry) and not isinstance(entry, type) else set()
-    return replace(entry, **{name: None for name in kept}) if kept else entry  # type: ignore[type-var]
+    return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
 def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
