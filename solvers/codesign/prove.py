@@ -4,10 +4,12 @@ A bound by a solver cannot be proved anew without one, unless it comes with a tr
 the solver's word, or held against the engine boxes.
 """
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.checking import ANEW, differences
@@ -15,6 +17,7 @@ from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.boxes.search import reread, search
+from crossopt.solvers.codesign.claims import plans_of
 from crossopt.solvers.codesign.combined.workloads import boxes as together
 from crossopt.solvers.codesign.combined.workloads import exhaustive as all_together
 from crossopt.solvers.codesign.enumeration import exhaustive
@@ -25,6 +28,8 @@ from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact
 
 NOTHING = "proof: nothing shows what is said"
 ASKED = "the engine boxes was asked as well: "
+_ENUMERATED = 10**10
+"""Designs that are enumerated anew, in some quarter of an hour."""
 _LOOK = 10.0
 """Seconds for a look at a claim that there is no design."""
 _ANY = 0.999
@@ -47,7 +52,7 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
         case Enumerated() as proof:
             return _enumerated(instance, result, proof, watch)
         case Boxes() as proof:
-            return _cut_again(instance, result, proof)
+            return _cut_again(instance, result, proof, _as_told(watch, result))
         case Exact() as proof:
             return _counted_again(instance, result, proof)
         case Relaxed():
@@ -57,6 +62,8 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
 
 def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
     """Enumerate every design again."""
+    if too_many := _too_many(result, (instance,), (proof.space.plans,)):
+        return too_many
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     if found.stopped != "complete":
@@ -68,14 +75,29 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     return Proved(facts, tuple(faults))
 
 
+def _too_many(result: DesignResult, parts: Sequence[Instance], plans: Sequence[int]) -> Proved | None:
+    """That nobody looks at so many designs again, where there are so many; plans that are not quickly counted are all combinations."""
+    counts = (combinations(part) if plans_of(part) is None else said for part, said in zip(parts, plans, strict=True))
+    most = hardware_points(parts[0]) * sum(counts)
+    if most <= _ENUMERATED:
+        return None
+    words = f"that {most:,} designs were enumerated is told, not done anew (at most {_ENUMERATED:,} are)"
+    return Proved((f"{words}: {result.proved_by}",), told=True)
+
+
+def _as_told(watch: Watch, result: DesignResult) -> Watch:
+    """Progress of a check beside the value and the bound that a result says."""
+    return lambda progress: watch(replace(progress, best=result.value, bound=result.bound))
+
+
 def _bound_faults(least: float | None, result: DesignResult) -> list[str]:
     """What the least value of all designs, which is None without any, says against a bound."""
     return [] if least == result.bound else [f"bound: no design is below {least!r}, the result says {result.bound!r}"]
 
 
-def _cut_again(instance: Instance, result: DesignResult, proof: Boxes) -> Proved:
+def _cut_again(instance: Instance, result: DesignResult, proof: Boxes, watch: Watch) -> Proved:
     """Go down the tree of cuts again, and see that no plan is below the bound in any box."""
-    read = reread(instance, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+    read = reread(instance, proof.tree.cuts, float("inf") if result.bound is None else result.bound, watch)
     counts = ((read.plans,), (read.groups,), (read.promising,))
     return _tree_again(proof.tree, counts, read.faults)
 
@@ -143,11 +165,13 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
     except ModelError as error:
         return Proved(refused=(str(error),))
     if isinstance(proof, Boxes):
-        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))
+    if too_many := _too_many(result, portfolio.parts, proof.space.plans):
+        return too_many
     found = all_together.search(asked, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
