@@ -1,6 +1,7 @@
 """A bound of an integer model that whole numbers prove: a tree of branches, and at each leaf a multiplier for each row.
 
     branch    on a variable and a value v: first x <= v, then x >= v + 1. Every integer is in one of the two.
+    split     of a row that asks for exactly one of some 0/1 variables: first one of its first few, then one of the others.
     leaf      for the box that its branches leave, and any multipliers y of the rows  low_r <= a_r x <= high_r,
 
         scale c x  >=  sum over rows of  y_r low_r  where y_r > 0,  y_r high_r  where y_r < 0
@@ -34,6 +35,14 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """A cut of the box in two, between what a row asks one to be of: its first few variables, and the others."""
+
+    row: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """Rows by their places, and the multiplier of each in units of 1 / scale."""
 
@@ -43,7 +52,8 @@ class Leaf:
     """Whether no solution is there; else a bound is."""
 
 
-Step = Branch | Leaf
+Cut = Branch | Split
+Step = Cut | Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ Entries = tuple[tuple[int, int], ...]
 """Places of variables, and their coefficients."""
 Ends = Sequence[int]
 """An end of the box for each variable."""
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+"""Both ends of each variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +131,36 @@ def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
         if not boxes:
             raise ValueError("the tree has more steps than its branches ask for")
         lows, highs, depth = boxes.pop()
-        if isinstance(step, Branch):
+        if not isinstance(step, Leaf):
             if depth == DEEPEST:
                 raise ValueError("the branches are too deep")
-            first, second = parts_of(lows, highs, step)
+            first, second = parts_of(asked, lows, highs, step)
             boxes += [(*second, depth + 1), (*first, depth + 1)]
         elif step.empty:
             if not excess(asked, lows, highs, step) > 0:
                 raise ValueError(f"step {number} does not show that no solution is there")
         else:
             bounds.append(leaf_bound(asked, lows, highs, certificate.scale, step))
+    if not bounds and certificate.scale != 1:
+        raise ValueError("there is a scale and no bound that it divides")
     if boxes:
         raise ValueError(f"the tree ends before {len(boxes)} of its parts")
     return min(bounds, default=None)
 
 
-def parts_of(lows: Ends, highs: Ends, branch: Branch) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """The two boxes of a branch; a ValueError where it leaves one of them empty."""
+def parts_of(asked: Whole, lows: Ends, highs: Ends, cut: Cut) -> tuple[Box, Box]:
+    """The two boxes of a cut; a ValueError where it is none, or leaves one of them empty."""
+    return _split(asked, lows, highs, cut) if isinstance(cut, Split) else _branched(lows, highs, cut)
+
+
+def asks_for_one(asked: Whole, row: int) -> bool:
+    """Whether a row asks for exactly one of some 0/1 variables."""
+    entries = asked.rows[row]
+    limits = asked.least[row] == 1 and asked.most[row] == 1
+    return limits and all(factor == 1 and asked.lows[place] >= 0 and asked.highs[place] <= 1 for place, factor in entries)
+
+
+def _branched(lows: Ends, highs: Ends, branch: Branch) -> tuple[Box, Box]:
     place, value = branch.variable, branch.value
     if not 0 <= place < len(lows):
         raise ValueError(f"there is no variable {place} to branch on")
@@ -144,6 +169,22 @@ def parts_of(lows: Ends, highs: Ends, branch: Branch) -> tuple[tuple[tuple[int, 
     below, above = list(highs), list(lows)
     below[place], above[place] = value, value + 1
     return (tuple(lows), tuple(below)), (tuple(above), tuple(highs))
+
+
+def _split(asked: Whole, lows: Ends, highs: Ends, split: Split) -> tuple[Box, Box]:
+    if not 0 <= split.row < len(asked.rows) or not asks_for_one(asked, split.row):
+        raise ValueError(f"there is no row {split.row} that asks for exactly one of some variables")
+    places = [place for place, _ in asked.rows[split.row]]
+    if not 0 < split.first < len(places) or any(lows[place] > 0 for place in places):
+        raise ValueError(f"row {split.row} cannot be split after {split.first} of its {len(places)} variables")
+    return _without(lows, highs, places[split.first :]), _without(lows, highs, places[: split.first])
+
+
+def _without(lows: Ends, highs: Ends, places: Sequence[int]) -> Box:
+    fewer = list(highs)
+    for place in places:
+        fewer[place] = 0
+    return tuple(lows), tuple(fewer)
 
 
 def leaf_bound(asked: Whole, lows: Ends, highs: Ends, scale: int, leaf: Leaf) -> int:
@@ -177,7 +218,9 @@ def _least(asked: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf
 
 
 def packed(certificate: Certificate) -> tuple[tuple[int, ...], ...]:
-    """The steps as rows of numbers: a branch as (variable, value), a leaf as (1 where it is empty, else 0; row, multiplier; ...)."""
+    """The steps as rows of numbers.
+
+    A branch is (variable, value), a split (-1 - row, first), a leaf (1 where it is empty, else 0; row, multiplier; row, ...)."""
     return tuple(_packed(step) for step in certificate.steps)
 
 
@@ -189,12 +232,14 @@ def unpacked(scale: int, steps: Iterable[Sequence[int]]) -> Certificate:
 def _packed(step: Step) -> tuple[int, ...]:
     if isinstance(step, Branch):
         return step.variable, step.value
+    if isinstance(step, Split):
+        return -1 - step.row, step.first
     return int(step.empty), *chain.from_iterable(zip(step.rows, step.times, strict=True))
 
 
 def _unpacked(step: Sequence[int]) -> Step:
     if len(step) == 2:
-        return Branch(step[0], step[1])
+        return Branch(step[0], step[1]) if step[0] >= 0 else Split(-1 - step[0], step[1])
     if len(step) % 2 == 0 or step[0] not in {0, 1}:
         raise ValueError(f"{len(step)} numbers that begin so are no step of a tree")
     return Leaf(tuple(step[1::2]), tuple(step[2::2]), step[0] == 1)

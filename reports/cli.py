@@ -158,12 +158,14 @@ def _accuracy(options: argparse.Namespace) -> int:
     measured, name = read_measured(options.file), options.file.name
     seconds = predictions(measured.measurements, with_variants)
     result = accuracy(measured, seconds[:, 0], options.by, likely(measured.measurements, seconds))
-    if options.plot and result.priced:
-        write_whole(options.plot, plot(name, result))
-    elif options.plot:
-        sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     report = text(name, result, options.worst) if not options.json else f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n"
-    sys.stdout.write(report)
+    try:
+        if options.plot and result.priced:
+            write_whole(options.plot, plot(name, result))
+        elif options.plot:
+            sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(report)
     return ANSWERED if result.priced else INVALID
 
 
@@ -182,9 +184,11 @@ def _calibrate(options: argparse.Namespace) -> int:
             text = registry_text(calibrate(rows.measurements, note=note), options.file.name)
     except ValueError as error:
         usage(str(error))
-    if options.out and str(options.out) != "-":
-        write_whole(options.out, text)
-    sys.stdout.write(text)
+    try:
+        if options.out and str(options.out) != "-":
+            write_whole(options.out, text)
+    finally:
+        sys.stdout.write(text)
     return ANSWERED
 
 

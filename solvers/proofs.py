@@ -205,6 +205,41 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True)
+class Screen:
+    """Plans that are left, each with chips at which it has a tangent, a price for each budget and a share for each tangent."""
+
+    points: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of each plan, in the order of the question: of each chip the place of the literal of each part, among those that are left."""
+    prices: tuple[tuple[float, ...], ...]
+    shares: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeProof:
+    """All that says, beside the question, that no design is below a bound (solvers.codesign.linear.whole)."""
+
+    screens: tuple[Screen, ...]
+    """What prices on the budgets rule out, one after another."""
+    rows: tuple[tuple[int, ...], ...]
+    """Of the integer model: 0 for a tangent and 1 for a single chip, a plan among those that are left, and the places of the literals of
+    a chip."""
+    scale: int
+    """What multipliers are divided by."""
+    steps: tuple[tuple[int, ...], ...]
+    """A tree of branches and of leaves with multipliers of the rows (formulation.certificate.packed); none where no plan is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A relaxation was solved, and whole numbers show that no solution of it is below the bound: anybody can count them again."""
+
+    by: str
+    relaxation: Relaxation
+    whole: WholeProof
+    form: Literal["exact"] = "exact"
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """It follows from the answers to narrower questions that the result holds, each with a proof of its own."""
 
@@ -256,5 +291,5 @@ class OnPath:
     form: Literal["on-path"] = "on-path"
 
 
-Proof = Word | Counted | Steps | Enumerated | EnumeratedTogether | Boxes | Relaxed | Parts | Priced | Surrounded | Swept | OnPath
+Proof = Word | Counted | Steps | Enumerated | EnumeratedTogether | Boxes | Relaxed | Exact | Parts | Priced | Surrounded | Swept | OnPath
 """How a bound is known."""

@@ -41,12 +41,36 @@ class Priced:
 
 def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> Priced:
     """The bounds of plans of which each list of tangents has one each."""
+    return sought(chip, several, needs, below)[0]
+
+
+def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: float, at: "At") -> Priced:
+    """What given prices and shares say, whoever found them; a ValueError where they are none."""
     amounts, limits = _amounts(chip)
     slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
     constants = np.stack([tangents.constants for tangents in several], axis=1)
-    at = _At(np.zeros((len(needs), len(limits))), np.full(constants.shape, 1.0 / len(several)))
+    if at.prices.shape != (len(needs), len(limits)) or at.shares.shape != constants.shape:
+        raise ValueError("each plan needs a price for each budget and a share for each of its tangents")
+    if not all(np.isfinite(figures).all() and (figures >= 0.0).all() for figures in (at.prices, at.shares)):
+        raise ValueError("prices and shares are numbers from 0 on")
+    at = At(at.prices, at.shares / np.maximum(at.shares.sum(axis=1, keepdims=True), 1.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounds, places = _bounds(chip, slopes, constants, amounts, limits, at)
+        finite = np.isfinite(bounds).all() and np.isfinite(at.prices @ amounts).all()
+    if not finite:
+        raise ValueError("these prices are beyond all numbers")
+    literals = _open(chip, slopes, amounts, bounds, at, below)
+    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals)
+
+
+def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> "tuple[Priced, At]":
+    """The same with the prices and shares that give the bounds."""
+    amounts, limits = _amounts(chip)
+    slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
+    constants = np.stack([tangents.constants for tangents in several], axis=1)
+    at = At(np.zeros((len(needs), len(limits))), np.full(constants.shape, 1.0 / len(several)))
     best, bounds, places = (
-        _At(at.prices.copy(), at.shares.copy()),
+        At(at.prices.copy(), at.shares.copy()),
         np.full(len(needs), -np.inf),
         np.zeros((len(needs), len(chip.parts)), np.int64),
     )
@@ -62,7 +86,7 @@ def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) 
         over, said = _gradient(chip, slopes[left], constants[left], amounts, limits, chosen)
         said = said / below
         step = (stride[left] * (below - found) / np.maximum((over**2).sum(axis=1) + (said**2).sum(axis=1), 1e-30))[:, None]
-        at.take(left, _At(np.maximum(here.prices + step * over, 0.0), _shares(here.shares + step * said / below)))
+        at.take(left, At(np.maximum(here.prices + step * over, 0.0), _shares(here.shares + step * said / below)))
         back = left[stuck[left] >= _PATIENCE]
         at.take(back, best.rows(back))
         stride[back], stuck[back] = stride[back] / 2.0, 0
@@ -70,10 +94,10 @@ def priced(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) 
         if not len(left):
             break
     literals = _open(chip, slopes, amounts, bounds, best, below)
-    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals)
+    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals), best
 
 
-def _open(chip: Chip, slopes: Array, amounts: Array, bounds: Array, best: "_At", below: float) -> Masks:
+def _open(chip: Chip, slopes: Array, amounts: Array, bounds: Array, best: "At", below: float) -> Masks:
     """Literals with which the bound of some plan, at its best prices, is below the time."""
     paid = np.einsum("pj,pjk->pk", best.shares, slopes) + best.prices @ amounts
     found = {}
@@ -86,20 +110,20 @@ def _open(chip: Chip, slopes: Array, amounts: Array, bounds: Array, best: "_At",
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
-    """Where the search stands: a row of prices and a row of shares for each plan."""
+class At:
+    """A row of prices and a row of shares for each plan."""
 
     prices: Array
     shares: Array
 
-    def rows(self, rows: Whole) -> "_At":
-        return _At(self.prices[rows], self.shares[rows])
+    def rows(self, rows: Whole) -> "At":
+        return At(self.prices[rows], self.shares[rows])
 
-    def take(self, rows: Whole, other: "_At") -> None:
+    def take(self, rows: Whole, other: "At") -> None:
         self.prices[rows], self.shares[rows] = other.prices, other.shares
 
 
-def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: _At) -> tuple[Array, Whole]:
+def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, here: At) -> tuple[Array, Whole]:
     """The bound of each plan at its prices and shares, and the chip that gives it."""
     prices, shares = here.prices, here.shares
     paid = np.einsum("pj,pjk->pk", shares, slopes) + prices @ amounts

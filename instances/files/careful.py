@@ -37,7 +37,11 @@ def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
         os.close(handle)
         raise
     with os.fdopen(handle, "rb") as file:
-        yield file
+        try:
+            yield file
+        except OSError as error:
+            error.filename = error.filename or str(path)  # a disk that fails while it is read does not say of what
+            raise
 
 
 def bytes_of(path: Path, most: int, remedy: str) -> bytes | None:

@@ -4,7 +4,8 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +21,23 @@ _LONGEST = 100
 def write_whole(path: Path, text: str) -> None:
     """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then.
 
-    A link stays a link; a device or a pipe, such as /dev/null, is written to as it is.
+    A link stays a link; a device or a pipe, such as /dev/null, is written to as it is. An OSError says the name of the file.
     """
-    target = Path(os.path.realpath(path))
+    with naming(path):
+        _write(Path(os.path.realpath(path)), text)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What goes wrong here with a file goes wrong with this one, also where the system does not say so: a disk that is full, for one."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OSError(error.errno or errno.EIO, reason, str(path)) from error
+
+
+def _write(target: Path, text: str) -> None:
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
         return

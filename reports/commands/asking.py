@@ -35,12 +35,14 @@ def solve(options: Namespace, kind: str) -> Ending:
     family, row = family_of(kind), KINDS[kind]
     name = family.aliases.get(options.engine, options.engine)
     refuse_before(options, kind)
-    limits, began = limits_of(options), monotonic()
+    limits, began, failed = limits_of(options), monotonic(), list[OSError]()
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log) as watch:
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as watch:
         result = solved(family, question, name, limits, watch)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
+    for error in failed:  # which cost the log, and must not cost the answer
+        raise error
     return Ending(result.status, result.proved)
 
 

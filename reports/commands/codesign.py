@@ -7,7 +7,6 @@ from argparse import Namespace
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
@@ -35,10 +34,7 @@ def _front(options: Namespace) -> Ending:
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
     found = front_in(asked, options, limits)
-    text = front_json(first, second, found)
-    if options.out and str(options.out) != "-":
-        write_whole(options.out, text)
-    sys.stdout.write(text if options.json or str(options.out) == "-" else front_text(asked.name, first, second, found))
+    asking.hand_out(options, lambda: front_json(first, second, found), lambda: front_text(asked.name, first, second, found))
     return Ending("FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN", found.proved)
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.saved import naming, write_whole
 from crossopt.reports.commands.console import check_target, usage
 from crossopt.reports.texts.course import FORMATS
 from crossopt.solvers.grading.assignments.expert import question
@@ -76,7 +76,7 @@ def _seed(options: argparse.Namespace) -> str:
 
 def _release(target: Path) -> None:
     """Write the whole folder or nothing."""
-    with tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
+    with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
         tree = Path(place) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
         tree.rename(target)

@@ -78,9 +78,11 @@ def _explain_relaxation(options: Namespace) -> Status:
         sys.stdout.write(f"{instance.name}: {found.why}\n")
         return found.status
     text = json.dumps({"kind": "relaxation", "instance": instance.document, **asdict(found)}, indent=2, allow_nan=False) + "\n"
-    for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
-        if target and str(target) != "-":
-            write_whole(target, content)
     told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else relaxation_text(found)
-    sys.stdout.write(told)
+    try:
+        for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
+            if target and str(target) != "-":
+                write_whole(target, content)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(told)
     return "FEASIBLE"

@@ -17,7 +17,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in, read_instance, read_question
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.saved import file_name
+from crossopt.instances.files.saved import file_name, naming
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import spare_others, usage
@@ -57,7 +57,7 @@ def export_model(question: Path, options: Namespace, seconds: float) -> Status:
     spare_others(target, options.out)
     _spare_names(names_of(target))
     asked = Asked(options.stack, target, options.within or 0.0, seconds)
-    with progress_on(sys.stderr, "s") as watch:
+    with progress_on(sys.stderr, "s") as watch, naming(target):
         told = write_model(instance, asked, watch)
     if isinstance(told, str):
         sys.stdout.write(told)

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from io import FileIO
 from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
+from crossopt.instances.files.saved import naming
 from crossopt.solvers.answer import Progress, Watch, in_words
 
 _PATIENCE = 1.0
@@ -27,19 +29,41 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
 
 
 @contextmanager
-def log_to(watch: Watch, target: Path | None) -> Iterator[Watch]:
-    """The same watch, which also writes every line of progress to a file, one JSON document a line."""
+def log_to(watch: Watch, target: Path | None, failed: list[OSError]) -> Iterator[Watch]:
+    """The same watch, which also writes every line of progress to a file, one JSON document a line.
+
+    A log that cannot be written any more, as the disk is full, ends with its last whole line; that is added to what `failed`, and the
+    work goes on.
+    """
     if target is None:
         yield watch
         return
-    start = monotonic()
-    with target.open("w", encoding="utf-8") as stream:
+    start, written = monotonic(), 0
+    with target.open("wb", buffering=0) as stream:
 
         def show(progress: Progress) -> None:
-            stream.write(json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n")
+            nonlocal written
+            line = json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n"
+            if not failed:
+                written += _append(stream, target, written, line.encode(), failed)
             watch(progress)
 
         yield show
+
+
+def _append(stream: FileIO, target: Path, end: int, line: bytes, failed: list[OSError]) -> int:
+    """The bytes that a line took; none where it did not find room, and then none of it is left."""
+    try:
+        with naming(target):
+            left = line
+            while left:  # where there is room for some of it, the rest says why there is no more
+                left = left[stream.write(left) :]
+    except OSError as error:
+        failed.append(error)
+        with suppress(OSError):  # a device has no end to cut off
+            stream.truncate(end)
+        return 0
+    return len(line)
 
 
 @contextmanager

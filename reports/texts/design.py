@@ -11,7 +11,7 @@ from crossopt.reports.texts.near import common_words
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.codesign.claims import PROVERS
-from crossopt.solvers.proofs import Boxes, Enumerated, Relaxed, Space
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space
 
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
@@ -60,7 +60,7 @@ def _size(result: DesignResult) -> str:
     match result.proof:
         case Enumerated(space=space):
             return f"{_designs(space.designs)}, {count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
-        case Relaxed(relaxation=relaxation):
+        case Relaxed(relaxation=relaxation) | Exact(relaxation=relaxation):
             plans, rounds = relaxation.plans, relaxation.rounds
             words = f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
             return words if rounds else "no round of an integer model"

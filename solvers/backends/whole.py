@@ -6,31 +6,53 @@ it is cut, the box with the least bound first, at the variable that is furthest 
 until the deadline or a number of boxes. The tree that is there then proves what it proves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from math import floor, isfinite
+from itertools import product
+from math import floor
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.certificate import Branch, Certificate, Leaf, Step, Whole, excess, leaf_bound, parts_of, whole
-from crossopt.formulation.model import EXACT, Model
-from crossopt.instances.errors import SolverError
+from crossopt.formulation.certificate import (
+    Branch,
+    Certificate,
+    Cut,
+    Leaf,
+    Split,
+    Step,
+    Whole,
+    asks_for_one,
+    excess,
+    leaf_bound,
+    parts_of,
+    whole,
+)
+from crossopt.formulation.model import Model
+from crossopt.solvers.backends.duals import Relaxation, Solved
 
-Foreign = Any
+Tighten = Callable[[tuple[int, ...]], Model | None]
+"""The model with more rows after those that it has, where a solution says too much; None where it is as it should be."""
 Ended = Literal["complete", "refuted", "time limit", "box limit"]
 
 _LARGEST = 62
 """Bits of a scale at most."""
-_BITS = 40
-"""Of the largest factor in a row that HiGHS is shown."""
+_DIGITS = (2.0**20, 2.0**40, 2.0**60)
+"""Of a ray, for which any scale is as good: one with few digits where that is enough."""
+_TRIED = 8
+"""Splits of rows that are tried before a box is cut."""
 _FINE = 64
 """Rounding of multipliers moves a bound by about this part of a unit at the most, where the scale is not the largest."""
 _NEAR = 1e-6
 """How near to an integer a figure counts as one; nothing rests on it but what is looked at."""
+
+
+def as_it_is(values: tuple[int, ...]) -> None:
+    """No more rows."""
+    del values
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,8 @@ class Traced:
     boxes: int
     stopped: Ended
     """`refuted` by a solution better than the bound asked."""
+    root: tuple[float, ...] | None = None
+    """What the relaxation takes of each variable of the model before anything is cut."""
 
     @property
     def proved(self) -> bool:
@@ -62,7 +86,9 @@ class _Box:
     leaf: Leaf
     bound: int | None
     figures: Array | None
-    branch: Branch | None = None
+    rows: int
+    """How many rows there were."""
+    cut: Cut | None = None
     parts: tuple[int, int] | None = None
 
 
@@ -71,66 +97,111 @@ class _Walk:
     """Where the search stands."""
 
     asked: Whole
-    linear: "_Linear"
+    linear: Relaxation
     scale: int
     goal: int | None
     """No box needs a better bound."""
     claimed: bool
     deadline: float
+    choosing: tuple[int, ...]
+    """Rows that ask for exactly one of some variables."""
+    own: int
+    """Variables of the model itself."""
+    tighten: Tighten
     boxes: list[_Box] = field(default_factory=list)
     heap: list[tuple[int, int]] = field(default_factory=list)
     best: tuple[int, ...] | None = None
     value: int | None = None
 
     @property
+    def going(self) -> bool:
+        return bool(self.heap) and (self.goal is None or self.heap[0][0] < self.goal)
+
+    @property
     def refuted(self) -> bool:
         return self.claimed and self.value is not None and self.goal is not None and self.value < self.goal
 
 
-def trace(model: Model, claim: int | None = None, seconds: float = float("inf"), most: int = 10_000) -> Traced:
+def trace(model: Model, claim: int | None = None, seconds: float = float("inf"), most: int = 10_000, tighten: Tighten = as_it_is) -> Traced:
     """A tree that proves that no solution is better than the claim; without a claim, the best solution and its proof.
 
-    A claim that a solution is better than is refuted by it."""
+    A claim that a solution is better than is refuted by it, unless `tighten` has a model with more rows, which that solution breaks. The
+    tree is about the last model."""
     asked, deadline = whole(model), monotonic() + seconds
     goal = None if claim is None else model.sign * claim
-    walk = _Walk(asked, _Linear(asked), _scale_for(asked), goal, goal is not None, deadline)
+    choosing = tuple(row for row in range(len(asked.rows)) if asks_for_one(asked, row))
+    walk = _Walk(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, len(model.variables), tighten)
     stopped = _walked(walk, most)
     bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
     bound = min(bounds, default=None)
     values = None if walk.best is None else walk.best[: len(model.variables)]
-    tree = Certificate(walk.scale, tuple(_steps(walk.boxes)))
+    steps = tuple(_steps(walk.boxes))
+    divided = any(isinstance(step, Leaf) and not step.empty for step in steps)
+    tree = Certificate(walk.scale if divided else 1, steps)
     signed = [None if figure is None else model.sign * figure for figure in (bound, walk.value)]
-    return Traced(tree, signed[0], values, signed[1], len(walk.boxes), stopped)
+    root = walk.boxes[0].figures if walk.boxes else None
+    shares = None if root is None else tuple(root[: len(model.variables)].tolist())
+    return Traced(tree, signed[0], values, signed[1], len(walk.boxes), stopped, shares)
 
 
 def _walked(walk: _Walk, most: int) -> Ended:
     try:
-        _add(walk, walk.asked.lows, walk.asked.highs, Leaf())
-        while walk.heap and (walk.goal is None or walk.heap[0][0] < walk.goal):
+        _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, Leaf()))
+        while walk.going or walk.refuted:
             if walk.refuted:
-                return "refuted"
+                if not _tightened(walk):
+                    return "refuted"
+                continue
             if len(walk.boxes) >= most:
                 return "box limit"
-            _cut(walk, heappop(walk.heap)[1])
+            number = heappop(walk.heap)[1]
+            if walk.boxes[number].rows < len(walk.asked.rows):
+                _look_again(walk, number)
+            else:
+                _cut(walk, number)
     except TimeoutError:
         return "time limit"
-    return "refuted" if walk.refuted else "complete"
+    return "complete"
 
 
-def _add(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], inherited: Leaf) -> None:
-    """A new box, with the best leaf that is known of it."""
+def _tightened(walk: _Walk) -> bool:
+    """Whether there are more rows for a solution that is better than the claim."""
+    model = None if walk.best is None else walk.tighten(walk.best[: walk.own])
+    if model is None:
+        return False
+    asked = whole(model)
+    if asked.rows[: len(walk.asked.rows)] != walk.asked.rows or asked.lows != walk.asked.lows or asked.highs != walk.asked.highs:
+        raise ValueError("a model is tightened by more rows after those that it has")
+    walk.linear.add(asked, len(walk.asked.rows))
+    walk.asked, walk.best, walk.value = asked, None, None
+    return True
+
+
+def _look_again(walk: _Walk, number: int) -> None:
+    """A box that was looked at before there were as many rows."""
+    box = walk.boxes[number]
+    walk.boxes[number] = _box(walk, box.lows, box.highs, box.leaf)
+    if (bound := walk.boxes[number].bound) is not None:
+        heappush(walk.heap, (bound, number))
+
+
+def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], inherited: Leaf) -> _Box:
+    """A box, with the best leaf that is known of it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
     leaf, bound = _closed(walk, lows, highs, solved, inherited)
-    box = _Box(lows, highs, leaf, bound, solved.figures)
-    walk.boxes.append(box)
-    if bound is None:
-        return
-    if solved.figures is not None:
+    if bound is not None and solved.figures is not None:
         _take(walk, tuple(round(figure) for figure in solved.figures.tolist()), lows, highs)
-    heappush(walk.heap, (bound, len(walk.boxes) - 1))
+    return _Box(lows, highs, leaf, bound, solved.figures, len(walk.asked.rows))
 
 
-def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: "_Solved", inherited: Leaf) -> tuple[Leaf, int | None]:
+def _keep(walk: _Walk, box: _Box) -> None:
+    """Look at a box later, unless nothing is in it."""
+    walk.boxes.append(box)
+    if box.bound is not None:
+        heappush(walk.heap, (box.bound, len(walk.boxes) - 1))
+
+
+def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, inherited: Leaf) -> tuple[Leaf, int | None]:
     """The leaf that proves most of a box: from its own duals, from those that it has of the box around it, or from none."""
     for leaf in _emptying(walk, lows, highs, solved):
         if excess(walk.asked, lows, highs, leaf) > 0:
@@ -141,7 +212,7 @@ def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: 
     return leaves[best], bounds[best]
 
 
-def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: "_Solved") -> list[Leaf]:
+def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
     """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
     found = list[Leaf]()
     if lows == highs:
@@ -154,8 +225,8 @@ def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved
                 return [Leaf((place,), (-1,), empty=True)]
     if solved.ray is not None:
         largest = float(np.abs(solved.ray).max(initial=0.0))
-        for sign in (1.0, -1.0) if largest > 0.0 else ():
-            leaf = rounded(walk.asked, sign * solved.ray / largest * float(walk.scale))
+        for digits, sign in product(_DIGITS, (1.0, -1.0) if largest > 0.0 else ()):
+            leaf = rounded(walk.asked, sign * solved.ray / largest * digits)
             found.append(Leaf(leaf.rows, leaf.times, empty=True))
     return found
 
@@ -188,34 +259,56 @@ def _take(walk: _Walk, values: tuple[int, ...], lows: tuple[int, ...], highs: tu
 
 
 def _cut(walk: _Walk, number: int) -> None:
-    """Cut a box in two. Both parts are there before the box is cut, so that a deadline leaves it whole."""
-    box = walk.boxes[number]
-    branch = _branch(box)
-    if branch is None:  # one point that keeps every row: its bound is its value
+    """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
+    box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
+    for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
+        parts = [_box(walk, *ends, box.leaf) for ends in parts_of(walk.asked, box.lows, box.highs, cut)]
+        tried.append((_gain(walk, parts), cut, parts))
+    if not tried:
         return
-    first = len(walk.boxes)
-    try:
-        for lows, highs in parts_of(box.lows, box.highs, branch):
-            _add(walk, lows, highs, box.leaf)
-    except TimeoutError:
-        del walk.boxes[first:]
-        raise
-    box.branch, box.parts = branch, (first, first + 1)
+    _, box.cut, parts = max(tried, key=lambda one: one[0])
+    box.parts = len(walk.boxes), len(walk.boxes) + 1
+    for part in parts:
+        _keep(walk, part)
 
 
-def _branch(box: _Box) -> Branch | None:
-    """At the figure that is furthest from an integer, else in the middle of the widest range."""
+def _gain(walk: _Walk, parts: Sequence[_Box]) -> tuple[int, int]:
+    """What the parts prove: the least and the most of their bounds, which beyond the goal are all the same."""
+    bounds = [box.bound for box in parts if box.bound is not None]
+    goals = [*bounds, *([] if walk.goal is None else [walk.goal])]
+    top = max(goals, default=0)
+    reached = sorted([min(bound, top if walk.goal is None else walk.goal) for bound in bounds] + [top + 1] * (len(parts) - len(bounds)))
+    return reached[0], reached[-1]
+
+
+def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
+    """Where a box may be cut: splits of rows whose shares are fractions, and the figure that is furthest from an integer.
+
+    Where there is none, in the middle of the widest range."""
     widths = [high - low for low, high in zip(box.lows, box.highs, strict=True)]
     if not any(widths):
-        return None
+        return []
+    cuts = list[Cut]()
     if box.figures is not None:
         away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
+        cuts += [split for row in walk.choosing if (split := _split_of(walk.asked, box, away, row))][:_TRIED]
         place = int(np.argmax(away))
         if away[place] > _NEAR:
             value = min(max(floor(float(box.figures[place])), box.lows[place]), box.highs[place] - 1)
-            return Branch(place, value)
-    place = max(range(len(widths)), key=lambda one: widths[one])
-    return Branch(place, box.lows[place] + (widths[place] - 1) // 2)
+            cuts.append(Branch(place, value))
+    if not cuts:
+        place = max(range(len(widths)), key=lambda one: widths[one])
+        cuts.append(Branch(place, box.lows[place] + (widths[place] - 1) // 2))
+    return cuts
+
+
+def _split_of(asked: Whole, box: _Box, away: Array, row: int) -> Split | None:
+    """Where half of the shares of a row are on each side, or nearly; none where they are no fractions."""
+    places = [place for place, _ in asked.rows[row]]
+    if box.figures is None or len(places) < 3 or not (away[places] > _NEAR).any() or any(box.lows[place] for place in places):
+        return None
+    before = np.cumsum(box.figures[places])[:-1]
+    return Split(row, int(np.argmin(np.abs(before - 0.5))) + 1)
 
 
 def _steps(boxes: Sequence[_Box]) -> list[Step]:
@@ -223,10 +316,10 @@ def _steps(boxes: Sequence[_Box]) -> list[Step]:
     steps, left = list[Step](), [0] if boxes else []
     while left:
         box = boxes[left.pop()]
-        if box.branch is None or box.parts is None:
+        if box.cut is None or box.parts is None:
             steps.append(box.leaf)
         else:
-            steps.append(box.branch)
+            steps.append(box.cut)
             left += [box.parts[1], box.parts[0]]
     return steps or [Leaf()]
 
@@ -236,73 +329,3 @@ def _scale_for(asked: Whole) -> int:
     widths = [max(abs(low), abs(high)) for low, high in zip(asked.lows, asked.highs, strict=True)]
     moved = sum(abs(factor) * widths[place] for row in asked.rows for place, factor in row)
     return 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
-
-
-@dataclass(frozen=True, slots=True)
-class _Solved:
-    """What HiGHS proposes about a box; None where it has nothing to say."""
-
-    figures: Array | None = None
-    duals: Array | None = None
-    ray: Array | None = None
-
-
-def _unit_of(factors: Iterable[int]) -> float:
-    """What a row is counted in before HiGHS, which minds factors beyond 1e15, sees it."""
-    return float(1 << max(max((abs(factor) for factor in factors), default=0).bit_length() - _BITS, 0))
-
-
-class _Linear:
-    """The relaxation that HiGHS holds."""
-
-    __slots__ = ("_solver", "_units")
-
-    def __init__(self, asked: Whole) -> None:
-        import highspy
-
-        self._solver: Foreign = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
-            self._solver.setOptionValue(option, value)
-        units, unit = np.array([_unit_of(factor for _, factor in row) for row in asked.rows], float), _unit_of(asked.costs)
-        self._units = unit / units
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(asked.costs), len(asked.rows)
-        lp.col_cost_ = np.array(asked.costs, float) / unit
-        lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (asked.lows, asked.highs))
-        lp.row_lower_ = np.array([-np.inf if one is None else one for one in asked.least], float) / units
-        lp.row_upper_ = np.array([np.inf if one is None else one for one in asked.most], float) / units
-        entries = [entry for row in asked.rows for entry in row]
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.cumsum([0, *map(len, asked.rows)]).astype(np.int32)
-        lp.a_matrix_.index_ = np.array([place for place, _ in entries], np.int32)
-        lp.a_matrix_.value_ = np.array([factor for _, factor in entries], float) / np.repeat(units, [len(row) for row in asked.rows])
-        if self._solver.passModel(lp) == highspy.HighsStatus.kError:
-            raise SolverError("highs does not take the model")
-
-    def solved(self, lows: Sequence[int], highs: Sequence[int], deadline: float) -> _Solved:
-        """Its proposal about a box; a TimeoutError where time is up."""
-        from highspy import HighsModelStatus as Told
-
-        left = deadline - monotonic()
-        if left <= 0.0:
-            raise TimeoutError
-        count = len(lows)
-        if not count:
-            return _Solved()
-        ends = [np.array(one, float) for one in (lows, highs)]
-        self._solver.changeColsBounds(count, np.arange(count, dtype=np.int32), *ends)
-        if isfinite(left):
-            self._solver.setOptionValue("time_limit", self._solver.getRunTime() + left)
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status == Told.kTimeLimit:
-            raise TimeoutError
-        if status == Told.kOptimal:
-            solution = self._solver.getSolution()
-            figures = np.array(solution.col_value)
-            usable = bool(np.isfinite(figures).all()) and float(np.abs(figures).max(initial=0.0)) < EXACT
-            return _Solved(figures if usable else None, np.array(solution.row_dual) * self._units)
-        if status in {Told.kInfeasible, Told.kUnboundedOrInfeasible}:
-            _, there, ray = self._solver.getDualRay()
-            return _Solved(ray=np.array(ray) * self._units if there else None)
-        return _Solved()

@@ -10,7 +10,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 from crossopt.solvers.answer import Result
-from crossopt.solvers.proofs import Enumerated, Relaxation, Relaxed, Space
+from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def space_in(result: DesignResult) -> Space | None:
 
 def relaxation_in(result: DesignResult) -> Relaxation | None:
     """The integer model that proved the bound, where one did."""
-    return result.proof.relaxation if isinstance(result.proof, Relaxed) else None
+    return result.proof.relaxation if isinstance(result.proof, Relaxed | Exact) else None
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:

@@ -15,11 +15,28 @@ from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.rivals.megatron import expert_rivals
 from crossopt.solvers.family import judge_rival
-from crossopt.solvers.proofs import Boxes, Conflict, Enumerated, EnumeratedTogether, JointSpace, Relaxation, Relaxed, Space, Tree
+from crossopt.solvers.proofs import (
+    Boxes,
+    Conflict,
+    Enumerated,
+    EnumeratedTogether,
+    Exact,
+    JointSpace,
+    Relaxation,
+    Relaxed,
+    Space,
+    Tree,
+    WholeProof,
+)
 
 Rules = tuple[tuple[str, bool], ...]
 
-PROVERS = {"exhaustive": Enumerated, "boxes": Boxes, "milp": Relaxed, "cpsat": Relaxed}
+PROVERS: dict[str, type | tuple[type, ...]] = {
+    "exhaustive": Enumerated,
+    "boxes": Boxes,
+    "milp": (Relaxed, Exact),
+    "cpsat": (Relaxed, Exact),
+}
 """Engines that prove something about one workload, and how; of several workloads the first two do."""
 _FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
 """Combinations of choices up to which plans are counted: together, and where they are made one by one."""
@@ -47,6 +64,12 @@ def relaxed(relaxation: Relaxation) -> Relaxed:
     rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
     words = f"{relaxation.plans:,} plans and {relaxation.tangents:,} tangents"
     return Relaxed(f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {words}", relaxation)
+
+
+def exact(relaxation: Relaxation, whole: WholeProof) -> Exact:
+    """The proof of the same with a tree in whole numbers, where one is needed."""
+    steps, words = len(whole.steps), relaxed(relaxation).by
+    return Exact(f"{words}; a tree of {steps:,} step{'s' * (steps != 1)} in whole numbers" if steps else words, relaxation, whole)
 
 
 def reasons_of(conflicts: Sequence[Conflict]) -> tuple[str, ...]:
@@ -90,7 +113,9 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, (instance,))
     elif isinstance(proof, Relaxed):
-        yield from _relaxation_rules(result, proof, instance)
+        yield from _relaxation_rules(result, proof, relaxed(proof.relaxation).by, instance)
+    elif isinstance(proof, Exact):
+        yield from _relaxation_rules(result, proof, exact(proof.relaxation, proof.whole).by, instance)
 
 
 def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
@@ -181,8 +206,8 @@ def _tree_rules(proof: Boxes, parts: Sequence[Instance]) -> Rules:
     )
 
 
-def _relaxation_rules(result: DesignResult, proof: Relaxed, instance: Instance) -> Rules:
-    relaxation, words = proof.relaxation, relaxed(proof.relaxation).by
+def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, words: str, instance: Instance) -> Rules:
+    relaxation = proof.relaxation
     solver, counts = relaxation.solver, (relaxation.rounds, relaxation.tangents, relaxation.plans)
     return (
         (f"engine: {result.engine} does not solve by {solver}", not solver or solver.startswith("cpsat") == (result.engine == "cpsat")),

@@ -13,7 +13,7 @@ from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
-from crossopt.solvers.codesign.claims import enumerated, reasons_of, relaxed
+from crossopt.solvers.codesign.claims import enumerated, exact, reasons_of, relaxed
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, expert_rivals
@@ -33,6 +33,8 @@ Narrow = Callable[[Instance, float], Instance | None]
 Rule = Callable[[Instance, float], Candidate | None]
 """Chooses a design without searching, before the deadline."""
 
+_PROVING, _PROVING_SHARE = 10.0, 3.0
+"""Seconds, and times what the answer took, for a proof of it in whole numbers."""
 COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
@@ -147,17 +149,21 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     """The refinement loop with a solver. Costs are rounded to quanta, so that a smaller gap than `LEAST_GAP` cannot be asked for."""
     from crossopt.formulation.codesign.forms import FORMS  # noqa: PLC0415 - checking a result loads no model
     from crossopt.solvers import backends  # noqa: PLC0415
+    from crossopt.solvers.codesign.linear.certify import certify  # noqa: PLC0415
     from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine, refuse_others  # noqa: PLC0415
 
     refuse_others(instance, engine)
-    base = backends.Spend(workers=limits.workers, seed=limits.seed)
+    base, began = backends.Spend(workers=limits.workers, seed=limits.seed), monotonic()
     near = max(limits.gap, LEAST_GAP)
     found = refine(instance, backends.backend(solver), FORMS[limits.form], near, limits.seconds, watch, base)
     relaxation = Relaxation(found.solver, found.rounds, found.tangents, limits.form, found.plans)
+    spent = monotonic() - began
+    left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
+    whole = certify(instance, found, limits.form, left, watch)
     return Found(
         answer=answer_of(instance, found.best),
         bound=found.bound,
-        proof=None if found.bound is None else relaxed(relaxation),
+        proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole),
         engine=engine,
         stopped=found.stopped,
         rivals=_rivals(instance, found.best, found.stopped),

@@ -1,27 +1,35 @@
 """Proofs about designs, carried out anew: every design priced again, the tree of cuts gone down again.
 
-A bound by a solver cannot be proved anew without one. It is told as the solver's word, or held against the engine boxes.
+A bound by a solver cannot be proved anew without one, unless it comes with a tree in whole numbers, which is counted. Else it is told as
+the solver's word, or held against the engine boxes.
 """
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.checking import ANEW, differences
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.boxes.search import reread, search
+from crossopt.solvers.codesign.claims import plans_of
 from crossopt.solvers.codesign.combined.workloads import boxes as together
 from crossopt.solvers.codesign.combined.workloads import exhaustive as all_together
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of
 from crossopt.solvers.codesign.objective import joint
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Parts, Proof, Relaxed, Tree
+from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree
 
+NOTHING = "proof: nothing shows what is said"
 ASKED = "the engine boxes was asked as well: "
+_ENUMERATED = 10**10
+"""Designs that are enumerated anew, in some quarter of an hour."""
 _LOOK = 10.0
 """Seconds for a look at a claim that there is no design."""
 _ANY = 0.999
@@ -35,19 +43,27 @@ def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch:
         return Proved(("what is said of all numbers of devices follows from them",))
     if isinstance(question, Portfolio):
         return _of_several(question, result, proof, watch)
-    if isinstance(question, Instance):
-        match proof:
-            case Enumerated():
-                return _enumerated(question, result, proof, watch)
-            case Boxes():
-                return _cut_again(question, result, proof)
-            case Relaxed():
-                return _solvers_word(question, result, watch)
-    return Proved(refused=("proof: nothing shows what is said",))
+    return _of_one(question, result, watch) if isinstance(question, Instance) else Proved(refused=(NOTHING,))
+
+
+def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
+    """The same for one workload on one number of devices."""
+    match result.proof:
+        case Enumerated() as proof:
+            return _enumerated(instance, result, proof, watch)
+        case Boxes() as proof:
+            return _cut_again(instance, result, proof, _as_told(watch, result))
+        case Exact() as proof:
+            return _counted_again(instance, result, proof)
+        case Relaxed():
+            return _solvers_word(instance, result, watch)
+    return Proved(refused=(NOTHING,))
 
 
 def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
     """Enumerate every design again."""
+    if too_many := _too_many(result, (instance,), (proof.space.plans,)):
+        return too_many
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     if found.stopped != "complete":
@@ -59,14 +75,29 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     return Proved(facts, tuple(faults))
 
 
+def _too_many(result: DesignResult, parts: Sequence[Instance], plans: Sequence[int]) -> Proved | None:
+    """That nobody looks at so many designs again, where there are so many; plans that are not quickly counted are all combinations."""
+    counts = (combinations(part) if plans_of(part) is None else said for part, said in zip(parts, plans, strict=True))
+    most = hardware_points(parts[0]) * sum(counts)
+    if most <= _ENUMERATED:
+        return None
+    words = f"that {most:,} designs were enumerated is told, not done anew (at most {_ENUMERATED:,} are)"
+    return Proved((f"{words}: {result.proved_by}",), told=True)
+
+
+def _as_told(watch: Watch, result: DesignResult) -> Watch:
+    """Progress of a check beside the value and the bound that a result says."""
+    return lambda progress: watch(replace(progress, best=result.value, bound=result.bound))
+
+
 def _bound_faults(least: float | None, result: DesignResult) -> list[str]:
     """What the least value of all designs, which is None without any, says against a bound."""
     return [] if least == result.bound else [f"bound: no design is below {least!r}, the result says {result.bound!r}"]
 
 
-def _cut_again(instance: Instance, result: DesignResult, proof: Boxes) -> Proved:
+def _cut_again(instance: Instance, result: DesignResult, proof: Boxes, watch: Watch) -> Proved:
     """Go down the tree of cuts again, and see that no plan is below the bound in any box."""
-    read = reread(instance, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+    read = reread(instance, proof.tree.cuts, float("inf") if result.bound is None else result.bound, watch)
     counts = ((read.plans,), (read.groups,), (read.promising,))
     return _tree_again(proof.tree, counts, read.faults)
 
@@ -76,6 +107,20 @@ def _tree_again(tree: Tree, counts: tuple[tuple[int, ...], ...], faults: tuple[s
     said = (tree.plans, tree.groups, tree.promising)
     others = () if counts == said else (f"tree: plans, groups and promising plans are {counts}, the result says {said}",)
     return Proved((f"{ANEW}{tree.boxes:,} boxes bounded, {tree.designs:,} designs in them",), (*faults, *others))
+
+
+def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Proved:
+    """Make the integer model again from the question, and count its tree."""
+    from crossopt.solvers.codesign.linear.whole import whole_faults  # noqa: PLC0415 - other proofs need no model
+
+    try:
+        refuse_broken_bounds(instance)
+    except RefusedError as error:
+        return Proved(refused=(str(error),))
+    steps, screens = len(proof.whole.steps), sum(len(screen.points) for screen in proof.whole.screens)
+    counted = f"a tree of {steps:,} step{'s' * (steps != 1)} counted in whole numbers" if steps else "no plan is below the bound"
+    after = f", after {screens:,} plans at prices" if screens else ""
+    return Proved((f"{ANEW}{counted}{after}",), whole_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))
 
 
 def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
@@ -120,11 +165,13 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
     except ModelError as error:
         return Proved(refused=(str(error),))
     if isinstance(proof, Boxes):
-        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound)
+        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
     if not isinstance(proof, EnumeratedTogether):
-        return Proved(refused=("proof: nothing shows what is said",))
+        return Proved(refused=(NOTHING,))
+    if too_many := _too_many(result, portfolio.parts, proof.space.plans):
+        return too_many
     found = all_together.search(asked, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]

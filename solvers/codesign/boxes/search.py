@@ -19,7 +19,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Watch
+from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.boxes.descent import found_from
@@ -164,7 +164,7 @@ def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
     return _found(left, searched, searched.bound, trace)
 
 
-def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
+def reread(instance: Instance, cuts: Cuts, bound: float, watch: Watch = unwatched) -> Reread:
     """Whether the tree proves the bound.
 
     All plans are priced on the best chip of each box, one by one and not by groups; whoever is below the bound goes on into the parts of
@@ -192,7 +192,7 @@ def reread(instance: Instance, cuts: Cuts, bound: float) -> Reread:
         table = values_of(instance, corners(instance, space, parts_of([split])[0]), plans)
         return [rows_of(plans, np.flatnonzero(column < bound)) for column in table.T]
 
-    return Reread(cuts, plans, groups, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted))
+    return Reread(cuts, plans, groups, len(promising), tree_faults(instance, space, root, cuts, promising, left_over, parted, watch))
 
 
 Left = TypeVar("Left")
@@ -207,13 +207,16 @@ def tree_faults(
     left: Left,
     left_over: Callable[[Left], tuple[str, ...]],
     parted: Callable[[Split, Left], Sequence[Left]],
+    watch: Watch = unwatched,
 ) -> tuple[str, ...]:
     """Why a tree does not refute what is left at its root: `parted` hands it on to the parts of a box, `left_over` says what a box that
     is not cut leaves open."""
-    rest = iter(cuts)
+    rest = iter(enumerate(cuts))
 
     def faults_in(node: Node, left: Left) -> tuple[str, ...]:
-        kept = next(rest)
+        place, kept = next(rest)
+        if place % _TOLD == 0:
+            watch(Progress(f"{place:,} of {len(cuts):,} boxes bounded anew", None))
         if kept is None:
             return left_over(left)
         wrong = _wrong_cut(node.box, kept)
@@ -235,6 +238,8 @@ def tree_faults(
 
 
 _END = object()
+_TOLD = 64
+"""Boxes after which a reader of a tree says how far it is."""
 
 
 def _wrong_cut(box: Boxes, kept: Kept) -> str:

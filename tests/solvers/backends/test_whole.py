@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.formulation.certificate import Branch, Certificate, Leaf, packed, proved_bound, unpacked
+from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, packed, proved_bound, unpacked
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
 from crossopt.solvers.backends.whole import Traced, trace
 from tests.formulation.models import models, optimum
@@ -38,6 +38,122 @@ def test_a_branch_is_proved_part_by_part() -> None:
     """Where a <= 1, b is 1 at least; the least of both parts is the bound."""
     assert proved_bound(ODD, by(Branch(0, 1), Leaf((0,), (1,)), Leaf(), scale=2)) == 2
     assert proved_bound(ODD, by(Branch(0, 0), Leaf((0,), (1,)), Leaf(), scale=2)) == 1
+
+
+ONE = tuple(Variable(f"one {place}") for place in range(4))
+KNAPSACK = Model(
+    (*ONE,),
+    (ExactlyOne("one", ONE), Linear("room", ((5, ONE[0]), (4, ONE[1]), (3, ONE[2]), (1, ONE[3])), high=3)),
+    tuple(zip((1, 2, 4, 6), ONE, strict=True)),
+)
+"""Of the first two, which are cheap, none fits; the relaxation mixes the first and the last."""
+
+
+def test_a_row_that_asks_for_one_is_split_in_its_first_and_its_others() -> None:
+    """Of the first two the least room is 4, more than 3; of the others the least cost is 4. What the row asks for is 1 times 4 there."""
+    assert proved_bound(KNAPSACK, by(Split(0, 2), Leaf((0, 1), (4, -1), empty=True), Leaf((0,), (4,)))) == 4
+    assert proved_bound(KNAPSACK, by(Split(0, 1), Leaf((0, 1), (5, -1), empty=True), Leaf((0,), (2,)))) == 2
+    with pytest.raises(ValueError, match="does not show that no solution"):
+        proved_bound(KNAPSACK, by(Split(0, 3), Leaf((0, 1), (4, -1), empty=True), Leaf((0,), (4,))))
+    found = trace(KNAPSACK)
+    assert (found.bound, found.value, found.values) == (4, 4, (0, 0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        (Split(1, 1), "no row 1 that asks for exactly one"),
+        (Split(2, 1), "no row 2"),
+        (Split(-1, 1), "no row -1"),
+        (Split(0, 0), "cannot be split after 0 of its 4"),
+        (Split(0, 4), "cannot be split after 4 of its 4"),
+        (Split(0, -1), "cannot be split after -1"),
+    ],
+)
+def test_other_splits_are_refused(split: Split, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        proved_bound(KNAPSACK, by(split, Leaf(), Leaf()))
+
+
+def test_a_row_of_integers_or_of_other_factors_is_not_split() -> None:
+    """Two of three may be chosen where each counts for a half, and a number of 1 may be 3 and -2."""
+    wide = tuple(Variable(name, -2, 3) for name in "xy")
+    for model in (
+        Model(wide, (Linear("sum", tuple((1, one) for one in wide), 1, 1),), ((1, wide[0]),)),
+        Model(ONE, (Linear("half", tuple((2, one) for one in ONE), 2, 2),), ((1, ONE[0]),)),
+        Model(ONE, (Linear("one or two", tuple((1, one) for one in ONE), 1, 2),), ((1, ONE[0]),)),
+    ):
+        with pytest.raises(ValueError, match="no row 0 that asks for exactly one"):
+            proved_bound(model, by(Split(0, 1), Leaf(), Leaf()))
+
+
+def test_a_row_of_which_one_is_chosen_already_is_not_split() -> None:
+    with pytest.raises(ValueError, match="cannot be split"):
+        proved_bound(KNAPSACK, by(Branch(1, 0), Leaf(), Split(0, 2), Leaf(), Leaf()))
+
+
+@st.composite
+def choosing_models(draw: st.DrawFn) -> Model:
+    """Two rows of choices that share two budgets, and a time above what both take: joint designs in small."""
+    groups = [tuple(Variable(f"{name} {place}") for place in range(draw(st.integers(2, 5)))) for name in "ab"]
+    every, figure = [one for group in groups for one in group], st.integers(0, 20)
+    time = Variable("time", 0, 99)
+    budgets = [Linear(f"budget {place}", tuple((draw(figure), one) for one in every), high=draw(figure)) for place in range(2)]
+    costs = [Linear(f"cost {place}", (*((draw(figure), one) for one in every), (-1, time)), high=0) for place in range(2)]
+    rows = (*(ExactlyOne(f"one {place}", group) for place, group in enumerate(groups)), *budgets, *costs)
+    return Model((time, *every), rows, ((1, time),))
+
+
+def by_hand(model: Model) -> int | None:
+    """The least time, choice by choice."""
+    one, other, *rows = model.constraints
+    assert isinstance(one, ExactlyOne)
+    assert isinstance(other, ExactlyOne)
+    found = []
+    for pair in product(one.variables, other.variables):
+        sums = [sum(factor for factor, variable in row.terms if variable in pair) for row in rows if isinstance(row, Linear)]
+        limits = [row.high for row in rows if isinstance(row, Linear)]
+        if all(limit is not None and total <= limit for total, limit in zip(sums[:2], limits[:2], strict=True)):
+            found.append(max(sums[2:]))
+    return min(found, default=None)
+
+
+@given(choosing_models(), st.data())
+def test_splits_end_at_the_optimum_as_well_and_edits_prove_nothing_wrong(model: Model, data: st.DataObject) -> None:
+    found, true = trace(model), by_hand(model)
+    assert (found.bound, found.value, found.proved) == (true, true, True)
+    assert proved_bound(model, unpacked(found.certificate.scale, packed(found.certificate))) == true
+    try:
+        bound = proved_bound(model, data.draw(edited(found)))
+    except ValueError:
+        return
+    assert is_no_better(model, bound, true)
+
+
+@given(choosing_models())
+def test_a_claim_grows_rows_where_a_solution_says_too_much(model: Model) -> None:
+    """The costs are left out at first, and asked for one by one."""
+    first = replace(model, constraints=model.constraints[:-2])
+    asked = list[Model]()
+
+    def tighten(values: tuple[int, ...]) -> Model | None:
+        if len(asked) == 2:
+            return None
+        asked.append(replace(model, constraints=model.constraints[: len(model.constraints) - 1 + len(asked)]))
+        return asked[-1]
+
+    true = by_hand(model)
+    found = trace(first, 99 if true is None else true, tighten=tighten)
+    assert found.proved
+    last = asked[-1] if asked else first
+    assert proved_bound(last, found.certificate) == found.bound
+    assert is_no_better(model, found.bound, true)
+
+
+def test_a_model_that_does_not_grow_is_no_tighter_one() -> None:
+    model = replace(ODD, constraints=())
+    with pytest.raises(ValueError, match="by more rows after those that it has"):
+        trace(ODD, 3, tighten=lambda values: model)
 
 
 def test_boxes_without_a_solution_are_shown_by_what_rows_ask_for() -> None:
@@ -90,6 +206,7 @@ def test_tables_and_rows_with_conditions_are_read_in_their_linear_form() -> None
         (by(Leaf((0,), ())), "each row needs its multiplier"),
         (by(Leaf(empty=True)), "does not show that no solution"),
         (by(Leaf((0,), (1,), empty=True)), "does not show that no solution"),
+        (by(Leaf((0,), (10,), empty=True), scale=2), "does not show"),
         (by(*(Branch(0, 1),) * 6000), "is from 0 to 1"),
     ],
 )
@@ -99,8 +216,8 @@ def test_what_is_no_tree_of_the_model_is_refused_in_words(certificate: Certifica
 
 
 def test_steps_are_packed_as_numbers_and_read_back() -> None:
-    tree = by(Branch(1, 2), Leaf((0, 3), (-4, 5)), Leaf((0,), (7,), empty=True), scale=8)
-    rows = ((1, 2), (0, 0, -4, 3, 5), (1, 0, 7))
+    tree = by(Branch(1, 2), Leaf((0, 3), (-4, 5)), Split(0, 3), Leaf((0,), (7,), empty=True), Leaf(), scale=8)
+    rows = ((1, 2), (0, 0, -4, 3, 5), (-1, 3), (1, 0, 7), (0,))
     assert packed(tree) == rows
     assert unpacked(8, rows) == tree
 

@@ -14,7 +14,7 @@ from crossopt.instances.codesign.boxes import Grid, grid, point_number
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Watch
+from crossopt.solvers.answer import Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Rows, Search, Spend, Split, root_node
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
@@ -91,7 +91,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     return _found(asked, space, surveys, every, searched, searched.bound, trace)
 
 
-def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
+def reread(asked: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> Reread:
     """Whether the tree proves the bound: whatever plans may be below it go on into the parts of a box, and none may be left in a box
     that is not cut."""
     try:
@@ -120,7 +120,7 @@ def reread(asked: Joint, cuts: Cuts, bound: float) -> Reread:
         [found] = bounded(asked, space, [split], plans, [left], bound)
         return found
 
-    faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted)
+    faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted, watch)
     groups = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)
     return Reread(Looked(tuple(map(len, every)), groups, _promising(asked, every, bound)), cuts, faults)
 

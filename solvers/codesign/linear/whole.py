@@ -1,0 +1,256 @@
+"""What a bound of an integer model rests on, made again from the question alone: plans, chips and rows, each with a reason.
+
+    plans        all of them on the best chip there could be; those that are not below the bound there are out
+    screens      tangents at chips that the proof names, with prices and shares that it names: plans that they bound are out, and literals
+                 with which they bound every plan (`formulation.codesign.screen`); any prices prove what they prove
+    model        tangents of the plans that are left, in the strong form, and rows for single chips where these lose a little
+    tree         in the integers of that model no time is below the bound (`formulation.certificate`)
+
+Nothing here asks a solver or believes one. Whoever looks for a proof goes the same way (`solvers.codesign.linear.certify`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, inf
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.plan import Plans, rows_of
+from crossopt.crossflow.workload import Transformer
+from crossopt.formulation.certificate import proved_bound, unpacked
+from crossopt.formulation.codesign.parts import Chip, Point, chip_of, compose, restricted
+from crossopt.formulation.codesign.rows import (
+    STEPS,
+    Codesign,
+    Tangents,
+    codesign,
+    join_tangents,
+    known,
+    no_more,
+    only,
+    with_monotone_row,
+    without,
+)
+from crossopt.formulation.codesign.screen import At, priced_at
+from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows
+from crossopt.formulation.rounding import quantum_for
+from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.solvers.codesign.boxes.branch import root_node
+from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
+from crossopt.solvers.proofs import Screen, WholeProof
+
+_BLOCK = 64
+"""Plans whose tangents are computed together."""
+TOGETHER = 64
+"""Plans up to which all are given a tangent where one is."""
+TANGENT, HERE = 0, 1
+"""Rows by a tangent of a plan, and for a plan on a single chip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Plans and literals with which a design may still be below the bound."""
+
+    instance: Instance
+    space: Grid
+    bound: float
+    chip: Chip
+    plans: Plans
+    needs: Array
+    """Bytes of each plan, and those that are reserved."""
+    roots: Array
+    """No design with the plan takes less, if it is below the bound at all."""
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+
+def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | None:
+    """The plans that are below the bound on the best chip there could be; None where there are none. A TimeoutError where time is up."""
+    if not isinstance(instance.workload, Transformer):
+        raise ValueError("only plans of transformers have tangents")
+    space = grid(instance)
+    root = root_node(instance, space)
+    best = corners(instance, space, root.box)
+    parts, found = list[Plans](), [np.zeros(0)]
+    for block in plan_blocks(instance):
+        if monotonic() >= deadline:
+            raise TimeoutError
+        values = values_of(instance, best, block)[:, 0]
+        kept = np.flatnonzero(values < bound)
+        if isinstance(block, Plans) and len(kept):
+            parts, found = [*parts, rows_of(block, kept)], [*found, values[kept]]
+    plans = joined(parts)
+    if not isinstance(plans, Plans):
+        return None
+    chip = chip_of(instance, space, root.box)
+    needs = memory_of(instance.workload, plans) + chip.best.reserved_memory
+    return Rest(instance, space, bound, chip, plans, needs, np.concatenate(found))
+
+
+def tangents_of(rest: Rest, which: Whole, points: Whole) -> Tangents:
+    """A tangent of each of these plans, at a chip of its own: a row of places of literals."""
+    workload, cluster, found = rest.instance.workload, rest.instance.cluster, []
+    if not isinstance(workload, Transformer):
+        raise TypeError("only plans of transformers have tangents")
+    for start in range(0, len(which), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        own = {part.name: points[rows, column][:, None] for column, part in enumerate(rest.chip.parts)}
+        found.append(tangents_at(workload, cluster, rest.chip, rest.plans, which[rows], own))
+    return join_tangents(found)
+
+
+def screened(rest: Rest, screen: Screen) -> Rest:
+    """What the prices of a screen leave."""
+    if not len(screen.points) == len(screen.prices) == len(screen.shares) == len(rest):
+        raise ValueError(f"a screen of {len(screen.points)} plans, where {len(rest)} are left")
+    sizes = np.array([len(points) for points in screen.points])
+    if not sizes.all():
+        raise ValueError("a plan without a tangent has no prices")
+    places = _points(rest.chip, [point for points in screen.points for point in points])
+    every, starts = tangents_of(rest, np.repeat(np.arange(len(rest)), sizes), places), np.cumsum(sizes) - sizes
+    bounds, masks = np.full(len(rest), -inf), {part.name: np.zeros(len(part), bool) for part in rest.chip.parts}
+    for size in np.unique(sizes):
+        which = np.flatnonzero(sizes == size)
+        several = [every.rows(starts[which] + place) for place in range(int(size))]
+        at = At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
+        bounds[which] = priced_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
+        kept = np.flatnonzero(bounds[which] < rest.bound)
+        if len(kept):  # whoever is out asks for no literals
+            several, own = [tangents.rows(kept) for tangents in several], At(at.prices[kept], at.shares[kept])
+            found = priced_at(rest.chip, several, rest.needs[which[kept]], rest.bound, own)
+            masks = {name: mask | found.literals[name] for name, mask in masks.items()}
+    return left_by(rest, bounds, masks)
+
+
+def left_by(rest: Rest, bounds: Array, masks: dict[str, Mask]) -> Rest:
+    """The plans that are not bounded, and the literals of the masks."""
+    kept = np.flatnonzero(bounds < rest.bound)
+    chip = restricted(rest.chip, masks)
+    return replace(
+        rest,
+        chip=chip,
+        plans=rows_of(rest.plans, kept),
+        needs=rest.needs[kept],
+        roots=np.maximum(rest.roots, bounds)[kept],
+    )
+
+
+def _table(rows: Sequence[Sequence[float]]) -> Array:
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("plans with as many tangents need as many prices and shares")
+    return np.array(rows, np.float64).reshape(len(rows), -1)
+
+
+def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Whole:
+    """Places of literals, one row a chip; a ValueError where a part has no such literal."""
+    for row in rows:
+        if len(row) != len(chip.parts) or not all(0 <= place < len(part) for place, part in zip(row, chip.parts, strict=True)):
+            raise ValueError(f"{tuple(row)} are no places of literals of the chip")
+    return np.array(rows, np.int64).reshape(len(rows), len(chip.parts))
+
+
+def first_model(rest: Rest) -> Codesign:
+    """The integer model of what is left, without tangents."""
+    return codesign(rest.chip, rest.plans, rest.needs, rest.roots, _asked_below(rest))
+
+
+def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
+    """The same with more rows; a ValueError where one is none."""
+    for row in rows:
+        if len(row) < 2 or row[0] not in {TANGENT, HERE} or not 0 <= row[1] < len(rest):
+            raise ValueError(f"{tuple(row)} is no row about one of the plans that are left")
+    places = _points(rest.chip, [row[2:] for row in rows])
+    touched = [place for place, row in enumerate(rows) if row[0] == TANGENT]
+    plans = [told_of(rest, rows[place][1]) for place in touched]
+    several = [np.repeat(places[[place]], len(which), axis=0) for place, which in zip(touched, plans, strict=True)]
+    every = tangents_of(rest, np.concatenate(plans), np.concatenate(several)) if touched else None
+    problem, start = first_model(rest), 0
+    for row, point in zip(rows, places, strict=True):
+        if row[0] == HERE or every is None:
+            problem = with_chip(rest, problem, row[1], point)
+        else:
+            count = len(told_of(rest, row[1]))
+            problem, start = with_tangent(rest, problem, row[1], every.rows(np.arange(start, start + count))), start + count
+    return problem
+
+
+def told_of(rest: Rest, plan: int) -> Whole:
+    """The plans whose tangents are taken with that of a plan."""
+    return np.arange(len(rest)) if len(rest) <= TOGETHER else np.array([plan])
+
+
+def with_tangent(rest: Rest, problem: Codesign, plan: int, more: Tangents) -> Codesign:
+    """A row for the tangent of a plan, lifted by all that are known."""
+    place = int(np.flatnonzero(told_of(rest, plan) == plan)[0])
+    return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + place]))
+
+
+def point_of(chip: Chip, places: Whole) -> Point:
+    """The literals of a chip by the names of its parts."""
+    return {part.name: int(place) for part, place in zip(chip.parts, places, strict=True)}
+
+
+def price_here(rest: Rest, plan: int, places: Whole) -> tuple[float, bool]:
+    """What the full model says of a plan on a chip, and whether the chip keeps the budgets."""
+    chosen = rest.chip.places(point_of(rest.chip, places))
+    found = corners(rest.instance, rest.space, Boxes(chosen[None], chosen[None]))
+    return float(values_of(rest.instance, found, rows_of(rest.plans, np.array([plan])))[0, 0]), bool(found.alive[0])
+
+
+def with_chip(rest: Rest, problem: Codesign, plan: int, places: Whole) -> Codesign:
+    """Rows of one plan on one chip, and on those that offer no more; or that there is no such design."""
+    point = point_of(rest.chip, places)
+    value, alive = price_here(rest, plan, places)
+    if not np.isfinite(value):
+        return without(problem, point, plan if alive else None)
+    one = rows_of(rest.plans, np.array([plan]))
+    best = float(values_of(rest.instance, Corners(compose(rest.chip, point), np.ones(1, bool)), one)[0, 0])
+    problem = with_monotone_row(problem, plan, best, no_more(rest.chip, point))
+    return with_monotone_row(problem, plan, value, only(rest.chip, point))
+
+
+def _asked_below(rest: Rest) -> float:
+    """The time up to which the model reaches: the bound, up to a whole number of quanta."""
+    if rest.bound == inf:
+        return 2.0 * float(rest.roots.max(initial=1.0))
+    quantum = quantum_for(rest.bound, STEPS)
+    return goal_of(rest.bound, quantum) * quantum
+
+
+def goal_of(bound: float, quantum: float) -> int:
+    """The least whole number of quanta that is not below the bound."""
+    return ceil(Fraction(bound) / Fraction(quantum))
+
+
+def reach_of(rest: Rest, problem: Codesign) -> int | None:
+    """What must be proved of the model: that no time is below this, or None for no solution at all."""
+    return None if rest.bound == inf else goal_of(rest.bound, problem.quantum)
+
+
+def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
+    """Why a proof does not show that no design is below the bound; nothing if it does."""
+    try:
+        return _faults(instance, bound, proof)
+    except (ValueError, OverflowError) as error:
+        return (f"the tree in whole numbers is none of the question: {error}",)
+
+
+def _faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
+    rest = rest_of(instance, bound)
+    for screen in proof.screens:
+        if rest is None or not len(rest):
+            return ("there are more screens than plans ask for",)
+        rest = screened(rest, screen)
+    if rest is None or not len(rest):
+        return ("there is a tree where no plan is left",) if proof.rows or proof.steps else ()
+    problem = model_of(rest, proof.rows)
+    found, goal = proved_bound(problem.model(), unpacked(proof.scale, proof.steps)), reach_of(rest, problem)
+    if found is None or (goal is not None and found >= goal):
+        return ()
+    return (f"the tree in whole numbers proves {found} quanta of {problem.quantum!r} s, and {bound!r} s is told",)

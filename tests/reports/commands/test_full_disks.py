@@ -1,0 +1,70 @@
+"""A disk that is full: one sentence with the file's name and the reason, nothing half-written, and the answer is printed all the same."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FRONT = ["solve", "tiny", "--pareto", "step_time,power"]
+MEASURED = Path(__file__).parents[3] / "instances" / "measured-sample.csv"
+COMMANDS = {
+    "solve": (["solve", "tiny", "--out"], "proved in"),
+    "front": ([*FRONT, "--out"], "nothing is better"),
+    "log": (["solve", "small", "--engine", "exhaustive", "--log"], "proved in"),
+    "relaxation": (["explain", "tiny", "--relaxation", "--out"], "relaxation"),
+    "svg": (["explain", "tiny", "--relaxation", "--svg"], "relaxation"),
+    "plot": (["accuracy", str(MEASURED), "--plot"], "error"),
+    "compare": (["compare", "tiny", "--engines", "auto,expert", "--out"], "expert"),
+    "chart": (["compare", "tiny", "--engines", "auto,expert", "--chart"], "expert"),
+    "report": (["report", "result.json", "--out"], ""),
+}
+
+
+def run(arguments: list[str], folder: Path, most: int | None = None) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, in which a file may have so many bytes."""
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most is not None else None
+    command = [sys.executable, "-m", "crossopt.reports.cli", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, preexec_fn=limit)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    assert run(["solve", "tiny", "--out", "result.json"], tmp_path).returncode == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_is_told_by_the_name_of_the_file_and_costs_no_answer(name: str, folder: Path) -> None:
+    arguments, shown = COMMANDS[name]
+    (folder / "old").write_text("old")
+    for target, most, reason in (("/dev/full", None, "no space left on device"), ("old", 40, "file too large")):
+        ended = run([*arguments, target], folder, most)
+        assert ended.returncode == 3, ended.stderr
+        assert ended.stderr.splitlines()[-1] == f"{target}: {reason}"
+        assert shown in ended.stdout
+        assert "standard output" not in ended.stderr
+    kept = (folder / "old").read_text()
+    assert kept == "old" if name != "log" else all(line.endswith("}") for line in kept.splitlines())
+    assert sorted(path.name for path in folder.iterdir()) == ["old", "result.json"]
+
+
+@pytest.mark.parametrize("most", [40, 400])
+def test_a_model_that_finds_no_room_is_told_by_its_name(most: int, folder: Path) -> None:
+    ended = run(["export", "tiny", "--as", "lp", "--out", "model.lp"], folder, most)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (3, "model.lp: file too large")
+
+
+def test_handouts_that_find_no_room_are_told_by_their_folder(folder: Path) -> None:
+    ended = run(["course", "release", "hand-out"], folder, 40)
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("hand-out: ")
+    assert not (folder / "hand-out").exists()
+
+
+def test_an_output_that_is_full_is_told_as_such(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "crossopt.reports.cli", "solve", "tiny"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=folder)
+    assert (ended.returncode, ended.stderr) == (3, "standard output: no space left on device\n")
