@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import TextIO
@@ -36,7 +35,8 @@ def log_to(watch: Watch, target: Path | None) -> Iterator[Watch]:
     with target.open("w", encoding="utf-8") as stream:
 
         def show(progress: Progress) -> None:
-            stream.write(json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n")
+            known = {"words": progress.words, "best": progress.best, "bound": progress.bound}
+            stream.write(json.dumps({"seconds": monotonic() - start, **known}, ensure_ascii=False) + "\n")
             watch(progress)
 
         yield show
