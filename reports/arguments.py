@@ -31,6 +31,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="names that questions may use"))
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    _add_compile(commands.add_parser("compile", help="compile ahead what the first solve of an installation would wait for"))
     _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
 
@@ -249,6 +250,10 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
+
+
+def _add_compile(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command="compile")
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:

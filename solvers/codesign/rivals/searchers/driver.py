@@ -1,6 +1,7 @@
 """Runs a searcher: holds it to its time and its patience, keeps the best design of all, and has it certified."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -39,7 +40,7 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
                 places, row = seen.best
                 best, value, left = candidate(question.plans, row, point_number(question.space, places)), seen.value, patience
                 trace.append((monotonic() - began, value, None))
-            watch(Progress(f"{total:,} designs priced", value if best else None))
+            watch(Progress(f"{total:,} designs priced", value if best else None, answer=partial(answer_of, instance, best)))
             if left <= 0:
                 break
             if monotonic() >= deadline:
