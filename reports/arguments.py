@@ -243,6 +243,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)
+    parser.add_argument("--check", action="store_true", help="carry the proofs out anew; without it they are told as the files say")
     parser.set_defaults(command="report")
 
 
