@@ -86,7 +86,7 @@ def _failed(error: Exception) -> int:
     if type(error).__name__ == "RefusedError":
         sys.stderr.write(f"{error}\n")
         return USAGE
-    if type(error).__name__ in {"ModelError", "SolverError"}:
+    if type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":

@@ -44,10 +44,11 @@ def own_faults(question: ShardingQuestion, saved: Answer) -> list[str]:
     """Where the words of a result do not fit each other, its proof, or the plans there are."""
     proof, none = saved.proof, saved.proved and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
+    told = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
     rules = (
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
         ("a proof that there is no choice tells reasons", not none or bool(saved.reasons)),
-        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None),
+        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not told),
         ("a proof without reductions shows that there is no choice", not isinstance(proof, Counted) or none),
         ("a word comes with what reductions leave to prove", not isinstance(proof, Word)),
         ("the reductions take away what lies between before and after", _adds_up(reductions)),

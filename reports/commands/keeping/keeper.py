@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from crossopt.instances.files.saved import write_whole
 
-_SOON, _PATIENCE, _SHARE = 0.35, 0.7, 0.04
+_SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
 _TICK = 0.05
 _HEAD = 8
@@ -175,8 +175,7 @@ def _attend(child: int, line: int, wait: _Wait) -> int | None:
             os.kill(child, signal.SIGTERM if wait.signals else signal.SIGUSR1)
         if now > wait.end or wait.signals > 1:
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
+            return None  # what it held takes the kernel a while to take back, for which nobody need wait
 
 
 def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:

@@ -148,7 +148,6 @@ def branch(
             _go_down(instance, space, search, plans, spend.deadline)
 
     _keep(search, root, plans, Rows(np.arange(len(plans)), bounds))
-    _tell(search, monotonic(), watch)
     best_first(search, look, len, watch, spend)
     return search
 
@@ -184,6 +183,7 @@ def best_first(
     A look may end with a TimeoutError; what it looked at is then neither in the heap nor refuted."""
     began = monotonic()
     try:
+        _show(search, watch)
         while search.heap and not _closed(search, spend):
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
@@ -239,6 +239,12 @@ def _tell(search: Search[Best, Waiting], began: float, watch: Watch) -> None:
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     if not search.trace or search.trace[-1][1:] != (best, bound):
         search.trace.append((monotonic() - began, best, bound))
+    _show(search, watch)
+
+
+def _show(search: Search[Best, Waiting], watch: Watch) -> None:
+    """Tell where the search stands, with its best design."""
+    best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     answer = None if best is None or search.answered is None else partial(search.answered, search.best)
     watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound, answer))
 

@@ -8,6 +8,7 @@ from time import monotonic
 
 import numpy as np
 
+from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
@@ -52,6 +53,7 @@ class _Course:
     """Of rows, where the integer model has found better."""
     began: float = field(default_factory=monotonic)
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     answer: Callable[[], Placement] | None = None
     """The best so far, for who keeps answers on the way."""
 
@@ -111,8 +113,10 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
                 break
     except KeyboardInterrupt:
         course.stopped = "interrupted"
+    except FailedError as error:  # what was known before its solver failed holds
+        course.stopped, course.notes = "interrupted", (f"the engine {NAME} ended early: {error}",)
     bound, proof = course.proved()
-    found = Found(answer(), bound, proof, stopped=course.stopped, trace=tuple(course.trace))
+    found = Found(answer(), bound, proof, stopped=course.stopped, notes=course.notes, trace=tuple(course.trace))
     return ended(question, NAME, found, rivals_of(question, flow), began)
 
 

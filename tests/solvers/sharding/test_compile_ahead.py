@@ -10,13 +10,15 @@ from types import ModuleType
 import pytest
 
 from crossopt.instances.question import read
+from crossopt.reports.cli import main
 from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, run
 from crossopt.solvers.sharding.compile_ahead import WORDS, warm_search, warmed
+from crossopt.solvers.sharding.judge import weigh
 from crossopt.solvers.sharding.search import engine as searching
-from crossopt.solvers.sharding.search.quick import quick
+from crossopt.solvers.sharding.search.quick import quick, simplest
 from tests.instances.sharding.files import answered, written
 
 
@@ -74,3 +76,23 @@ def test_a_limit_counts_what_is_compiled_and_leaves_the_simplest_answer(
     assert result.value is not None
     assert (result.stopped, plain.value <= result.value) == ("time limit", True)
     assert module is searching or result.bound is None
+
+
+def test_the_command_compiles_what_a_solve_would_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
+    before = _compiled()
+    assert main(["compile"]) == 0
+    assert "compiled" in capsys.readouterr().out
+    assert all(_compiled()[name] >= asked for name, asked in before.items())
+    assert sum(map(bool, _compiled().values())) > 10
+
+
+def test_the_simplest_rules_give_choices_that_keep_every_limit_or_none(tmp_path: Path) -> None:
+    found = 0
+    for seed in range(30):
+        question = read(written(tmp_path, seed))
+        chosen = quick(question, inf)
+        assert chosen is None or not weigh(question.problem, chosen.strategies).violations
+        assert simplest(question) is None or simplest(question) == chosen
+        assert quick(question, 0.0) == simplest(question)
+        found += chosen is not None
+    assert found > 10
