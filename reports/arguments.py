@@ -206,6 +206,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
+CERTIFICATE = "certificate"
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -213,13 +214,20 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE),
         default="megatron",
         help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
-        "as the device of each node, or as a split that the programs of its inputs judge",
+        "as the device of each node, or as a split that the programs of its inputs judge; strategies as a certificate that "
+        "solvers/standalone.py checks without this package",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
-    parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="of a model: the file, or a folder for it (default: this folder); of a certificate: the "
+        "file, packed where it ends in .gz (default: print it)",
+    )
     parser.add_argument(
         "--within",
         type=_gap,

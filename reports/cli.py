@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 
 from crossopt.instances.kinds import question_path
-from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
+from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, parser_of_commands
 from crossopt.reports.commands.console import (
     USAGE,
     check_target,
@@ -208,6 +208,11 @@ def _export(options: argparse.Namespace) -> int:
 
         sys.stdout.write(export_placement(options.file, options.stack))
         return ANSWERED
+    if options.stack == CERTIFICATE:
+        from crossopt.reports.commands.export import export_certificate  # noqa: PLC0415
+
+        export_certificate(options.file, options.out)
+        return ANSWERED
     if options.stack in MODELS:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
 
@@ -233,14 +238,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if kind in KINDS and kind != "codesign" and (kind != "placement" or options.stack not in PLACEMENTS):
-        other = (
-            f"take --as {' or '.join(PLACEMENTS)}"
-            if kind == "placement"
-            else "the result itself is JSON"
-            if saved
-            else "solve it, its result is JSON"
-        )
+    forms = {"placement": PLACEMENTS, "sharding": (CERTIFICATE,)}.get(str(kind), ())
+    if kind in KINDS and kind != "codesign" and options.stack not in forms:
+        other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
 
 

@@ -195,12 +195,13 @@ def _proves(core: "Core", certificate: Certificate) -> bool:
     from crossopt.formulation.sharding.tree import closes  # noqa: PLC0415
 
     try:
-        return closes(core, certificate.bound, iter([_step(step) for step in certificate.steps]))
+        return closes(core, certificate.bound, iter([step_of(step) for step in certificate.steps]))
     except (ValueError, OverflowError):
         return False
 
 
-def _step(step: ProofStep) -> "Step":
+def step_of(step: ProofStep) -> "Step":
+    """A branch or a dual in the arrays of the core that it is about."""
     from crossopt.formulation.sharding.dual import Dual  # noqa: PLC0415
     from crossopt.formulation.sharding.tree import Branch  # noqa: PLC0415
 
