@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/.installed
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
+	$(BIN)/crossopt compile
 
 test: lint
 	$(BIN)/pytest -q -n 2

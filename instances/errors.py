@@ -13,6 +13,10 @@ class SolverError(Exception):
     """A solver broke its word, or is not there."""
 
 
+class FailedError(SolverError):
+    """A solver came to no end: it crashed, failed, had not enough memory or had to be ended. What was known before still holds."""
+
+
 class ModelError(ValueError):
     """The figures of a question are such that the model gives no finite value."""
 

@@ -180,12 +180,15 @@ def explain(question: Asked, settings: Settings | None = None, near: float | Non
     return explained(_one(question, settings, None), near, Limits(_seconds(time_limit)), unwatched)[1]
 
 
-def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None) -> str:
-    """Results as one page of HTML, or as tables (`latex`, `csv`, `markdown`, `text`); also written to a file where one is named."""
+def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:
+    """Results as one page of HTML, or as tables (`latex`, `csv`, `markdown`, `text`); also written to a file where one is named.
+
+    Proofs are told as the results tell them, unless `check` carries them out anew.
+    """
     from crossopt.reports.commands.report import page_of, tables_on  # noqa: PLC0415
 
     with _files(results) as paths:
-        text = page_of(*paths) if form == "html" else tables_on(form, paths)
+        text = page_of(*paths, check=check) if form == "html" else tables_on(form, paths, check)
     if out is not None:
         write_whole(Path(out), text)
     return text

@@ -31,6 +31,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="names that questions may use"))
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
+    _add_compile(commands.add_parser("compile", help="compile ahead what the first solve of an installation would wait for"))
     _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
 
@@ -205,6 +206,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
+CERTIFICATE = "certificate"
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -212,13 +214,20 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE),
         default="megatron",
         help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
-        "as the device of each node, or as a split that the programs of its inputs judge",
+        "as the device of each node, or as a split that the programs of its inputs judge; strategies as a certificate that "
+        "solvers/standalone.py checks without this package",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
-    parser.add_argument("--out", type=Path, metavar="PATH", help="of a model: the file, or a folder for it (default: this folder)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="of a model: the file, or a folder for it (default: this folder); of a certificate: the "
+        "file, packed where it ends in .gz (default: print it)",
+    )
     parser.add_argument(
         "--within",
         type=_gap,
@@ -242,6 +251,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)
+    parser.add_argument("--check", action="store_true", help="carry the proofs out anew; without it they are told as the files say")
     parser.set_defaults(command="report")
 
 
@@ -249,6 +259,10 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("hardware", "technologies", "workloads", "instances"))
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.set_defaults(command="list")
+
+
+def _add_compile(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command="compile")
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:

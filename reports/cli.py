@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 
 from crossopt.instances.kinds import question_path
-from crossopt.reports.arguments import MODELS, PLACEMENTS, parser_of_commands
+from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, parser_of_commands
 from crossopt.reports.commands.console import (
     USAGE,
     check_target,
@@ -17,22 +17,32 @@ from crossopt.reports.commands.console import (
     spare_data,
     usage,
 )
+from crossopt.reports.commands.families import ANSWERED, NO_DESIGN, code_of
 
-ANSWERED, INTERNAL, INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, REFUSED = 0, 1, 3, 10, 11, 20, 30
+INTERNAL, INVALID, REFUSED = 1, 3, 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
     _make_printable()
+    return _coded(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = parser_of_commands()
+    options = parser.parse_args(arguments)
+    if "command" not in options:
+        sys.stderr.write(parser.format_help())
+        return USAGE
+    code = _asked(options) if arguments is not None or options.command != "solve" else _guarded(options)
+    sys.stdout.flush()
+    return code
+
+
+def _coded(run: Callable[[], int]) -> int:
+    """The exit code of what is run, and a sentence about what became of it where it is none that the run itself gives."""
     try:
-        parser = parser_of_commands()
-        options = parser.parse_args(arguments)
-        if "command" not in options:
-            sys.stderr.write(parser.format_help())
-            return USAGE
-        code = _asked(options)
-        sys.stdout.flush()
-        return code
+        return run()
     except BrokenPipeError:
         _leave_output()
         return ANSWERED
@@ -48,6 +58,13 @@ def _asked(options: argparse.Namespace) -> int:
     if options.command in _LIGHT:
         load_numpy_without_threads()
     return COMMANDS[options.command](options)
+
+
+def _guarded(options: argparse.Namespace) -> int:
+    """The same with its answers kept by this process, and the work done in another one, as long as nothing is loaded here."""
+    from crossopt.reports.commands.keeping.keeper import guarded  # noqa: PLC0415
+
+    return guarded(lambda: _coded(lambda: _asked(options)), seconds_of(options.time_limit), options.out)
 
 
 def solve_main() -> int:
@@ -69,7 +86,7 @@ def _failed(error: Exception) -> int:
     if type(error).__name__ == "RefusedError":
         sys.stderr.write(f"{error}\n")
         return USAGE
-    if type(error).__name__ in {"ModelError", "SolverError"}:
+    if type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":
@@ -107,21 +124,13 @@ def _leave_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _code(status: str, unproved: bool) -> int:
-    if status == "INFEASIBLE":
-        return INFEASIBLE
-    if status == "UNKNOWN":
-        return NO_DESIGN
-    return UNPROVED if unproved else ANSWERED
-
-
 def _by_kind(options: argparse.Namespace) -> int:
     """A command about a question, which its kind answers."""
     from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
     from crossopt.reports.commands.families import command_of  # noqa: PLC0415
 
     ending = command_of(kind_asked(question_path(options.file)), options.command)(options)
-    return _code(ending.status, getattr(options, "strict", False) and not ending.proved)
+    return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -140,7 +149,7 @@ def _check(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.study import compare  # noqa: PLC0415
 
-    return _code(compare(options).status, unproved=False)
+    return code_of(compare(options).status, unproved=False)
 
 
 def _accuracy(options: argparse.Namespace) -> int:
@@ -199,10 +208,15 @@ def _export(options: argparse.Namespace) -> int:
 
         sys.stdout.write(export_placement(options.file, options.stack))
         return ANSWERED
+    if options.stack == CERTIFICATE:
+        from crossopt.reports.commands.export import export_certificate  # noqa: PLC0415
+
+        export_certificate(options.file, options.out)
+        return ANSWERED
     if options.stack in MODELS:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
 
-        return _code(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
+        return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
     from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
     from crossopt.reports.launch import launch_text  # noqa: PLC0415
 
@@ -224,14 +238,9 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
-    if kind in KINDS and kind != "codesign" and (kind != "placement" or options.stack not in PLACEMENTS):
-        other = (
-            f"take --as {' or '.join(PLACEMENTS)}"
-            if kind == "placement"
-            else "the result itself is JSON"
-            if saved
-            else "solve it, its result is JSON"
-        )
+    forms = {"placement": PLACEMENTS, "sharding": (CERTIFICATE,)}.get(str(kind), ())
+    if kind in KINDS and kind != "codesign" and options.stack not in forms:
+        other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
 
 
@@ -270,6 +279,21 @@ def _course(options: argparse.Namespace) -> int:
     return course(options)
 
 
+def _compile(options: argparse.Namespace) -> int:
+    from time import monotonic  # noqa: PLC0415
+
+    from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
+    from crossopt.solvers.sharding.compile_ahead import warm_search, warmed  # noqa: PLC0415
+
+    del options
+    began = monotonic()
+    with progress_on(sys.stderr, "") as watch:
+        warmed(watch, lambda: False)
+        warm_search(watch, lambda: False)
+    sys.stdout.write(f"compiled, or loaded as compiled before, in {monotonic() - began:.1f} s\n")
+    return ANSWERED
+
+
 def _completion(options: argparse.Namespace) -> int:
     from crossopt.reports.completion import completion_script  # noqa: PLC0415
 
@@ -293,6 +317,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "list": _list,
     "grade": _grade,
     "course": _course,
+    "compile": _compile,
     "completion": _completion,
 }
 

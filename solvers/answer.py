@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -38,6 +38,8 @@ class Progress:
     """Value of the best design so far."""
     bound: float | None = None
     """No design is below this."""
+    answer: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    """Gives the best design itself, for whoever wants to keep it."""
 
 
 Watch = Callable[[Progress], None]
@@ -106,7 +108,7 @@ class Found(Generic[A]):
     seconds: float | None = None
     """Until this was known, where rivals are asked after it."""
     uncounted: float = 0.0
-    """Seconds of something else, such as compiling once per installation, which no clock of an answer counts."""
+    """Seconds of loading code, which are not told among those of an answer; time limits count them."""
     solver: str = ""
     """Name and version of a solver that was asked, as which it is told among the versions."""
 

@@ -9,13 +9,14 @@ from importlib import import_module
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
-from crossopt.instances.errors import ModelError, RefusedError, VerificationError
+from crossopt.instances.errors import FailedError, ModelError, RefusedError, VerificationError
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (
     STOPPED,
     Found,
     Limits,
     Number,
+    Progress,
     Result,
     Rival,
     Trace,
@@ -28,6 +29,9 @@ from crossopt.solvers.answer import (
     rival_faults,
     versions,
 )
+
+_AT_ONCE = 0.2
+"""Seconds for the simplest rule, after a search was ended."""
 
 
 class Question(Protocol):
@@ -84,6 +88,11 @@ def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - o
     return ()
 
 
+def no_quick(question: Any, deadline: float) -> None:  # noqa: ANN401 - any question
+    """No rule is so simple."""
+    del question, deadline
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[Q, A, D]):
     """All that one kind of question brings."""
@@ -116,6 +125,8 @@ class Family(Generic[Q, A, D]):
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of engines."""
     described: Callable[[Q], dict[str, Any]] = keep_all
+    quick: Callable[[Q, float], A | None] = no_quick
+    """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
@@ -149,13 +160,54 @@ def unit_of(family: Family[Q, A, D], question: Q) -> str:
     return str(described(family, question)["unit"])
 
 
-def solve(family: Family[Q, A, D], question: Q, engine: str, limits: Limits, watch: Watch) -> Result[A, D]:
-    """Ask, judge, certify: the only place where a result is made."""
-    began = monotonic()
-    found = engine_of(family, engine)(question, limits, watch)
+def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch) -> Found[A]:
+    """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory."""
+    told: list[Callable[[], A | None]] = []
+
+    def see(progress: Progress) -> None:
+        if progress.answer is not None and progress.best is not None:
+            told[:] = [progress.answer]
+        watch(progress)
+
+    try:
+        return ask(see)
+    except KeyboardInterrupt:
+        return Found(told[0]() if told else None, engine=name, stopped="interrupted")
+    except (FailedError, MemoryError) as error:
+        answer = told[0]() if told else None
+        if answer is None:
+            raise
+        words = str(error) or "there is not enough memory"
+        return Found(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",))
+
+
+def quick_answer(family: Family[Q, A, D], question: Q) -> A | None:
+    """What the simplest rule answers at once, where the judge accepts it."""
+    try:
+        answer = family.quick(question, monotonic() + _AT_ONCE)
+        return answer if answer is not None and not family.judge(question, answer).violations else None
+    except (TimeoutError, ValueError, MemoryError, KeyboardInterrupt):
+        return None
+
+
+def no_ending() -> None:
+    """Nobody wants to know that an engine ended."""
+
+
+def solve(
+    family: Family[Q, A, D], question: Q, engine: str, limits: Limits, watch: Watch, ending: Callable[[], None] = no_ending
+) -> Result[A, D]:
+    """Ask, judge, certify: the only place where a result is made; `ending` is called between engine and judge."""
+    began, ask = monotonic(), engine_of(family, engine)
+    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch)
+    if found.answer is None and found.stopped == "interrupted" and found.bound is None:
+        found = replace(found, answer=quick_answer(family, question))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
+    if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:
+        found = replace(found, stopped="time limit")  # whoever ended it did so for that
     seconds = monotonic() - began - found.uncounted if found.seconds is None else found.seconds
+    ending()
     return certify(family, question, found, limits, seconds)
 
 

@@ -1,7 +1,7 @@
 """Smaller cores and the way back from them: strategies, edges and nodes that are left out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,12 +14,19 @@ from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 Back = Callable[[Whole], Whole]
 
 
+def no_moves() -> Whole:
+    """Nothing was done."""
+    return np.zeros((0, 0), np.int64)
+
+
 class NothingAllowedError(Exception):
     """A node of a core has no strategy left that may be chosen."""
 
     def __init__(self, node: int) -> None:
         super().__init__(f"node {node} has no strategy that the others allow")
         self.node = node
+        self.moves = no_moves()
+        """What was done before it was seen, as in `Reduced`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +38,9 @@ class Reduced:
     """From strategies of the smaller core's nodes to those of the larger core's nodes, at the same cost and with no more memory."""
     nodes: Whole
     """Which node of the larger core each node of the smaller one was; -1 where it was none."""
+    moves: Whole = field(default_factory=no_moves)
+    """What was done, a row for each single move in the order in which they hold one by one, in numbers of the larger core; what stands in a
+    row is said by who made it."""
 
 
 def unchanged(core: Core) -> Reduced:
@@ -63,7 +73,13 @@ def with_strategies(core: Core, keep: Mask) -> Reduced:
         usages=core.usages[keep[places(core.offsets, core.member_nodes)]],
     )
     table = np.flatnonzero(keep) - np.repeat(core.offsets[:-1], counts)
-    return Reduced(smaller, partial(_from_table, offsets[:-1], table), np.arange(len(core)))
+    return Reduced(smaller, partial(_from_table, offsets[:-1], table), np.arange(len(core)), named(core, np.flatnonzero(~keep)))
+
+
+def named(core: Core, strategies: Whole) -> Whole:
+    """The node and the number of each of these strategies, a row each."""
+    nodes = np.searchsorted(core.offsets, strategies, side="right") - 1
+    return np.stack([nodes, strategies - core.offsets[nodes]], axis=1)
 
 
 def _from_table(starts: Whole, table: Whole, chosen: Whole) -> Whole:

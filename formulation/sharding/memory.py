@@ -104,7 +104,7 @@ def fewer_times(core: Core) -> Reduced:
         return unchanged(core)
     if core.limit is None:
         return unchanged(with_members(core, np.zeros(0, np.int64)))
-    points = _needed(core, core.limit)
+    points = needed_times(core, core.limit)
     starts, ends = np.searchsorted(points, core.member_starts), np.searchsorted(points, core.member_ends)
     alive = np.flatnonzero(starts < ends)
     if len(alive) == len(starts) and np.array_equal(starts, core.member_starts) and np.array_equal(ends, core.member_ends):
@@ -112,7 +112,8 @@ def fewer_times(core: Core) -> Reduced:
     return replace(unchanged(core), core=with_members(replace(core, member_starts=starts, member_ends=ends), alive))
 
 
-def _needed(core: Core, limit: int) -> Whole:
+def needed_times(core: Core, limit: int) -> Whole:
+    """The times that `fewer_times` leaves."""
     fixed = _fixed_members(core)
     most = np.maximum.reduceat(core.usages, core.usage_offsets[:-1])
     points = np.unique(core.member_starts)

@@ -9,10 +9,12 @@ from time import monotonic
 from typing import Any
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
-from crossopt.reports.commands.families import Ending
+from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
+from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
@@ -20,7 +22,7 @@ from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import Family, engine_of, family_of, unit_of
+from crossopt.solvers.family import Family, engine_of, family_of, no_ending, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -35,15 +37,32 @@ def solve(options: Namespace, kind: str) -> Ending:
     family, row = family_of(kind), KINDS[kind]
     name = family.aliases.get(options.engine, options.engine)
     refuse_before(options, kind)
-    limits, began, failed = limits_of(options), monotonic(), list[OSError]()
+    keep, failed = keeper(), list[OSError]()
+    limits, began = limits_of(options), keep.began if keep else monotonic()
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
-    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as watch:
-        result = solved(family, question, name, limits, watch)
-    hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
+
+    def written(result: Result[Any, Any]) -> Kept:
+        return kept_of(options, result, lambda: shown_of(kind).text_of(question, result))
+
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
+        watch = Keeping(keep, family, question, name, limits, told, written) if keep else told
+        result = solved(family, question, name, limits, watch, keep.finish if keep else no_ending)
+    hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error
     return Ending(result.status, result.proved)
+
+
+def kept_of(options: Namespace, result: Result[Any, Any], words: Callable[[], str]) -> Kept:
+    """An answer as the options want it written: in words or as JSON."""
+    text = to_text(result) if options.json or options.out else ""
+    shown = text if options.json or str(options.out) == "-" else words()
+    code, spare = (
+        code_of(result.status, options.strict and not result.proved),
+        result.status == "UNKNOWN" and result.stopped == "interrupted",
+    )
+    return Kept(text if options.out else None, shown, code, spare)
 
 
 def refuse_before(options: Namespace, kind: str) -> None:
@@ -75,14 +94,14 @@ def limits_of(options: Namespace) -> Limits:
     return Limits(seconds, options.seed, options.gap, options.form or "strong", workers)
 
 
-def hand_out(options: Namespace, text: Callable[[], str], words: Callable[[], str]) -> None:
-    """Print an answer, in words or as the JSON that the text is, and write it to the file that the options name."""
-    said = text() if options.json or options.out else ""
-    try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, said)
-    finally:  # a full disk must not cost the answer
-        sys.stdout.write(said if options.json or str(options.out) == "-" else words())
+def hand_out(kept: Kept, out: Path | None) -> None:
+    """Write the last answer, or give it to who keeps answers for this process."""
+    keep = keeper()
+    if keep is None:
+        put(kept, out)
+    else:
+        keep.finish()
+        keep.keep(kept)
 
 
 def compare(options: Namespace, kind: str) -> Ending:

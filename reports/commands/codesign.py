@@ -10,7 +10,9 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
-from crossopt.reports.commands.families import Ending
+from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.keeping.keeper import Kept
+from crossopt.solvers.answer import Status
 
 
 def solve(options: Namespace) -> Ending:
@@ -34,8 +36,11 @@ def _front(options: Namespace) -> Ending:
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
     found = front_in(asked, options, limits)
-    asking.hand_out(options, lambda: front_json(first, second, found), lambda: front_text(asked.name, first, second, found))
-    return Ending("FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN", found.proved)
+    status: Status = "FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN"
+    text, ending = front_json(first, second, found), Ending(status, found.proved)
+    shown = text if options.json or str(options.out) == "-" else front_text(asked.name, first, second, found)
+    asking.hand_out(Kept(text, shown, code_of(ending.status, options.strict and not ending.proved)), options.out)
+    return ending
 
 
 def evaluate(options: Namespace) -> Ending:

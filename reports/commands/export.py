@@ -3,8 +3,11 @@ for other programs:
 
     devices   {id: name of its device}
     split     {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
+
+Strategies are written as certificates that `solvers/standalone.py` checks, and only such ones as it accepts.
 """
 
+import gzip
 import json
 import os
 import sys
@@ -17,7 +20,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in, read_instance, read_question
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.saved import file_name, naming
+from crossopt.instances.files.saved import file_name, naming, write_whole
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import spare_others, usage
@@ -116,6 +119,32 @@ def export_placement(path: Path, form: str) -> str:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
     what = result.answer.devices if form == "devices" else _split(result, path.parent)
     return json.dumps(what, indent=1, allow_nan=False) + "\n"
+
+
+def export_certificate(path: Path, out: Path | None) -> None:
+    """Write the certificate of a saved result, and say where its bound is another one than the result's."""
+    from crossopt.solvers.sharding.integer.certificate import certificate_of  # noqa: PLC0415 - most exports are of designs
+    from crossopt.solvers.standalone import RefusedError as Unproved  # noqa: PLC0415
+    from crossopt.solvers.standalone import check as proved  # noqa: PLC0415
+
+    family, result = read_saved(path, "sharding")
+    question = read_again(result.question, family.kind, path.parent)
+    certificate = certificate_of(question, result)
+    try:
+        sys.stderr.write(f"{proved(certificate)}\n")
+    except Unproved as error:
+        raise RefusedError(f"{path}: this result is not sound: {error} (`crossopt check` tells more)") from error
+    if certificate["bound"] != result.bound and result.value is not None:
+        sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
+    text = json.dumps(certificate, separators=(",", ":"), allow_nan=False) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    elif out.suffix == ".gz":
+        whole = out.with_name(f".{out.name}.part")  # no one ever sees half of it
+        whole.write_bytes(gzip.compress(text.encode(), mtime=0))
+        whole.replace(out)
+    else:
+        write_whole(out, text)
 
 
 def _split(result: "PlacementAnswer", folder: Path) -> dict[str, Any]:

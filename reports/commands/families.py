@@ -27,6 +27,19 @@ class Ending(NamedTuple):
     proved: bool
 
 
+ANSWERED, NO_DESIGN, UNPROVED, INFEASIBLE = 0, 10, 11, 20
+"""Exit codes of answers."""
+
+
+def code_of(status: "Status", unproved: bool) -> int:
+    """The exit code that tells of an answer."""
+    if status == "INFEASIBLE":
+        return INFEASIBLE
+    if status == "UNKNOWN":
+        return NO_DESIGN
+    return UNPROVED if unproved else ANSWERED
+
+
 def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:
     """What is done for a command about a question of this kind; a RefusedError in words where it is nothing."""
     if name == "validate" and KINDS[kind].question:

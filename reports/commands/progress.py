@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
 from time import monotonic
@@ -43,7 +42,8 @@ def log_to(watch: Watch, target: Path | None, failed: list[OSError]) -> Iterator
 
         def show(progress: Progress) -> None:
             nonlocal written
-            line = json.dumps({"seconds": monotonic() - start, **asdict(progress)}, ensure_ascii=False) + "\n"
+            known = {"words": progress.words, "best": progress.best, "bound": progress.bound}
+            line = json.dumps({"seconds": monotonic() - start, **known}, ensure_ascii=False) + "\n"
             if not failed:
                 written += _append(stream, target, written, line.encode(), failed)
             watch(progress)

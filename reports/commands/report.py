@@ -13,12 +13,13 @@ from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_others, spare_question, usage
+from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
 from crossopt.reports.facts.design import asked_of
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.shell import page
 from crossopt.reports.pages.study import study_content
-from crossopt.reports.pages.together import Drawn, together_page
+from crossopt.reports.pages.together import Drawn, as_proved, as_said, together_page
 from crossopt.reports.shown import shown_of
 from crossopt.reports.tables.digest import of_front
 from crossopt.reports.tables.paper import paper
@@ -47,7 +48,8 @@ def report(options: Namespace) -> None:
     if target not in files:  # a page in place of its result is told so where it is read
         spare_others(target, options.out)
     check_target(target)
-    text = page_of(*files) if options.form == "html" else runs_on(files) if options.form == "runs" else tables_on(options.form, files)
+    draws = {"html": lambda: page_of(*files, check=options.check), "runs": lambda: runs_on(files)}
+    text = draws.get(options.form, lambda: tables_on(options.form, files, options.check))()
     for file in files:  # after they were read: a page that is named in place of its result is no result
         spare_question(target, file, "result")
     if str(target) == "-":
@@ -58,9 +60,9 @@ def report(options: Namespace) -> None:
     sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
 
 
-def tables_on(form: str, paths: Sequence[Path]) -> str:
+def tables_on(form: str, paths: Sequence[Path], check: bool = False) -> str:
     """The tables of saved results."""
-    return paper(form, [one.digest for one in draw_results(paths)], [path.name for path in paths])
+    return paper(form, [one.digest for one in draw_results(paths, check)], [path.name for path in paths])
 
 
 def runs_on(paths: Sequence[Path]) -> str:
@@ -71,24 +73,34 @@ def runs_on(paths: Sequence[Path]) -> str:
     return runs_csv([_runs(path) for path in paths])
 
 
-def page_of(*paths: Path) -> str:
+def page_of(*paths: Path, check: bool = False) -> str:
     """The page about saved results."""
-    found = draw_results(paths)
+    found = draw_results(paths, check)
     return page(found[0].page) if len(found) == 1 else together_page(found, [path.name for path in paths])
 
 
-def draw_results(paths: Sequence[Path]) -> list[Drawn]:
-    """Each result as its page has it. Where several are refused, all are said."""
+def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
+    """Each result as its page has it. Where several are refused, all are said.
+
+    What a result claims is drawn as what its file says, unless its proof is carried out anew.
+    """
     found, refused = list[Drawn](), list[InstanceError | VerificationError]()
     for path in paths:
         try:
-            found.append(_drawn(path))
+            found.append(_proved(path, _drawn(path)) if check else as_said(_drawn(path)))
         except (InstanceError, VerificationError) as error:
             refused.append(error)
     sys.stderr.writelines(f"{error}\n" for error in refused[:-1])
     if refused:
         raise refused[-1]
     return found
+
+
+def _proved(path: Path, drawn: Drawn) -> Drawn:
+    """What a check says of it; a VerificationError where it refuses it."""
+    report = checked(path)
+    hold(path, list(report.refused))
+    return as_said(drawn) if report.told else as_proved(drawn)
 
 
 def _drawn(path: Path) -> Drawn:

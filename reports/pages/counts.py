@@ -6,7 +6,7 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
-from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
+from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, time_of
 from crossopt.reports.texts.devices import best_part, devices_in, why_not_looked_at
@@ -17,7 +17,7 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
     """The page; `facts` are those of the best design, `data` is the result as it was read."""
     head = (
         heading(counted.name, asked.sentence),
-        proof_box(label_of(result, "design"), _words(counted, result), result.proved),
+        ProofBox(label_of(result, "design"), _words(counted, result), result.proved),
     )
     question, best, numbers = question_section(result.question, asked), best_part(result), _numbers(counted, result)
     if best is None or facts is None:

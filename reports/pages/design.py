@@ -10,19 +10,7 @@ from crossopt.reports.pages.evaluated import chip_section, design_section, limit
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
-from crossopt.reports.pages.shell import (
-    Page,
-    figure,
-    fold,
-    heading,
-    listing,
-    named,
-    paragraph,
-    proof_box,
-    section,
-    table,
-    tiles,
-)
+from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import CHECKED, amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
@@ -35,7 +23,7 @@ from crossopt.solvers.proofs import Conflict, Enumerated
 def design_page(result: DesignResult, asked: Asked, facts: Facts | None, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     evaluation = evaluation_in(result)
-    head = [heading(result.question["name"], asked.sentence), _verdict(result)]
+    head: list[str | ProofBox] = [heading(result.question["name"], asked.sentence), _verdict(result)]
     if evaluation is None or facts is None:
         return Page(result.question["name"], (*head, _conflicts(result), question_section(result.question, asked)), data)
     question = question_section(result.question, asked)
@@ -84,7 +72,7 @@ def _settings(instance: dict[str, Any]) -> str:
 # --- verdict -------------------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(result: DesignResult) -> str:
+def _verdict(result: DesignResult) -> ProofBox:
     label = label_of(result, "design")
     if result.answer is None:
         words = (
@@ -92,8 +80,8 @@ def _verdict(result: DesignResult) -> str:
             if result.settled
             else "No design was found, and none is ruled out."
         )
-        return proof_box(label, words, result.proved)
-    return proof_box(label, _sentence(result), result.proved)
+        return ProofBox(label, words, result.proved)
+    return ProofBox(label, _sentence(result), result.proved)
 
 
 def _sentence(result: DesignResult) -> str:
@@ -187,10 +175,7 @@ def assumptions_section(facts: Facts) -> str:
 
 
 def _proof(result: DesignResult) -> str:
-    lines = [*(f"{note}." for note in result.notes), f"Checked: {CHECKED}."]
-    lines.append(
-        "The design was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
-    )
+    lines = [*(f"{note}." for note in result.notes), f"Checked: {CHECKED}.", "The design was priced anew for this page."]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     made = f"Answered by the engine {result.engine} in {seconds_of(result.seconds)}{f', with {versions}' if versions else ''}."
     return section(

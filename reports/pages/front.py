@@ -6,7 +6,7 @@ from crossopt.reports.drawing.plots import points
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked
 from crossopt.reports.pages.design import question_section
-from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table
+from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table
 from crossopt.reports.texts.design import amount, bound_amount, hardware_words
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front
@@ -29,9 +29,9 @@ def front_page(figures: tuple[str, str], front: Front, question: tuple[dict[str,
         f"in the other; none has less {labels[0]} than the first, and none less {labels[1]} than the last."
     )
     open_words = f"{len(front.points)} designs, not all proved{ended}: there may be better ones, beside these and beyond them."
-    box = proof_box("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
+    box = ProofBox("proved" if front.proved else "not proved", words if front.proved else open_words, front.proved)
     told = (
-        "Every design was priced anew for this page. Its proof is told as the result tells it, and `crossopt check` carries it out anew, "
+        "Every design was priced anew for this page. `crossopt check` carries its proof out anew, "
         "with it that no design lies beyond the ends. A thinned front leaves out others between the points (`--points`), which nobody "
         "looks for. What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
     )

@@ -2,7 +2,7 @@
 
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import Page, figure, heading, paragraph, proof_box, section, table, tiles
+from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.tables.digest import Digest, Table
 from crossopt.reports.texts.relaxation import ending, relaxation_tree, said_once
 from crossopt.solvers.answer import gap_between
@@ -31,7 +31,7 @@ def relaxation_page(found: Relaxed, saved: dict[str, object]) -> Page:
     caption = " ".join([_BRANCHED, *(f"{words[0].upper()}{words[1:]}." for words in said_once(found))])
     sections = (
         heading(found.name, _ASKED),
-        proof_box("the tree is closed" if closed else "the tree is not closed", words, closed),
+        ProofBox("the tree is closed" if closed else "the tree is not closed", words, closed),
         tiles(facts),
         paragraph(f"The model after {found.rounds} rounds of refinement: {model}.", "soft"),
         _shares(found),

@@ -7,7 +7,7 @@ from crossopt.reports.pages.design import assumptions_section, question_section
 from crossopt.reports.pages.evaluated import Of, chip_rows, chip_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
-from crossopt.reports.pages.shell import Page, heading, listing, paragraph, proof_box, section, table, tiles
+from crossopt.reports.pages.shell import Page, ProofBox, heading, listing, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.texts.design import count_of, seconds_of, time_of
 from crossopt.reports.texts.workloads import OF_PLANS, figure_of, joint_proof
@@ -34,11 +34,11 @@ def _sentence(result: DesignResult, asked: tuple[Asked, ...]) -> str:
     return f"Which one chip, with a plan for each of {len(asked)} workloads, has {aim}?"
 
 
-def _verdict(result: DesignResult) -> str:
+def _verdict(result: DesignResult) -> ProofBox:
     label = "proved optimal" if result.status == "OPTIMAL" else f"proved within {result.gap_asked:.2%}" if result.proved else "not proved"
     if result.answer is None:
         label = "proved: no design" if result.proved else "no design found"
-    return proof_box(label, _proof_words(result), result.proved)
+    return ProofBox(label, _proof_words(result), result.proved)
 
 
 def _proof_words(result: DesignResult) -> str:
@@ -108,7 +108,7 @@ def _search(result: DesignResult) -> str:
 
 def _proof(result: DesignResult) -> str:
     alone = [f"{one.question['name']} alone: {one.value:.6g} {one.question['unit']}, by {one.proved_by}." for one in result.parts]
-    told = "Every plan was priced anew for this page. The proof is told as the result tells it: `crossopt check` carries it out anew."
+    told = "Every plan was priced anew for this page."
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     made = f"Answered by the engine {result.engine} in {seconds_of(result.seconds)}{f', with {versions}' if versions else ''}."
     return section("How this is known", paragraph(_proof_words(result)), listing(alone), paragraph(told), paragraph(made, "soft"))

@@ -29,11 +29,30 @@ _COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
+class ProofBox:
+    """What is proved, where nobody can miss it."""
+
+    label: str
+    text: str
+    proved: bool
+    note: str = ""
+    """Who carried the proof out, if anybody did for this page."""
+
+    def __str__(self) -> str:
+        mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
+        words = "\n".join(f"<p>{said(words)}</p>" for words in (self.text, self.note) if words)
+        return f'<div class="{box}"><p><span class="badge {mood}">{said(self.label)}</span></p>\n{words}</div>'
+
+
+Section = str | ProofBox
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """What a page says: its name, and its sections in their order."""
 
     name: str
-    sections: tuple[str, ...]
+    sections: tuple[Section, ...]
     result: Any
     """Plain data, for whoever wants to use it again."""
 
@@ -44,7 +63,7 @@ def page(content: Page) -> str:
     return frame(content.name, (*content.sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
 
 
-def frame(name: str, parts: Sequence[str]) -> str:
+def frame(name: str, parts: Sequence[Section]) -> str:
     """A file with these parts."""
     return "\n".join(
         [
@@ -58,7 +77,7 @@ def frame(name: str, parts: Sequence[str]) -> str:
             "</head>",
             "<body>",
             "<main>",
-            *(part for part in parts if part),
+            *(str(part) for part in parts if part),
             "</main>",
             "</body>",
             "</html>",
@@ -87,12 +106,6 @@ def section(title: str, *parts: str) -> str:
 def heading(name: str, sentence: str) -> str:
     """The title with the question below it."""
     return f'<h1>{said(name)}</h1>\n<p class="lead">{said(sentence)}</p>'
-
-
-def proof_box(label: str, text: str, proved: bool) -> str:
-    """What is proved, where nobody can miss it."""
-    mood, box = ("good", "proof") if proved else ("warn", "proof open")
-    return f'<div class="{box}"><p><span class="badge {mood}">{said(label)}</span></p>\n<p>{said(text)}</p></div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:

@@ -8,7 +8,7 @@ from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import TIE, Page, figure, heading, listing, page, paragraph, proof_box, section, table, tiles
+from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
 from crossopt.reports.texts.design import amount, hardware_words, seconds_of
 from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of
 from crossopt.solvers.study.figures import (
@@ -57,9 +57,9 @@ def study_content(study: Study) -> Page:
     limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
     stopped = "" if study.stopped == "complete" else " It was stopped before all runs were done."
-    sections = (
+    sections: tuple[str | ProofBox, ...] = (
         heading(plan.title, plan.description or f"{count} questions, asked of {', '.join(plan.engines)}."),
-        proof_box("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
+        ProofBox("proved" if optima == count else "not all proved", words + stopped, optima == count and not stopped),
         tiles(facts),
         paragraph(f"Of each run: {limit}{seeds}. Of several seeds the median counts.", "soft"),
         *_along(study),

@@ -1,14 +1,27 @@
 """Several results on one page: their figures beside each other, then each with its sections, as far as the page has room for them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.pages.shell import Page, embedded, figure, frame, heading, link_table, listing, paragraph, said, section, table
-from crossopt.reports.tables.digest import Digest
+from crossopt.reports.pages.shell import (
+    Page,
+    ProofBox,
+    embedded,
+    figure,
+    frame,
+    heading,
+    link_table,
+    listing,
+    paragraph,
+    said,
+    section,
+    table,
+)
+from crossopt.reports.tables.digest import PROVED_HERE, SAID, Digest, with_words
 from crossopt.reports.tables.paper import names_of
 
 ROOM: Final = 490_000
@@ -24,6 +37,35 @@ class Drawn:
 
     page: Page
     digest: Digest
+
+
+def as_said(one: Drawn) -> Drawn:
+    """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
+
+    def said_by_file(box: ProofBox) -> ProofBox:
+        return replace(box, label=with_words(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
+
+    verdict = with_words(one.digest.verdict, SAID) if any(box.proved for box in _boxes(one)) else one.digest.verdict
+    return _with_boxes(one, said_by_file, verdict)
+
+
+def as_proved(one: Drawn) -> Drawn:
+    """Drawn as what is known, for the proof was carried out anew."""
+    verdict = with_words(one.digest.verdict, PROVED_HERE)
+    return _with_boxes(one, lambda box: replace(box, label=with_words(box.label, PROVED_HERE), note=_PROVED), verdict)
+
+
+def _boxes(one: Drawn) -> list[ProofBox]:
+    return [part for part in one.page.sections if isinstance(part, ProofBox)]
+
+
+def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: str) -> Drawn:
+    sections = tuple(changed(part) if isinstance(part, ProofBox) else part for part in one.page.sections)
+    return Drawn(replace(one.page, sections=sections), replace(one.digest, verdict=verdict))
+
+
+_NOT_PROVED: Final = "The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew."
+_PROVED: Final = "The proof was carried out anew for this page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +99,7 @@ def together_page(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
 
 
 def _chapter(number: int, one: Drawn, name: str) -> _Chapter:
-    head, body = ("\n".join(part for part in parts if part) for parts in (one.page.sections[:_HEAD], one.page.sections[_HEAD:]))
+    head, body = ("\n".join(str(part) for part in parts if part) for parts in (one.page.sections[:_HEAD], one.page.sections[_HEAD:]))
     return _Chapter(name, _placed(head, number), _placed(body, number), embedded(one.page.result, f"result-{number}-json"))
 
 

@@ -8,7 +8,7 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.drawing.timeline import timeline
 from crossopt.reports.pages.search import search_figure
-from crossopt.reports.pages.shell import Page, figure, fold, heading, listing, paragraph, proof_box, section, swatch_row, table, tiles
+from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, paragraph, section, swatch_row, table, tiles
 from crossopt.reports.sheets.amounts import above, short
 from crossopt.reports.sheets.sheet import Bar, Bars, Folded, Part, Picture, Search, Share, Sheet, Table, Timeline
 from crossopt.solvers.answer import Result
@@ -20,9 +20,9 @@ _BINDS: Final = 0.95
 def html(sheet: Sheet, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
-    parts = (
+    parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
-        proof_box(sheet.label, sheet.verdict, sheet.result.proved),
+        ProofBox(sheet.label, sheet.verdict, sheet.result.proved),
         tiles((*sheet.shortly, *sheet.figures)) if sheet.shortly else "",
         paragraph(sheet.summary) if sheet.summary else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
@@ -36,8 +36,6 @@ def _known(sheet: Sheet) -> Iterator[str]:
     yield sheet.verdict
     if sheet.result.answer is not None:
         yield f"The answer was judged anew for this page{f', {sheet.judged}' if sheet.judged else ''}."
-    if sheet.result.bound is not None or sheet.result.settled:
-        yield "The proof is told as the result tells it; `crossopt check` says how far it is carried out anew."
     yield from [sheet.known] if sheet.known else []
 
 

@@ -72,6 +72,15 @@ class Digest:
         return "-" if self.gap is None else f"{self.gap:.2%}"
 
 
+SAID, PROVED_HERE = "as the file says", "checked here"
+"""Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
+
+
+def with_words(verdict: str, words: str) -> str:
+    """A verdict with what is to be said of it."""
+    return f"{verdict}, {words}"
+
+
 def of_design(result: DesignResult) -> Digest:
     """About one workload."""
     evaluation, design, instance = evaluation_in(result), design_in(result), result.question

@@ -13,17 +13,20 @@ from typing import Final
 from unicodedata import decomposition
 
 from crossopt.reports.tables.columns import GAP, head_lines, sheets
-from crossopt.reports.tables.digest import Bound, Cell, Digest, Table
+from crossopt.reports.tables.digest import SAID, Bound, Cell, Digest, Table
 from crossopt.reports.texts.design import lowered
 
 _LINE: Final = 44
 _ROWS: Final = 40
+_NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."
+_TOLD: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n", "text": f"{_NOT_PROVED}\n\n"}
+"""The first line; a spreadsheet has its heads there, and its verdicts say so alone."""
 
 
 def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     """The text of a file of this kind; `files` are the names of the results' files."""
-    names = names_of(digests, files)
-    return FORMATS[kind](tables_of(digests, names))
+    names, told = names_of(digests, files), any(one.verdict.endswith(SAID) for one in digests)
+    return f"{_TOLD.get(kind, '') if told else ''}{FORMATS[kind](tables_of(digests, names))}"
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:

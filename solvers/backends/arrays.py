@@ -19,7 +19,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.program import Program, Rows
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.milp import GIVEN_AWAY
 from crossopt.solvers.backends.wall import LateError, Place
@@ -209,7 +209,7 @@ def _run(line: Line, held: _Held, deadline: float) -> Ending:
         return "infeasible"
     if status in {Ended.kTimeLimit, Ended.kInterrupt}:
         return "stopped"
-    raise SolverError(f"{held.name} gave up: {held.solver.modelStatusToString(status)}")
+    raise FailedError(f"{held.name} gave up: {held.solver.modelStatusToString(status)}")
 
 
 def sound(figure: float) -> float:

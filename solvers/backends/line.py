@@ -8,7 +8,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 
 POLL = 0.05
 """Seconds between looks at the watch, at Ctrl-C and at the wish to stop."""
@@ -61,7 +61,7 @@ def named(solver: str) -> Iterator[None]:
     except (SolverError, ImportError, TimeoutError):
         raise
     except Exception as error:  # a solver may fail in ways that its maker has not thought of
-        raise SolverError(failure(solver, type(error).__name__, str(error))) from error
+        raise FailedError(failure(solver, type(error).__name__, str(error))) from error
 
 
 def failure(solver: str, kind: str, words: str) -> str:

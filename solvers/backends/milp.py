@@ -26,7 +26,7 @@ from weakref import finalize
 
 from crossopt.formulation.linearize import lifted, linearize
 from crossopt.formulation.model import EXACT, Model, Values, Variable
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.rows import exact, printable, rows_of
@@ -166,7 +166,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
         return None, []
     if status == Ended.kTimeLimit:
         raise TimeoutError
-    raise SolverError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
+    raise FailedError(f"highs gave up on a relaxation: {problem.solverModel.modelStatusToString(status)}")
 
 
 def run_highs(line: Line, model: Model, allowed: Allowed) -> Told:
@@ -216,7 +216,7 @@ def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap
         Ended.kInterrupt: "interrupted",
     }
     if status not in reasons:
-        raise SolverError(f"highs gave up: {solver.modelStatusToString(status)}")
+        raise FailedError(f"highs gave up: {solver.modelStatusToString(status)}")
     values, value = None, None
     if info.primal_solution_status == int(SolutionStatus.kSolutionStatusFeasible):
         values = _in_order(model, places, solver.getSolution().col_value)
@@ -283,7 +283,7 @@ def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> Told
     try:
         problem.solve(engine)
     except pulp.PulpSolverError as error:
-        raise SolverError(f"{program} failed: {error}") from error
+        raise FailedError(f"{program} failed: {error}") from error
     believed, stopped = driver.package is not None, _why(line, allowed)
     if believed and problem.status == pulp.LpStatusInfeasible:
         return True, None, None, None, "complete"

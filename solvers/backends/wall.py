@@ -23,7 +23,7 @@ from time import monotonic
 from typing import Any
 from weakref import finalize
 
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import POLL, Line, failure, run_on
 from crossopt.solvers.backends.worker import LENGTH, read_message
 
@@ -36,7 +36,7 @@ MEMORY: int | None = None
 NEEDED = {"highs": ("highspy", "pulp"), "cpsat": ("ortools.sat.python.cp_model",)}
 """What a child imports at once, by the name of its solver."""
 _PROGRAM = "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; import {0}; {0}.serve(tuple(a[1]), *a[2:])"
-_SEEN = (SolverError, ValueError, TypeError, TimeoutError)
+_SEEN = (FailedError, SolverError, ValueError, TypeError, TimeoutError)
 """What work may raise that whoever asks shall see as it is."""
 Work = Callable[..., Any]
 """A function of a module, whose first argument is its `Line`."""
@@ -45,7 +45,7 @@ Hear = Callable[[Any], None]
 Stop = Callable[[], bool]
 
 
-class LateError(SolverError):
+class LateError(FailedError):
     """Work that had to be ended."""
 
 
@@ -75,7 +75,7 @@ class Child:
         """What the work comes to."""
         with self._busy:
             if not self.alive:
-                raise SolverError(f"{self.name} has ended before this")
+                raise FailedError(f"{self.name} has ended before this")
             self._send((work, arguments))
             try:
                 said = self._attend(until, hear, stop)
@@ -137,9 +137,9 @@ class Child:
                         raise failing(words)
                 if kind in {"ImportError", "ModuleNotFoundError"}:
                     raise ImportError(words, name=name)
-                raise SolverError(failure(self.name, kind, words))
+                raise FailedError(failure(self.name, kind, words))
         self.end()
-        raise SolverError(f"{self.name} {_ending(self._process.returncode) if said == ('gone',) else 'speaks no sense'}")
+        raise FailedError(f"{self.name} {_ending(self._process.returncode) if said == ('gone',) else 'speaks no sense'}")
 
     def _settle(self, seconds: float) -> None:
         """Has work that nobody awaits any more end within so many seconds, or the process with it."""
@@ -219,7 +219,7 @@ def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop,
     except (ImportError, *_SEEN):
         raise
     except Exception as error:
-        raise SolverError(failure(solver, type(error).__name__, str(error))) from error
+        raise FailedError(failure(solver, type(error).__name__, str(error))) from error
 
 
 def _started(solver: str) -> "tuple[subprocess.Popen[bytes], int]":

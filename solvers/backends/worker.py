@@ -28,7 +28,7 @@ _FIRST_TO_GO = "500"
 
 def serve(prepared: tuple[str, ...], memory: int | None, lifeline: int | None) -> None:
     """Works until the input ends; the modules are what work will probably need."""
-    _end_with(lifeline)
+    end_with(lifeline, -os.getpid())
     orders, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     _keep_apart()
     queue: SimpleQueue[tuple[Line, Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
@@ -88,15 +88,15 @@ def _write(stream: BinaryIO, body: bytes) -> None:
     stream.flush()
 
 
-def _end_with(lifeline: int | None) -> None:
-    """Has the kernel end this process, however busy it is, when the last other end of a pipe is closed on which nobody ever writes."""
+def end_with(lifeline: int | None, owner: int) -> None:
+    """Has the kernel end a process, or a group of them, however busy, when the other end of a pipe is closed on which nobody writes."""
     if lifeline is None:
         return
     with suppress(ImportError, AttributeError, OSError):
         import fcntl  # noqa: PLC0415 - Windows has none
 
         signal.signal(signal.SIGIO, signal.SIG_DFL)  # which ends a process
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, owner)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 

@@ -56,8 +56,19 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Fo
     from crossopt.solvers.codesign.engines import ENGINES as OF_ONE  # noqa: PLC0415
 
     loading = monotonic() - began
+    limits = replace(limits, seconds=max(limits.seconds - loading, 0.0))
     found = solve_together(question, engine, limits, watch) if isinstance(question, Portfolio) else OF_ONE[engine](question, limits, watch)
     return replace(found, uncounted=found.uncounted + loading)
+
+
+def _quick(question: Question, deadline: float) -> Designs | None:
+    """The expert's rule for one workload."""
+    if not isinstance(question, Instance):
+        return None
+    from crossopt.solvers.codesign.answer import answer_of  # noqa: PLC0415
+    from crossopt.solvers.codesign.rivals.megatron import expert_design  # noqa: PLC0415 - a check loads no rule
+
+    return answer_of(question, expert_design(question, deadline))
 
 
 def _described(question: Question) -> dict[str, Any]:
@@ -95,4 +106,5 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     parts=_parts,
     part_name=_part_name,
     described=_described,
+    quick=_quick,
 )

@@ -37,6 +37,7 @@ FAMILY: Family[PlacementQuestion, Placement, PlacementLoads] = Family(
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
     described=_described,
+    quick=later("crossopt.solvers.placement.search.quick", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,
 )

@@ -1,6 +1,7 @@
-"""Compiles what is not compiled yet while no clock runs: a small problem goes through every function that is compiled.
+"""Compiles what is not compiled yet: a small problem goes through every function that is compiled.
 
-The first run of an installation takes up to a minute for that; later ones find the machine code on disk within a fraction of a second.
+The first run of an installation takes up to a minute for that, which its time limit counts; `crossopt compile` does it ahead. Later runs
+find the machine code on disk within a fraction of a second.
 """
 
 from collections.abc import Callable
@@ -17,12 +18,12 @@ from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
-from crossopt.solvers.sharding.run import Run
+from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search.local import descend
 from crossopt.solvers.sharding.search.walk import pull, walked
 from crossopt.solvers.sharding.search.walker import walker_of
 
-WORDS = "compiling, once per installation"
+WORDS = "compiling, once per installation (`crossopt compile` does it ahead)"
 _NODES, _STRATEGIES = 8, 3
 _FAR = 10_000
 """Above all costs, so that the proof leaves nothing out."""
@@ -30,21 +31,21 @@ _LOADED = 2.0
 """Seconds in which code that is compiled has long been loaded."""
 
 
-def warmed(watch: Watch) -> float:
-    """Has the reductions, the rules and the proof work on a small problem; the seconds that took, which no limit counts."""
-    began, told = _began(watch)
+def warmed(watch: Watch, late: Callable[[], bool]) -> None:
+    """Has the reductions, the rules and the proof work on a small problem; an EnoughError where it gets late."""
+    told = _telling(watch, late)
     core = unreduced(_problem())
     reduced(core, told)
-    run = Run(core, Limits(inf), lambda _: told(), began)
+    run = Run(core, Limits(inf), lambda _: told(), monotonic())
     descend(run)
     told()
     fixed(core, no_dual(core), _FAR)
-    return monotonic() - began
+    told()
 
 
-def warm_search(watch: Watch) -> float:
+def warm_search(watch: Watch, late: Callable[[], bool]) -> None:
     """The same of the search."""
-    began, told = _began(watch)
+    told = _telling(watch, late)
     core = unreduced(_problem())
     ascent = ascent_of(core)
     climb(ascent, lambda _: False)
@@ -55,18 +56,20 @@ def warm_search(watch: Watch) -> float:
     pull(walker, 1, _NODES, False)
     told()
     walked(walker, 1, 1, 0.0)
-    return monotonic() - began
+    told()
 
 
-def _began(watch: Watch) -> tuple[float, Callable[[], None]]:
-    """Now, and what tells of compiling where it takes longer than finding it compiled."""
+def _telling(watch: Watch, late: Callable[[], bool]) -> Callable[[], None]:
+    """Tells of compiling where it takes longer than finding it compiled, and ends it where it gets late."""
     began = monotonic()
 
     def told() -> None:
         if monotonic() - began > _LOADED:
             watch(Progress(WORDS, None))
+        if late():
+            raise EnoughError
 
-    return began, told
+    return told
 
 
 def _problem() -> Problem:

@@ -31,6 +31,7 @@ from crossopt.solvers.sharding.rivals import rivals_of
 from crossopt.solvers.sharding.run import EnoughError, Run
 from crossopt.solvers.sharding.search.engine import search, spared
 from crossopt.solvers.sharding.search.local import greedy, local
+from crossopt.solvers.sharding.search.quick import quick, simplest
 
 Engine = Callable[[Run], None]
 ENGINES: dict[str, Engine] = {
@@ -42,6 +43,8 @@ ENGINES: dict[str, Engine] = {
     "local": local,
     "search": search,
 }
+_AT_ONCE = 0.3
+"""Seconds for a rule that is not quite so simple, once the time is up before anything is compiled."""
 _STORED = 400_000
 """Figures of a proof that a result holds."""
 _MODELLED = 150_000
@@ -57,26 +60,39 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     began = monotonic()
     if reasons := too_much(question.problem):
         return Found(None, inf, Counted(BY_LEAST), engine, reasons=reasons)
-    compiled = warmed(watch)
-    early: Found[Strategies] = Found(None, engine=engine, uncounted=compiled)
+    early: Found[Strategies] = Found(_at_once(question, watch), engine=engine)
     try:
-        reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began + compiled))
+        warmed(watch, lambda: monotonic() - began >= limits.seconds)
+        reduction = reduced(unreduced(question.problem), lambda: _reducing(limits, watch, began))
     except ContradictionError as error:
-        return replace(early, bound=inf, proof=Counted(BY_ARCS), reasons=(str(error),))
+        return replace(early, answer=None, bound=inf, proof=Counted(BY_ARCS), reasons=(str(error),))
     except EnoughError:
-        return replace(early, stopped="time limit")
+        return replace(early, answer=early.answer or quick(question, monotonic() + _AT_ONCE), stopped="time limit")
     except KeyboardInterrupt:
         return replace(early, stopped="interrupted")
     name = _by_size(reduction.core) if engine == "auto" else engine
-    run = Run(reduction.core, limits, watch, began + compiled)
+    run = Run(reduction.core, limits, watch, began)
+    run.back = lambda chosen: Strategies(tuple(reduction.back(chosen).tolist()))
     run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, ENGINES[name], run)
     if _to_be_proved(run):
         close(run)
     chosen = None if run.chosen is None else reduction.back(run.chosen)
+    if chosen is None and stopped != "complete":
+        early = replace(early, answer=early.answer or quick(question, monotonic() + _AT_ONCE), engine=name, stopped=stopped)
+        if early.answer is not None:
+            return early
     found = _none(question, run, reduction) if chosen is None else _chosen(question, chosen, run, reduction)
     notes = (*run.notes, *_unproved(run), *notes, *found.notes)
-    return replace(found, engine=name, stopped=stopped, notes=notes, trace=_trace(run), uncounted=run.began - began)
+    return replace(found, engine=name, stopped=stopped, notes=notes, trace=_trace(run))
+
+
+def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
+    """What the simplest rule says, before anything is compiled or reduced."""
+    first = simplest(question)
+    if first is not None:
+        watch(Progress("reductions", float(weigh(question.problem, first.strategies).cost), answer=lambda: first))
+    return first
 
 
 def _to_be_proved(run: Run) -> bool:

@@ -35,5 +35,6 @@ FAMILY: Family[ShardingQuestion, Strategies, Meaning] = Family(
     judged="what is forbidden, cost, memory at every time",
     prove=prove,
     described=_described,
+    quick=later("crossopt.solvers.sharding.search.quick", "quick"),
     faults=own_faults,
 )

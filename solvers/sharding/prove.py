@@ -44,10 +44,11 @@ def own_faults(question: ShardingQuestion, saved: Answer) -> list[str]:
     """Where the words of a result do not fit each other, its proof, or the plans there are."""
     proof, none = saved.proof, saved.settled and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
+    told = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
     rules = (
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
         ("a proof that there is no choice tells reasons", not none or bool(saved.reasons)),
-        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None),
+        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not told),
         ("a proof without reductions shows that there is no choice", not isinstance(proof, Counted) or none),
         ("a word comes with what reductions leave to prove", not isinstance(proof, Word)),
         ("the reductions take away what lies between before and after", _adds_up(reductions)),
@@ -194,12 +195,13 @@ def _proves(core: "Core", certificate: Certificate) -> bool:
     from crossopt.formulation.sharding.tree import closes  # noqa: PLC0415
 
     try:
-        return closes(core, certificate.bound, iter([_step(step) for step in certificate.steps]))
+        return closes(core, certificate.bound, iter([step_of(step) for step in certificate.steps]))
     except (ValueError, OverflowError):
         return False
 
 
-def _step(step: ProofStep) -> "Step":
+def step_of(step: ProofStep) -> "Step":
+    """A branch or a dual in the arrays of the core that it is about."""
     from crossopt.formulation.sharding.dual import Dual  # noqa: PLC0415
     from crossopt.formulation.sharding.tree import Branch  # noqa: PLC0415
 

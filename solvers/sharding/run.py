@@ -3,7 +3,9 @@
 Engines offer choices and bounds. A choice is kept only where its cost and its memory, counted anew, say that it may be.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 from crossopt.crossflow.arrays import Whole
@@ -30,7 +32,7 @@ class Run:
     limits: Limits
     watch: Watch
     began: float
-    """When the clock started; it is set forward where something was compiled meanwhile."""
+    """When the clock started."""
     chosen: Whole | None = None
     cost: int | None = None
     bound: int | None = None
@@ -49,6 +51,8 @@ class Run:
     """Those whose bound was above a choice that was found."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     shown: float = 0.0
+    back: Callable[[Whole], object] | None = None
+    """From a choice to an answer about the problem of the file, for who keeps answers on the way."""
 
     @property
     def left(self) -> float:
@@ -152,4 +156,5 @@ class Run:
             self.trace.append((now, cost, bound))
         if news or now - self.shown > _EVERY:
             self.shown = now
-            self.watch(Progress(self.words, cost, bound))
+            answer = None if self.chosen is None or self.back is None else partial(self.back, self.chosen)
+            self.watch(Progress(self.words, cost, bound, answer))

@@ -23,7 +23,7 @@ _FEW = 2
 
 
 def contract(core: Core) -> Reduced:
-    """With determined nodes merged into those that determine them."""
+    """With determined nodes merged into those that determine them. Moves are such a node and the other one."""
     by_first, by_second = _determining(core.counts, core.firsts, core.seconds, core.entry_offsets, core.entries)
     if not (by_first.any() or by_second.any()):
         return unchanged(core)
@@ -137,7 +137,8 @@ def _result(core: Core, graph: Graph, merges: list[tuple[int, int, Whole]]) -> R
     left = np.flatnonzero(root_of == np.arange(len(core)))
     places_of = np.cumsum(root_of == np.arange(len(core))) - 1
     smaller = graph.written(rehung(core, root_of, offsets, table), left)
-    return Reduced(smaller, partial(_follow, offsets[:-1], table, places_of[root_of]), left)
+    moves = np.array([(node, target) for node, target, _ in merges], np.int64)
+    return Reduced(smaller, partial(_follow, offsets[:-1], table, places_of[root_of]), left, moves)
 
 
 def _follow(starts: Whole, table: Whole, roots: Whole, chosen: Whole) -> Whole:

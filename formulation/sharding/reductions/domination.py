@@ -7,12 +7,14 @@ cost of the node, so all pairs are looked at. Most fail at once: for any strateg
 them. One such setting is where the sum starts, so that each edge can only add to it, and the sum ends once it is above 0.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.compiled import compiled
 from crossopt.formulation.sharding.core import Core
-from crossopt.formulation.sharding.editing import Reduced, incident, with_strategies
+from crossopt.formulation.sharding.editing import Reduced, incident, named, with_strategies
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 _MOST = 1 << 27
@@ -22,15 +24,17 @@ _SEED = 7919
 
 
 def undominated(core: Core) -> Reduced:
-    """Without the strategies that another one makes needless."""
+    """Without the strategies that another one makes needless. Moves are nodes, such a strategy, and the other one."""
     starts, edges = incident(core)
     order = np.argsort(core.member_nodes, kind="stable")
     members = offsets_of(np.bincount(core.member_nodes, minlength=len(core)).astype(np.int64))
     usages = core.usage_offsets[:-1][order]
-    keep = _marked(
+    instead = _marked(
         core.offsets, core.costs, core.firsts, core.seconds, core.entry_offsets, core.entries, starts, edges, members, usages, core.usages
     )
-    return with_strategies(core, keep)
+    done = with_strategies(core, (instead < 0) & (core.costs < FORBIDDEN))
+    left_out = np.flatnonzero(instead >= 0)
+    return replace(done, moves=np.column_stack([named(core, left_out), instead[left_out]]))
 
 
 @compiled
@@ -46,8 +50,10 @@ def _marked(
     members: Whole,
     usage_starts: Whole,
     usages: Whole,
-) -> Mask:
+) -> Whole:
+    """The strategy of the same node that makes each needless; -1 where none does."""
     keep = costs < FORBIDDEN
+    instead = np.full(len(costs), -1)
     for node in range(len(offsets) - 1):
         count, begin = offsets[node + 1] - offsets[node], offsets[node]
         if count < 2:
@@ -76,7 +82,8 @@ def _marked(
                 left -= looked
                 if makes_needless:
                     keep[begin + worse] = False
-    return keep
+                    instead[begin + worse] = better
+    return instead
 
 
 @compiled

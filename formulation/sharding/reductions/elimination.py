@@ -24,7 +24,7 @@ _Step = tuple[int, tuple[int, ...], Whole]
 
 
 def eliminate(core: Core) -> Reduced:
-    """Without such nodes; the last node stays, however few neighbours it has."""
+    """Without such nodes; the last node stays, however few neighbours it has. Moves are nodes."""
     free = np.ones(len(core), np.bool_)
     free[core.member_nodes] = False
     degrees = np.bincount(np.concatenate([core.firsts, core.seconds]), minlength=len(core))
@@ -39,7 +39,11 @@ def eliminate(core: Core) -> Reduced:
         if gone[node] or len(neighbours) > 2 or len(steps) == len(core) - 1 or not _pays(graph, node, neighbours):
             continue
         gone[node] = True
-        answer, costs = _answer(graph, node, neighbours)
+        try:
+            answer, costs = _answer(graph, node, neighbours)
+        except NothingAllowedError as error:
+            error.moves = _moves([*(step[0] for step in steps), node])
+            raise
         steps.append((node, neighbours, answer))
         graph.drop(node)
         if not neighbours:
@@ -51,7 +55,12 @@ def eliminate(core: Core) -> Reduced:
         waiting += [other for other in neighbours if free[other]]
     left = np.flatnonzero(~gone)
     smaller = graph.written(core, left)
-    return Reduced(replace(smaller, constant=smaller.constant + constant), partial(_answered, tuple(steps), left, len(core)), left)
+    moves = _moves([step[0] for step in steps])
+    return Reduced(replace(smaller, constant=smaller.constant + constant), partial(_answered, tuple(steps), left, len(core)), left, moves)
+
+
+def _moves(nodes: list[int]) -> Whole:
+    return np.array(nodes, np.int64)[:, None]
 
 
 def _pays(graph: Graph, node: int, neighbours: tuple[int, ...]) -> bool:

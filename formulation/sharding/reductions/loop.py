@@ -20,6 +20,7 @@ from crossopt.instances.sharding.extent import NOTHING, Extent, Taken
 
 _MOST_ROUNDS = 20
 _Step = Callable[[Core], Reduced]
+Seen = Callable[[str, Core, Reduced | NothingAllowedError], None]
 STEPS: dict[str, _Step] = {
     "what nothing allows": consistent,
     "edges that come apart": separate,
@@ -58,8 +59,9 @@ def size_of(core: Core) -> Extent:
     return Extent(int(open_nodes.sum()), strategies, len(core.firsts), len(core.entries), len(core.member_nodes), times)
 
 
-def reduced(core: Core, tick: Callable[[], None] = lambda: None) -> Reduction:
-    """The core after all reductions; a ContradictionError where nothing is allowed. `tick` is called between them and may raise."""
+def reduced(core: Core, tick: Callable[[], None] = lambda: None, seen: Seen = lambda name, before, done: None) -> Reduction:
+    """The core after all reductions; a ContradictionError where nothing is allowed. `tick` is called between them and may raise; `seen` is
+    shown each of them, with the core before it."""
     before = size = size_of(core)
     ways: list[Back] = []
     origins = np.arange(len(core))
@@ -73,7 +75,9 @@ def reduced(core: Core, tick: Callable[[], None] = lambda: None) -> Reduction:
             try:
                 done = step(core)
             except NothingAllowedError as error:
+                seen(name, core, error)
                 raise ContradictionError(int(origins[error.node])) from error
+            seen(name, core, done)
             core, last, size = done.core, size, size_of(done.core)
             ways.append(done.back)
             origins = np.where(done.nodes < 0, -1, origins[done.nodes])

@@ -16,7 +16,8 @@ from crossopt.instances.sharding.problem import FORBIDDEN
 
 
 def separate(core: Core) -> Reduced:
-    """Without the edges that come apart. f(s) is the least of row s, so that no cost becomes less than 0 where none was."""
+    """Without the edges that come apart. f(s) is the least of row s, so that no cost becomes less than 0 where none was. Moves are the two
+    nodes of such an edge."""
     if not len(core.firsts):
         return unchanged(core)
     first_offsets, second_offsets = message_offsets(core)
@@ -28,7 +29,8 @@ def separate(core: Core) -> Reduced:
     which = np.flatnonzero(apart)
     costs = raised(core.costs, places(core.offsets, core.firsts[which]), to_firsts[places(first_offsets, which)])
     costs = raised(costs, places(core.offsets, core.seconds[which]), to_seconds[places(second_offsets, which)])
-    return replace(unchanged(core), core=with_edges(replace(core, costs=costs), ~apart))
+    moves = np.stack([core.firsts[which], core.seconds[which]], axis=1)
+    return replace(unchanged(core), core=with_edges(replace(core, costs=costs), ~apart), moves=moves)
 
 
 @compiled

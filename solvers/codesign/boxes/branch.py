@@ -12,10 +12,11 @@ tree for all plans. The tree is the certificate: whoever prices all plans down t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count, pairwise
 from time import monotonic
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from crossopt.instances.codesign.boxes import Boxes, Grid, Kept, corners, parted
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.answer import Progress, Watch
+from crossopt.solvers.codesign.answer import answer_of
 from crossopt.solvers.codesign.boxes.cuts import best_cuts, single
 from crossopt.solvers.codesign.boxes.descent import found_from, least_of
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
 _PLANS = 4096
@@ -85,6 +87,8 @@ class Search(Generic[Best, Waiting]):
     """Plans bounded, all boxes together."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     stopped: str = "complete"
+    answered: Callable[[Best], Any] | None = None
+    """The best one as an answer, for who keeps answers on the way."""
 
     @property
     def bound(self) -> float:
@@ -130,7 +134,7 @@ def branch(
     instance: Instance, space: Grid, root: Node, plans: AnyPlans, bounds: Array, start: Incumbent, watch: Watch, spend: Spend
 ) -> PlanSearch:
     """Search until no plan on any box is bounded below the best value, or until gap or deadline; `bounds` are those on the root."""
-    search: PlanSearch = Search(root, start)
+    search: PlanSearch = Search(root, start, answered=lambda best: answer_of(instance, candidate_of(space, best)))
     looks = count(1)
 
     def look(looked: Sequence[tuple[Node, Rows]]) -> None:
@@ -179,6 +183,7 @@ def best_first(
     A look may end with a TimeoutError; what it looked at is then neither in the heap nor refuted."""
     began = monotonic()
     try:
+        _show(search, watch)
         while search.heap and not _closed(search, spend):
             if monotonic() >= spend.deadline:
                 search.stopped = "time limit"
@@ -234,7 +239,14 @@ def _tell(search: Search[Best, Waiting], began: float, watch: Watch) -> None:
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     if not search.trace or search.trace[-1][1:] != (best, bound):
         search.trace.append((monotonic() - began, best, bound))
-    watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound))
+    _show(search, watch)
+
+
+def _show(search: Search[Best, Waiting], watch: Watch) -> None:
+    """Tell where the search stands, with its best design."""
+    best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
+    answer = None if best is None or search.answered is None else partial(search.answered, search.best)
+    watch(Progress(f"{search.boxes:,} boxes, {len(search.heap):,} open", best, bound, answer))
 
 
 def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:

@@ -8,10 +8,10 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.solvers.codesign.answer import candidate
+from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.pricing import rows_of, values_of
 
 _PLANS = 16
@@ -26,6 +26,11 @@ class Incumbent:
     value: float
     places: Whole
     plan: Plan | KernelPlan | None
+
+
+def candidate_of(space: Grid, best: Incumbent) -> Candidate | None:
+    """The design by the number of its hardware point."""
+    return None if best.plan is None else Candidate(point_number(space, best.places), best.plan)
 
 
 def at_row(value: float, places: Whole, plans: AnyPlans, row: int) -> Incumbent:

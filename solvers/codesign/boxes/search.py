@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
-from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid, point_number, whole
+from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
@@ -23,7 +23,7 @@ from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.boxes.descent import found_from
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
 
@@ -292,7 +292,7 @@ def kept_plans(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
 def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Trace) -> Found:
     best = searched.best
     return Found(
-        best=Candidate(point_number(left.space, best.places), best.plan) if best.plan else None,
+        best=candidate_of(left.space, best),
         value=_finite(best.value),
         bound=bound,
         plans=left.seen,

@@ -6,6 +6,7 @@ A plan that fits no device of a block and a device that breaks a budget are coun
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
 from time import monotonic
 
@@ -17,7 +18,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, Devices, broken_everywhere, devices, hardware_points, plan_block_count, plan_blocks
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
-from crossopt.solvers.codesign.answer import Candidate, candidate
+from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
 from crossopt.solvers.codesign.enumeration.best_per_option import Leasts, leasts_of, occurring, see
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
 from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
@@ -123,7 +124,11 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
             looked += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
             done = (number + looked / points) / blocks
-            watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None))
+            watch(
+                Progress(
+                    f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None, answer=partial(answer_of, instance, tally.best)
+                )
+            )
 
 
 def _refuse_after(deadline: float) -> None:

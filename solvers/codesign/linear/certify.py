@@ -14,7 +14,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import packed, proved_bound
 from crossopt.formulation.codesign.rows import Codesign, Tangents
 from crossopt.formulation.codesign.screen import sought
@@ -153,7 +153,7 @@ def _screen_block(work: _Work, rows: Whole, places: Whole, stages: int) -> Scree
         several = [*several, tangents_of(rest, left, points)]
         seen, at = sought(rest.chip, several, rest.needs[left], rest.bound)
         for place, row in enumerate(left.tolist()):
-            found[row] = tuple(at.prices[place].tolist()), tuple(at.shares[place].tolist())
+            found[row] = _short(at.prices[place]), _short(at.shares[place])
         kept = np.flatnonzero(seen.bounds < rest.bound)
         if not len(kept) or stage == stages - 1:
             break
@@ -163,6 +163,11 @@ def _screen_block(work: _Work, rows: Whole, places: Whole, stages: int) -> Scree
             told[row].append(tuple(point))
     order = rows.tolist()
     return Screen(tuple(tuple(told[row]) for row in order), tuple(found[row][0] for row in order), tuple(found[row][1] for row in order))
+
+
+def _short(figures: Array) -> tuple[float, ...]:
+    """Any prices prove what they prove: those with fewer digits take less room."""
+    return tuple(float(f"{figure:.8g}") for figure in figures.tolist())
 
 
 def _nearest(rest: Rest, places: Whole) -> Whole:

@@ -10,6 +10,7 @@ chip there could be (`solvers.codesign.boxes.search`), and plans and literals th
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from time import monotonic
 
@@ -36,15 +37,15 @@ from crossopt.formulation.codesign.screen import priced
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.formulation.model import Values
 from crossopt.formulation.rounding import real
-from crossopt.instances.codesign.boxes import Boxes, Corners, corners, point_number
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
-from crossopt.solvers.codesign.answer import Candidate
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, improved
+from crossopt.solvers.codesign.answer import Candidate, answer_of
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, candidate_of, improved
 from crossopt.solvers.codesign.boxes.search import Survivors, survivors
 from crossopt.solvers.codesign.pricing import memory_of, values_of
 
@@ -142,7 +143,9 @@ class _Loop:
         return bound if bound < inf and self.left.surveyed else None
 
     def show(self) -> None:
-        self.watch(Progress(f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents", self.value, self.known))
+        words = f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents"
+        answer = partial(answer_of, self.instance, candidate_of(self.left.space, self.best))
+        self.watch(Progress(words, self.value, self.known, answer))
 
     def note(self) -> None:
         """Keep and show what is known."""
@@ -376,7 +379,7 @@ def _spend(loop: _Loop) -> Spend:
 def _refined(loop: _Loop) -> Refined:
     best = loop.best
     return Refined(
-        best=None if best.plan is None else Candidate(point_number(loop.left.space, best.places), best.plan),
+        best=candidate_of(loop.left.space, best),
         value=loop.value,
         bound=min(loop.bound, best.value) if loop.left.surveyed else None,
         solver=loop.solver,

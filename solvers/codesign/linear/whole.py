@@ -44,8 +44,8 @@ from crossopt.solvers.codesign.boxes.branch import root_node
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
 from crossopt.solvers.proofs import Screen, WholeProof
 
-_BLOCK = 64
-"""Plans whose tangents are computed together."""
+_FIGURES, _BLOCK = 1 << 19, 256
+"""Figures of tables, and plans, whose tangents are computed together at most."""
 TOGETHER = 64
 """Plans up to which all are given a tangent where one is."""
 TANGENT, HERE = 0, 1
@@ -98,8 +98,9 @@ def tangents_of(rest: Rest, which: Whole, points: Whole) -> Tangents:
     workload, cluster, found = rest.instance.workload, rest.instance.cluster, []
     if not isinstance(workload, Transformer):
         raise TypeError("only plans of transformers have tangents")
-    for start in range(0, len(which), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    block = max(min(_FIGURES // max(sum(map(len, rest.chip.parts)), 1), _BLOCK), 1)
+    for start in range(0, len(which), block):
+        rows = slice(start, start + block)
         own = {part.name: points[rows, column][:, None] for column, part in enumerate(rest.chip.parts)}
         found.append(tangents_at(workload, cluster, rest.chip, rest.plans, which[rows], own))
     return join_tangents(found)

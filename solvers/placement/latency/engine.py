@@ -1,6 +1,6 @@
 """Answers how soon one sample is through: pieces along orders, made better, a bound from paths of the data, then the integer model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from math import isinf
@@ -8,6 +8,7 @@ from time import monotonic
 
 import numpy as np
 
+from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
@@ -52,6 +53,9 @@ class _Course:
     """Of rows, where the integer model has found better."""
     began: float = field(default_factory=monotonic)
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    answer: Callable[[], Placement] | None = None
+    """The best so far, for who keeps answers on the way."""
 
     @property
     def value(self) -> float:
@@ -66,14 +70,14 @@ class _Course:
             self.bound, self.proof = bound, proof
         if (self.value, self.bound) != before:
             self.trace.append((monotonic() - self.began, self.value, self.bound))
-        self.watch(Progress(NAME, self.value, self.bound))
+        self.watch(Progress(NAME, self.value, self.bound, self.answer))
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until this share of the time limit is over."""
         return max(self.began + share * self.limits.seconds - monotonic(), 0.0)
 
     def late(self, share: float = 1.0) -> bool:
-        self.watch(Progress(NAME, self.value, self.bound))
+        self.watch(Progress(NAME, self.value, self.bound, self.answer))
         return not self.left(share)
 
     @property
@@ -93,6 +97,12 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
     began, flow = monotonic(), flow_of(question)
     everywhere = [CPU] * len(flow.blocks)
     course = _Course(watch, limits, (replayed(flow, everywhere), everywhere), began=began)
+
+    def answer() -> Placement:
+        slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
+        return placement_of(question, *rows_placed(flow, slots))
+
+    course.answer = answer
     course.see()
     try:
         for _ in _steps(question, flow, course):
@@ -103,10 +113,10 @@ def latency(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[
                 break
     except KeyboardInterrupt:
         course.stopped = "interrupted"
-    slots = tidy(flow, _rows(flow, course.best[1]) if course.rows is None else course.rows[1])
-    placement = placement_of(question, *rows_placed(flow, slots))
+    except FailedError as error:  # what was known before its solver failed holds
+        course.stopped, course.notes = "interrupted", (f"the engine {NAME} ended early: {error}",)
     bound, proof = course.proved()
-    found = Found(placement, bound, proof, stopped=course.stopped, trace=tuple(course.trace))
+    found = Found(answer(), bound, proof, stopped=course.stopped, notes=course.notes, trace=tuple(course.trace))
     return ended(question, NAME, found, rivals_of(question, flow), began)
 
 
@@ -161,7 +171,7 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
 
     def show(value: float | None, bound: float | None) -> None:
         best = course.value if value is None else min(value, course.value)
-        course.watch(Progress("CP-SAT", best, course.bound if bound is None else max(bound, course.bound)))
+        course.watch(Progress("CP-SAT", best, course.bound if bound is None else max(bound, course.bound), course.answer))
 
     gap = max(course.limits.gap - LEAST_GAP, 0.0)
     rows = _rows(flow, course.best[1])

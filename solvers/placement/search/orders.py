@@ -8,19 +8,17 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import Blocks
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.intervals import Staged, best_stages
+from crossopt.solvers.placement.intervals import LARGE, Staged, best_stages
 
 _ORDERS = 24
-_LARGE = 3000
-"""Blocks from which tables over all intervals take too long for more than one order."""
 
 
 def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = float("inf")) -> Staged:
-    """The best stages along some orders in which all data flow forward; along one at the least, whatever the time."""
+    """The best stages along some orders in which all data flow forward; along one at the least, unless there are many blocks."""
     found = Staged(float("inf"), [0] * len(blocks), [])
-    for order in orders(blocks, 1 if len(blocks) > _LARGE else _ORDERS):
+    for order in orders(blocks, 1 if len(blocks) > LARGE else _ORDERS):
         overlapped = question.communication == "overlapped"
-        one = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped)
+        one = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
         found = one if one.value < found.value else found
         if monotonic() >= deadline:
             break

@@ -12,6 +12,7 @@ from crossopt.formulation.placement.assignment import Assignment, assignment_mod
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.reductions import contract
 from crossopt.formulation.rounding import real
+from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Found, Limits, Progress, Watch
@@ -22,7 +23,7 @@ from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.search.restarts import improved
 from crossopt.solvers.placement.throughput.rivals import rivals_of
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size
+from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size, start_many
 from crossopt.solvers.placement.throughput.together import Known, solved_together
 from crossopt.solvers.proofs import Priced, Proof, Surrounded, Swept, Word
 
@@ -61,10 +62,15 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     quantum = model.figures.quantum
 
     def show(state: Known) -> None:
-        watch(Progress("HiGHS and CP-SAT", in_time(state.value, quantum), in_time(state.bound, quantum)))
+        watch(Progress("HiGHS and CP-SAT", in_time(state.value, quantum), in_time(state.bound, quantum), run.answer))
 
     hint, seconds = _hint(run, blocks, model), max(limits.seconds - (monotonic() - began), 0.0)
-    end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+    try:
+        end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+    except FailedError as error:
+        if run.known is None:
+            raise
+        return replace(run.found(stopped="interrupted"), notes=(f"both solvers ended early: {error}",))
     trace = tuple((at, in_time(found, quantum), in_time(bound, quantum)) for at, found, bound in end.trace)
     solvers = " and ".join(end.solvers)
     if end.bound is None:
@@ -87,20 +93,23 @@ def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
 def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float) -> None:
     """The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks."""
     question = run.question
+    start_many(run, blocks, watch)
     run.improve(staged_devices(question, began + _STARTING * limits.seconds))
     greatest = run.greatest(blocks)
     held = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
     run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
     if run.known is None:
         return
+    watch(Progress("stages along orders", run.value, run.bound, run.answer))
     if question.contiguity != "convex":
         for better in improved(question, run.known, limits.seed, began + _ANNEALING * limits.seconds, run.bound):
             run.improve(better)
+            watch(Progress("annealing", run.value, run.bound, run.answer))
     for bound, proof, placements in _bounds(run, blocks, limits, began):
         run.raise_bound(bound, proof)
         for placement in placements:
             run.improve(placement)
-        watch(Progress("prices of blocks" if isinstance(proof, Priced) else "along the blocks", run.value, run.bound))
+        watch(Progress("prices of blocks" if isinstance(proof, Priced) else "along the blocks", run.value, run.bound, run.answer))
         if run.closed():
             break
 

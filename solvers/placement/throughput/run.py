@@ -11,11 +11,13 @@ from crossopt.formulation.placement.blocks import Blocks
 from crossopt.formulation.rounding import real
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Found, Limits, Trace
+from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
 from crossopt.solvers.family import solve
 from crossopt.solvers.placement.answer import COUNTING, Placement, placement_of
 from crossopt.solvers.placement.family import FAMILY
+from crossopt.solvers.placement.intervals import LARGE
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.search.quick import equal_shares
 from crossopt.solvers.proofs import Proof, Word
 
 ROUNDED = 1.0 + 1e-9
@@ -47,6 +49,10 @@ class Run:
         if verdict is not None and verdict.accepted and verdict.value <= self.value:
             self.known, self.value = found, verdict.value
 
+    def answer(self) -> Placement | None:
+        """What is known, for who keeps answers on the way."""
+        return None if self.known is None else placement_of(self.question, self.known)
+
     def raise_bound(self, bound: float, proof: Proof) -> None:
         """Take a bound, if it is a higher one."""
         if bound > self.bound:
@@ -72,6 +78,15 @@ class Run:
         bound, proof = self.shown if self._near(self.shown[0]) else (self.bound, self.proof)
         placement = placement_of(self.question, self.known)
         return Found(placement, None if bound == -inf else bound, proof, stopped=stopped, trace=trace)
+
+
+def start_many(run: Run, blocks: Blocks, watch: Watch) -> None:
+    """Has something known at once where there are so many blocks that the best stages along one order take seconds."""
+    if len(blocks) > LARGE:
+        for device_of in equal_shares(run.question, blocks):
+            run.improve(device_of)
+        if run.known is not None:
+            watch(Progress("equal shares", run.value, None, run.answer))
 
 
 def none_by_size(reasons: tuple[str, ...]) -> Found[Placement]:

@@ -1,6 +1,7 @@
 """Stages along many orders, then what bounds them, then the integer model of all stages, solved by CP-SAT."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from time import monotonic
 
@@ -8,6 +9,7 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.stages import Stages, stage_of, stages_model
 from crossopt.formulation.placement.stages import values_at as stage_values_at
 from crossopt.formulation.rounding import real
+from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Found, Limits, Progress, Trace, Watch
@@ -17,14 +19,15 @@ from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.one_stage import least_stage
+from crossopt.solvers.placement.intervals import LARGE, Staged
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput.rivals import rivals_of
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size
+from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, start_many
 from crossopt.solvers.proofs import Counted, Surrounded, Word
 
 _WORKERS = 3
-_STARTING = 0.1
-"""Share of the time limit after which starts and bounds from single blocks end."""
+_STARTING, _STARTING_MANY = 0.1, 0.6
+"""Shares of the time limit after which starts and bounds from single blocks end; the former where there are many blocks."""
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
@@ -38,26 +41,53 @@ def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[P
 def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> Found[Placement]:
     near, early = max(limits.gap, LEAST_GAP), began + _STARTING * limits.seconds
     blocks, run = blocks_of(question.graph, staged=True), Run(question, near=near)
-    start = staged_start(question, blocks, early)
+    start_many(run, blocks, watch)
+    start = staged_start(question, blocks, early if len(blocks) <= LARGE else began + _STARTING_MANY * limits.seconds)
     run.improve(None if start.value == inf else devices_of(question, blocks, start.stage, start.cpu))
+    if run.known is not None:
+        watch(Progress("stages along orders", run.value, None, run.answer))
     first = ((monotonic() - began, None if run.known is None else run.value, None),)
+    if start.value == inf and run.known is not None:  # time for no more than a simple rule
+        return run.found(stopped="time limit", trace=first)
     greatest = run.greatest(blocks)
     try:
-        held = least_busiest(question, blocks, greatest, early)
-        run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
-        if not run.closed():
-            best = best_by_ideals(question, run.value, early)
-            if best is not None and (found := _by_ideals(run, best, first)):
-                return found
-        if run.known is not None and not run.closed():
-            left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
-            if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
-                run.raise_bound(told[0], Word(told[1]))
+        found = _bounded(run, blocks, start, greatest, limits, began, first)
+        if found is not None or run.closed():
+            return found or run.found(trace=first)
+        return _solved(run, blocks, start, greatest, limits, watch, began, first)
     except KeyboardInterrupt:
         return run.found(stopped="interrupted", trace=first)
+    except FailedError as error:
+        if run.known is None:
+            raise
+        notes = (f"the engine stages ended early: {error}",)
+        return replace(run.found(stopped="interrupted", trace=first), notes=notes)
+
+
+def _bounded(
+    run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, began: float, first: Trace
+) -> Found[Placement] | None:
+    """Raises the bound by single blocks, and by the least of one stage; the answer of the program over ideals, where these are few."""
+    question, early = run.question, began + _STARTING * limits.seconds
+    held = least_busiest(question, blocks, greatest, early)
+    run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
     if run.closed():
-        return run.found(trace=first)
-    overlapped = question.communication == "overlapped"
+        return None
+    best = best_by_ideals(question, run.value, early)
+    if best is not None and (found := _by_ideals(run, best, first)):
+        return found
+    if run.known is not None:
+        left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
+        if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
+            run.raise_bound(told[0], Word(told[1]))
+    return None
+
+
+def _solved(
+    run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, watch: Watch, began: float, first: Trace
+) -> Found[Placement]:
+    """What CP-SAT makes of the integer model of all stages."""
+    question, overlapped = run.question, run.question.communication == "overlapped"
     model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
     hint = None if run.known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
     spend = Spend(
@@ -66,7 +96,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
         workers=_WORKERS,
         seed=limits.seed,
         hint=hint,
-        watch=_shown(watch, model, run.value),
+        watch=_shown(watch, model, run),
     )
     return _found(run, blocks, model, backend("cpsat")(model.model, spend), first)
 
@@ -103,11 +133,11 @@ def _kinds(question: PlacementQuestion, cpu: Sequence[bool]) -> list[bool]:
     return [*cpu, *[True] * left, *[False] * idle]
 
 
-def _shown(watch: Watch, model: Stages, known: float) -> Callable[[Event], bool]:
+def _shown(watch: Watch, model: Stages, run: Run) -> Callable[[Event], bool]:
     def show(event: Event) -> bool:
         best = in_time(event.value, model.figures.quantum)
-        best = min((value for value in (best, known) if value is not None), default=None)
-        watch(Progress("stages", best if best != inf else None, in_time(event.bound, model.figures.quantum)))
+        best = min((value for value in (best, run.value) if value is not None), default=None)
+        watch(Progress("stages", best if best != inf else None, in_time(event.bound, model.figures.quantum), run.answer))
         return False
 
     return show

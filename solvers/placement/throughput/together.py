@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from crossopt.formulation.model import Model, Values
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 
@@ -82,7 +82,8 @@ def _settled(answer: Answer) -> bool:
 def _together(model: Model, known: Known, ends: list[Answer | BaseException], stopped: str) -> Together:
     answers = [end for end in ends if isinstance(end, Answer)]
     if not answers:
-        raise SolverError("; ".join(str(end) for end in ends))
+        kind = FailedError if any(isinstance(end, FailedError) for end in ends) else SolverError
+        raise kind("; ".join(str(end) for end in ends))
     for answer in answers:
         known.see(answer.value, answer.bound)
     found = [answer.values for answer in answers if answer.values is not None]

@@ -20,7 +20,7 @@ _SPARED, _WRITTEN = 0.04, 1.0
 def search(run: Run) -> None:
     """Offers choices and bounds until the time is up, or an EnoughError."""
     run.tick()
-    run.began += warm_search(run.watch)
+    warm_search(run.watch, lambda: run.left <= 0.0)
     _search(run, max(min(run.left - spared(run.limits.seconds), _HORIZON if np.isinf(run.limits.seconds) else np.inf), 0.0))
     if np.isfinite(run.limits.seconds) and not run.near:
         raise EnoughError

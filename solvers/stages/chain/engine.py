@@ -21,7 +21,7 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> Found[ChainPl
     def tick() -> None:
         if monotonic() - began > limits.seconds:
             raise _OverError
-        watch(Progress("cuts", equal.any.value if equal.any.plan else None))
+        watch(Progress("cuts", equal.any.value if equal.any.plan else None, answer=lambda: equal.any.plan))
 
     try:
         equal = equal_splits(question, tick)

@@ -25,7 +25,7 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> Found[Pipe
     def tick(share: float) -> None:
         if monotonic() - began > limits.seconds:
             raise _OverError
-        watch(Progress(f"cuts, {share:.0%} of the highest level", known))
+        watch(Progress(f"cuts, {share:.0%} of the highest level", known, answer=lambda: rule))
 
     try:
         ideals = ideals_of(question.profile, question.memory, question.compatible, tick)

@@ -1,5 +1,6 @@
 """The engine for stages: cuts of the network, tables of all stages between them, the search, and what rules beside it would do."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -39,6 +40,8 @@ class _Clock:
     began: float
     known: Known
     words: str = "stages"
+    answer: Callable[[], PiperPlan | None] | None = None
+    """What is known, for who keeps answers on the way."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     shown: float = 0.0
 
@@ -57,7 +60,7 @@ class _Clock:
             self.trace.append((now, best, bound))
         if news or now - self.shown > _EVERY:
             self.shown = now
-            self.watch(Progress(self.words, best, bound))
+            self.watch(Progress(self.words, best, bound, self.answer))
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> Found[PiperPl
     if reasons := too_large(question):
         return Found(None, float("inf"), Counted("counting"), "cuts", reasons=reasons, notes=question.notes)
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
+    clock.answer = lambda: named(question, clock.known.stages) if clock.known.stages else None
     work = _Work(options_of(question, network_of(question.graph)))
     stopped, rivals = "complete", list[Rival[PiperPlan]]()
     try:

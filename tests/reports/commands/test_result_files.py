@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.commands import asking
 from tests.paths import INSTANCES
 from tests.reports.answers import COUNTED, ENGINES, saved
 
@@ -134,19 +135,43 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pa
     assert ended.value.code == 2
 
 
-def test_an_interrupt_before_there_is_an_answer_leaves_the_old_file_and_exits_with_ten(
+def _interrupted(*given: object) -> object:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_there_is_a_question_leaves_the_old_file_and_exits_with_ten(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "result.json"
     target.write_text("precious")
-
-    def interrupted(instance: object, limits: object, watch: object) -> object:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(ENGINES, "auto", interrupted)
+    monkeypatch.setattr(asking, "question_of", _interrupted)
     assert main(["solve", TINY, "--out", str(target)]) == 10
     assert capsys.readouterr().err == "interrupted before there was an answer\n"
     assert target.read_text() == "precious"
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_an_interrupt_before_there_is_an_answer_spares_an_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> None:
+    target = tmp_path / "result.json"
+    if old:
+        target.write_text("precious")
+    monkeypatch.setitem(ENGINES, "auto", _interrupted)
+    question = ("--set", "tensor=8", "--set", "microbatch=1")
+    monkeypatch.setattr("crossopt.solvers.codesign.rivals.megatron.expert_design", lambda instance, deadline: None)
+    assert main(["solve", TINY, *question, "--out", str(target)]) == 10
+    if old:
+        assert target.read_text() == "precious"
+    else:
+        assert (saved(target).status, saved(target).stopped) == ("UNKNOWN", "interrupted")
+        assert main(["check", str(target)]) == 0
+
+
+def test_an_interrupt_before_there_is_an_answer_leaves_what_the_simplest_rule_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "result.json"
+    monkeypatch.setitem(ENGINES, "auto", _interrupted)
+    assert main(["solve", TINY, "--out", str(target)]) == 0
+    assert (saved(target).status, saved(target).stopped, saved(target).bound) == ("FEASIBLE", "interrupted", None)
+    assert main(["check", str(target)]) == 0
 
 
 def test_a_check_says_for_which_number_of_devices_it_carried_out_which_proof(tmp_path: Path, capsys: Captured) -> None:

@@ -58,7 +58,7 @@ def test_a_dash_is_standard_output() -> None:
 
 
 def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
-    command = [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "2500 ms"]
+    command = [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "4500 ms"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
@@ -109,7 +109,7 @@ def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path:
 def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "1 s"],
+        [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "4 s"],
         stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=600,
     )  # fmt: skip
     os.close(follower)

@@ -253,3 +253,54 @@ def test_the_largest_question_that_comes_along_is_drawn_at_once(tmp_path: Path) 
     pages: list[str] = []
     assert calls_in(lambda: pages.append(page_of(result))) < 1_500_000, "630 thousand, half a second, when this was written"
     assert len(pages[0].encode("utf-8")) < LARGEST
+
+
+def forged(folder: Path) -> Path:
+    """A result whose tree of cuts proves nothing, which only going down the tree again shows."""
+    data = json.loads((GALLERY / "gpt3-175b-pathfinding-large.json").read_text(encoding="utf-8"))
+    tree = data["proof"]["tree"]
+    tree |= {"cuts": [None], "boxes": 1, "promising": [0]}
+    data["proof"]["by"] = f"monotone branch and bound: 1 box of {tree['designs']:,} designs"
+    return written(folder, data)
+
+
+def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path: Path) -> None:
+    page = page_of(forged(tmp_path))
+    box = page[page.index('<div class="proof') : page.index("</div>")]
+    assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, as the file says</span>')
+    assert "The proof was not carried out here: this is as the file says; <code>crossopt check FILE</code> proves it anew." in box
+    assert page.index(box) < page.index("<h2>")
+
+
+@every(
+    ("form", "first"),
+    [
+        ("text", "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
+        ("markdown", "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
+        ("latex", "% No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
+        ("csv", "result,table,row,column,value"),
+    ],
+)
+def test_tables_say_first_that_no_proof_was_carried_out(form: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(forged(tmp_path)), "--as", form, "--out", "-"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == first
+    assert told.count("as the file says") == 1
+
+
+def test_a_page_with_its_proof_carried_out_anew_says_so_and_refuses_what_a_check_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = page_of(GALLERY / "quickstart.json", check=True)
+    assert '<div class="proof"><p><span class="badge good">proved optimal, checked here</span>' in page
+    assert "The proof was carried out anew for this page." in page
+    target = tmp_path / "page.html"
+    assert main(["report", str(forged(tmp_path)), "--check", "--out", str(target)]) == 30
+    assert "plans are not bounded by" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_a_word_of_a_solver_stays_one_where_its_page_is_checked() -> None:
+    page = page_of(GALLERY / "gpt3-175b-pathfinding-7nm.json", check=True)
+    assert re.search('<div class="proof open"><p><span class="badge warn">[^<]*, as told</span>', page)
+    assert "The proof was not carried out here" in page

@@ -264,3 +264,13 @@ def test_a_projection_keeps_what_keeps_the_budgets_and_brings_the_rest_back() ->
     wished = np.clip(points + 0.5, 0.0, 1.0)
     assert len(alive(here, rounded(here, wished))) < 8
     assert len(alive(here, rounded(here, _projected(here, points, wished)))) == 8
+
+
+def test_a_searcher_without_a_limit_ends_by_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some seconds after its last better design: here none at all."""
+    monkeypatch.setattr(driver, "_IDLE", -1.0)
+    instance = read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml")
+    free, limited = found("anneal", instance), found("anneal", instance, seconds=1.0)
+    assert free.stopped == "complete"
+    assert "after its last better design" in free.notes[0]
+    assert (limited.stopped, limited.notes) == ("time limit", ())

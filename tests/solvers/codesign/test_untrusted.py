@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,14 @@ from crossopt.formulation.model import Model
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import SolverError
-from crossopt.reports.cli import INVALID, main
+from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine
 from tests.paths import INSTANCES
+from tests.reports.answers import saved
 from tests.solvers.backends.test_backends import SMALL
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import WIDE, agrees, cold, silent
@@ -44,17 +46,20 @@ def crash(*given: object) -> None:
 @EACH
 @pytest.mark.usefixtures("solvers_inside")
 def test_a_solver_that_crashes_is_named_in_a_sentence(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Inside of it, in its own thread; the command line says the same and has no answer."""
+    """Inside of it, in its own thread; the command line says the same of the design that was known before."""
     module, function = CRASHES[name]
     monkeypatch.setattr(sys.modules[f"crossopt.solvers.backends.{module}"], function, crash)
     with pytest.raises(SolverError, match=rf"{name} \S+ failed: RuntimeError: out of luck"):
         backend(name)(SMALL, Spend())
-    assert main(["solve", "quickstart", "--engine", ENGINE_OF[name]]) == INVALID
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert written.err.splitlines()[-1].endswith("failed: RuntimeError: out of luck")
+    target = tmp_path / "result.json"
+    assert main(["solve", "quickstart", "--engine", ENGINE_OF[name], "--out", str(target)]) == 0
+    written = " ".join(capsys.readouterr().out.split())
+    assert f"the engine {ENGINE_OF[name]} ended early: {name} " in written
+    assert "failed: RuntimeError: out of luck" in written
+    assert saved(target).status == "FEASIBLE"
+    assert main(["check", str(target)]) == 0
 
 
 @pytest.mark.usefixtures("solvers_inside")

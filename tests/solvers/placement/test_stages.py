@@ -10,13 +10,19 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.stages import stage_of, stages_model, values_at
 from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Spend
+from crossopt.solvers.placement import intervals
 from crossopt.solvers.placement.intervals import best_stages
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.search.quick import quick
+from crossopt.solvers.placement.throughput import run as runs
+from crossopt.solvers.placement.throughput import stages as engine
 from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 from tests.once import once
+from tests.solvers.placement.asking import answered, silent
 
 
 @once
@@ -107,3 +113,28 @@ def test_a_chain_that_dynamic_programming_places_is_not_called_infeasible(seed: 
     known = values_at(stages, blocks, true.stage, [*kinds, *[False] * (4 - len(kinds))])
     assert violations(stages.model, known) == ()
     assert stages.model.objective_value(known) == pytest.approx(answer.value, abs=30)
+
+
+@every("seed", range(30))
+@every("overlapped", [False, True])
+def test_stages_of_many_blocks_are_found_end_by_end_as_in_a_table(seed: int, overlapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is done where a table of all intervals would not fit into memory; too little time is no stages."""
+    blocks = blocks_of(random_graph(seed, 9), staged=True)
+    order, memory = np.arange(len(blocks)), 0.6 * float(blocks.size.sum())
+    table = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
+    monkeypatch.setattr(intervals, "LARGE", 0)
+    by_end = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
+    assert by_end.value == pytest.approx(table.value, rel=1e-12)
+    assert (by_end.value == float("inf")) or len(by_end.cpu) == max(by_end.stage) + 1
+    assert best_stages(blocks, order, 2, seed % 2, memory, overlapped, deadline=0.0).value == float("inf")
+
+
+def test_many_blocks_have_an_answer_before_their_best_stages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal shares of the work, which claim nothing."""
+    for module in (intervals, runs, engine):
+        monkeypatch.setattr(module, "LARGE", 0)
+    asked = question(random_graph(5, 30), 3)
+    simple = quick(asked, 0.0)
+    assert simple is not None
+    result = answered(asked, "stages", Limits(seconds=1e-9), silent)
+    assert (result.status, result.stopped, result.bound, result.answer) == ("FEASIBLE", "time limit", None, simple)

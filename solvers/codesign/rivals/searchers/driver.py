@@ -1,6 +1,7 @@
 """Runs a searcher: holds it to its time and its patience, keeps the best design of all, and has it certified."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -15,6 +16,8 @@ Searcher = Callable[[Question, np.random.Generator], Iterator[Look]]
 
 _PATIENCE = 1 << 20
 """Designs priced since the last improvement after which a searcher gives up."""
+_IDLE = 20.0
+"""Seconds since the last improvement after which it gives up too where there is no time limit."""
 _LEAST = 16
 """Designs that a look counts for at least."""
 _ROUNDS = 10
@@ -27,7 +30,8 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
     deadline = began + limits.seconds
     random = np.random.default_rng(limits.seed)
     best: Candidate | None = None
-    value, stopped = np.inf, "complete"
+    value, stopped, gained = np.inf, "complete", began
+    notes: tuple[str, ...] = ()
     trace: list[tuple[float, float | None, float | None]] = []
     try:
         question = asked(instance, random, deadline)
@@ -38,9 +42,13 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
             if seen.value < value:
                 places, row = seen.best
                 best, value, left = candidate(question.plans, row, point_number(question.space, places)), seen.value, patience
+                gained = monotonic()
                 trace.append((monotonic() - began, value, None))
-            watch(Progress(f"{total:,} designs priced", value if best else None))
+            watch(Progress(f"{total:,} designs priced", value if best else None, answer=partial(answer_of, instance, best)))
             if left <= 0:
+                break
+            if deadline == np.inf and monotonic() - gained > _IDLE:
+                notes = (f"it ended {_IDLE:.0f} s after its last better design (a --time-limit has it search as long as that says)",)
                 break
             if monotonic() >= deadline:
                 raise TimeoutError
@@ -48,4 +56,5 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
         stopped = "time limit"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    return Found(answer_of(instance, best), engine=name, stopped=stopped, trace=tuple(trace), value=value if best else None)
+    answer = answer_of(instance, best)
+    return Found(answer, engine=name, stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from crossopt.reports.cli import INFEASIBLE, NO_DESIGN, USAGE, main
+from crossopt.reports.cli import USAGE, main
+from crossopt.reports.commands.families import INFEASIBLE, NO_DESIGN
 from tests.every import every
 from tests.solvers.backends.test_export import read_with_highs
 from tests.solvers.codesign.asking import answered

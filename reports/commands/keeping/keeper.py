@@ -1,0 +1,218 @@
+"""Keeps the best answer of a command outside of the process that looks for it, so that neither a time limit, a signal nor a crash loses it.
+
+The command goes on in a process of its own, which hands every answer over, judged and written, as soon as it is found. The first process
+waits: for the last answer; for Ctrl-C or SIGTERM, which it passes on; for the time limit. A command that does not end soon after is ended,
+and the best answer that it had handed over is written. Where a system cannot do that, the command works in the first process, as ever.
+"""
+
+import os
+import pickle
+import select
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import active_count
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic
+from types import FrameType
+from typing import NoReturn
+
+from crossopt.instances.files.saved import write_whole
+
+_SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
+"""Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
+_TICK = 0.05
+_HEAD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer as it is written."""
+
+    out: str | None
+    """For the file that `--out` names."""
+    shown: str
+    code: int
+    """The exit code where this is the last answer."""
+    spare: bool = False
+    """Whether an old file is worth more: a search that was ended has found nothing."""
+
+
+@dataclass(slots=True)
+class Keeper:
+    """The end of the line at which answers are found."""
+
+    line: int
+    began: float
+    """When the process started, by the monotonic clock."""
+    searching: bool = False
+    """Whether there is a question, and so something to answer when the time is up."""
+    finishing: bool = False
+    """Whether the last answer is being written, which no signal shall end."""
+    interrupted: bool = False
+
+    def finish(self) -> None:
+        """From now on no signal ends the work, which is but writing."""
+        self.finishing = True
+
+    def keep(self, kept: Kept) -> None:
+        """Hands an answer over."""
+        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare), pickle.HIGHEST_PROTOCOL)
+        with suppress(BrokenPipeError), os.fdopen(os.dup(self.line), "wb") as stream:
+            stream.write(len(body).to_bytes(_HEAD, "big") + body)
+
+
+@dataclass(slots=True)
+class _Wait:
+    """What the first process knows."""
+
+    deadline: float
+    patience: float
+    asked_at: float | None = None
+    """When the command was asked to end."""
+    signals: int = 0
+    heard: bytearray = field(default_factory=bytearray)
+    kept: Kept | None = None
+
+    @property
+    def end(self) -> float:
+        """When the command is ended."""
+        late = self.deadline + self.patience
+        return late if not self.signals or self.asked_at is None else min(late, self.asked_at + _PATIENCE)
+
+    def hear(self, some: bytes) -> None:
+        """Takes in whole answers; the last one counts."""
+        self.heard += some
+        while len(self.heard) >= _HEAD and len(self.heard) >= (size := int.from_bytes(self.heard[:_HEAD], "big") + _HEAD):
+            self.kept = Kept(*pickle.loads(bytes(self.heard[_HEAD:size])))  # noqa: S301 - written by our own process
+            del self.heard[:size]
+
+
+_HERE: list[Keeper] = []
+"""The keeper of this process, if there is one."""
+
+
+def keeper() -> Keeper | None:
+    """Whom to hand answers to."""
+    return _HERE[0] if _HERE else None
+
+
+def guarded(run: Callable[[], int], seconds: float, out: Path | None) -> int:
+    """The exit code of a command that is to end soon after so many seconds of the process."""
+    began = _process_start()
+    if not hasattr(os, "fork") or active_count() > 1:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        return run()
+    near, far = os.pipe()
+    lifeline, held = os.pipe()
+    wait = _Wait(began + seconds, max(_PATIENCE, _SHARE * seconds) if seconds < float("inf") else _PATIENCE)
+    _watch_signals(wait)
+    child = os.fork()
+    if not child:
+        os.close(near)
+        os.close(held)
+        _work(run, Keeper(far, began), lifeline)
+    os.close(far)
+    try:
+        code = _attend(child, near, wait)
+    finally:
+        os.close(near)
+    return _ended(code, wait, out)
+
+
+def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
+    """The command, in a process of its own; the first process alone sees Ctrl-C, and passes it on."""
+    from crossopt.solvers.backends.worker import end_with  # noqa: PLC0415 - in this process alone
+
+    _HERE.append(keep)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        if not keep.finishing and not keep.interrupted and (keep.searching or number == signal.SIGTERM):
+            keep.interrupted = True
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGUSR1, stop)
+    code = 1
+    try:
+        end_with(lifeline, os.getpid())
+        code = run()
+    except SystemExit as leaving:  # what makes no sense is refused so
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _watch_signals(wait: _Wait) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        wait.signals += 1
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+
+
+def _attend(child: int, line: int, wait: _Wait) -> int | None:
+    """The status of the command's process, once it ended; None where it had to be ended."""
+    passed_on = False
+    while True:
+        ready, _, _ = select.select([line], [], [], _TICK)
+        if ready:
+            some = os.read(line, 1 << 20)
+            if not some:
+                return os.waitpid(child, 0)[1]
+            wait.hear(some)
+        now = monotonic()
+        if (wait.signals and wait.asked_at is None) or (not passed_on and now > wait.deadline + wait.patience * _SOON / _PATIENCE):
+            passed_on, wait.asked_at = True, now if wait.signals else None
+            os.kill(child, signal.SIGTERM if wait.signals else signal.SIGUSR1)
+        if now > wait.end or wait.signals > 1:
+            os.kill(child, signal.SIGKILL)
+            return None  # what it held takes the kernel a while to take back, for which nobody need wait
+
+
+def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
+    """Writes the last answer, and says how it came to it where the command did not end by itself."""
+    kept = wait.kept
+    if status is not None and os.WIFEXITED(status):
+        code = os.WEXITSTATUS(status)
+    else:
+        why = "at the time limit" if status is None and not wait.signals else "on request"
+        if status is not None:
+            name = signal.Signals(os.WTERMSIG(status)).name
+            why = f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+        then = "what follows is the best answer it had" if kept else "there was no answer yet"
+        sys.stderr.write(f"the search was ended {why}; {then}\n")
+        code = kept.code if kept else 10
+    if kept is not None:
+        put(kept, out)
+    return code
+
+
+def put(kept: Kept, out: Path | None) -> None:
+    """Writes an answer to its file and shows it."""
+    try:
+        spared = kept.spare and out is not None and out.is_file() and out.stat().st_size > 0
+        if kept.out is not None and out is not None and str(out) != "-" and not spared:
+            write_whole(out, kept.out)
+    finally:  # a full disk must not cost the answer
+        sys.stdout.write(kept.shown)
+
+
+def _process_start() -> float:
+    """When this process started, by the monotonic clock; now where the system does not tell."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
+        age = clock_gettime(CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return monotonic() - min(max(age, 0.0), 60.0)
+    except (OSError, ValueError, IndexError):
+        return monotonic()

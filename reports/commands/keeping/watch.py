@@ -1,0 +1,72 @@
+"""What a search hands over to who keeps its answers, while it goes on: the best one, judged, whenever it is news and cheap enough."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from threading import Lock, Timer
+from time import monotonic
+from typing import Any
+
+from crossopt.instances.errors import ModelError, VerificationError
+from crossopt.reports.commands.keeping.keeper import Keeper, Kept
+from crossopt.solvers.answer import Found, Limits, Progress, Result, Watch
+from crossopt.solvers.family import Family, certify, quick_answer
+
+_FIRST = 0.5
+"""Seconds without an answer after which the simplest rule is asked."""
+_SHARE = 0.03
+"""Of the time, for keeping answers."""
+
+
+@dataclass(slots=True)
+class Keeping:
+    """A watch that also keeps answers."""
+
+    keep: Keeper
+    family: Family[Any, Any, Any]
+    question: Any
+    engine: str
+    limits: Limits
+    watch: Watch
+    written: Callable[[Result[Any, Any]], Kept]
+    began: float = field(default_factory=monotonic)
+    best: float | None = None
+    """The value of the answer that was kept last."""
+    next: float = 0.0
+    """When the next one may be kept."""
+    lock: Any = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._hand_over(None)
+        self.keep.searching = True
+        simple = Timer(_FIRST, self._hand_over_the_simplest)
+        simple.daemon = True
+        simple.start()
+
+    def __call__(self, progress: Progress) -> None:
+        better = progress.best is not None and (self.best is None or progress.best < self.best)
+        if better and progress.answer is not None and (self.best is None or monotonic() >= self.next):
+            with self.lock:
+                self._hand_over(progress.answer())
+                self.best = progress.best
+        self.watch(progress)
+
+    def _hand_over_the_simplest(self) -> None:
+        """Where the search has told no answer yet, what the simplest rule says, without holding the search up."""
+        with suppress(Exception):  # whatever happens here, the search goes on
+            answer = quick_answer(self.family, self.question) if self.best is None else None
+            with self.lock:
+                if answer is not None and self.best is None and not self.keep.finishing:
+                    self._hand_over(answer)
+
+    def _hand_over(self, answer: object) -> None:
+        """Nothing where the judge does not agree: the last answer is held to that too."""
+        now = monotonic()
+        stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
+        found = Found(answer, engine=self.engine, stopped=stopped)
+        with suppress(ModelError, VerificationError, ValueError):
+            kept = self.written(certify(self.family, self.question, found, self.limits, now - self.began))
+            self.keep.keep(replace(kept, spare=answer is None))
+        spent = monotonic() - now
+        self.next = monotonic() + spent / _SHARE

@@ -1,0 +1,158 @@
+"""A command that is ended, however and in whatever phase, leaves the best answer that it had: whole, valid, and accepted by `check`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+from tests.paths import INSTANCES, ROOT
+from tests.reports.answers import saved
+from tests.solvers.backends.test_wall import gone
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
+TINY, GUARD = str(INSTANCES / "tiny.yaml"), 120
+"""Seconds in which whatever hangs is given up."""
+ENDLESS = (
+    str(INSTANCES / "quickstart.yaml"),
+    "--set=compute_area={from: 200 mm^2, to: 500 mm^2, count: 20000}",
+    "--set=compute_power={from: 100 W, to: 200 W, count: 20000}",
+    "--engine=exhaustive",
+)
+FOUND = """
+import os, signal, sys, time
+from crossopt.reports.cli import main
+from crossopt.reports.commands import asking
+from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign import engines
+honest = engines.ENGINES["auto"]
+def finds(instance, limits, watch):
+    found = honest(instance, limits, watch)
+    watch(Progress("found", found.value, answer=lambda: found.answer))
+    sys.stderr.write(f"{os.getpid()} found\\n"); sys.stderr.flush()
+    END
+engines.ENGINES["auto"] = finds
+main()
+"""
+"""The command with an engine that finds the answer, says so, and comes to no good end."""
+DEAF = """
+    while True:
+        try: time.sleep(1)
+        except KeyboardInterrupt: pass
+"""
+ENDS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "aborted": "os.abort()",
+    "a fault of memory": "os.kill(os.getpid(), signal.SIGSEGV)",
+}
+
+
+def started(*arguments: str, end: str = "", target: Path) -> "subprocess.Popen[str]":
+    """The command as its users start it, or with an engine that ends so."""
+    begin = ["-c", FOUND.replace("END", end)] if end else ["-m", "crossopt.reports.cli"]
+    command = [sys.executable, *begin, "solve", *arguments, "--out", str(target)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kept(target: Path, code: int, out: str) -> None:
+    """The optimum of the tiny question, without its proof, written, shown and accepted."""
+    assert code == 0
+    result = saved(target)
+    assert (result.status, result.bound, result.proved) == ("FEASIBLE", None, False)
+    assert result.stopped in {"interrupted", "time limit"}
+    assert "not proved" in out
+    assert main(["check", str(target)]) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Path, number: signal.Signals) -> None:
+    target = tmp_path / "result.json"
+    with started(TINY, end=DEAF, target=target) as process:
+        assert process.stderr is not None
+        worker = int(process.stderr.readline().split()[0])
+        process.send_signal(number)
+        out, said = process.communicate(timeout=GUARD)
+    assert said == "the search was ended on request; what follows is the best answer it had\n"
+    kept(target, process.returncode, out)
+    assert gone(worker)
+
+
+def test_a_search_that_hears_nothing_is_ended_at_its_time_limit(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    with started(TINY, "--time-limit", "3 s", end=DEAF, target=target) as process:
+        out, said = process.communicate(timeout=GUARD)
+    assert said.endswith("the search was ended at the time limit; what follows is the best answer it had\n")
+    kept(target, process.returncode, out)
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_process_that_crashes_loses_no_answer(tmp_path: Path, end: str) -> None:
+    target = tmp_path / "result.json"
+    with started(TINY, end=end, target=target) as process:
+        out, said = process.communicate(timeout=GUARD)
+    assert said.splitlines()[-1].startswith("the search was ended by SIG")
+    kept(target, process.returncode, out)
+
+
+def test_too_little_memory_leaves_the_answer_and_says_so(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    with started(TINY, end="raise MemoryError", target=target) as process:
+        out, _ = process.communicate(timeout=GUARD)
+    assert "ended early: there is not enough memory" in " ".join(out.split())
+    kept(target, process.returncode, out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("wait", [0.05, 0.3, 0.6, 1.2, 2.4])
+def test_a_signal_in_any_phase_leaves_a_whole_answer_or_none(tmp_path: Path, number: signal.Signals, wait: float) -> None:
+    """Imports, reading, reductions, search: whichever phase this machine is in by then."""
+    target = tmp_path / "result.json"
+    with started(*ENDLESS, target=target) as process:
+        time.sleep(wait)
+        process.send_signal(number)
+        out, said = process.communicate(timeout=GUARD)
+    if not target.exists():
+        assert process.returncode in {1, 10, -number}  # Python itself was not there yet
+        assert out == ""
+        return
+    result = saved(target)
+    assert process.returncode == {"FEASIBLE": 0, "UNKNOWN": 10}[result.status], said
+    assert result.stopped == "interrupted"
+    assert main(["check", str(target)]) == 0
+
+
+def test_a_signal_once_there_is_progress_leaves_the_best_design(tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    with started(*ENDLESS, target=target) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=GUARD)
+    kept(target, process.returncode, out)
+    assert "interrupted" in out
+
+
+def test_who_searches_ends_with_who_keeps_the_answers(tmp_path: Path) -> None:
+    with started(TINY, end=DEAF, target=tmp_path / "result.json") as process:
+        assert process.stderr is not None
+        worker = int(process.stderr.readline().split()[0])
+        process.kill()
+        process.communicate(timeout=GUARD)
+    assert gone(worker)
+
+
+def test_what_is_kept_on_the_way_changes_no_answer(tmp_path: Path) -> None:
+    """The command as its users start it, and the same in this process."""
+    near, far = tmp_path / "near.json", tmp_path / "far.json"
+    assert main(["solve", TINY, "--out", str(near)]) == 0
+    with started(TINY, target=far) as process:
+        process.communicate(timeout=GUARD)
+    one, other = (json.loads(path.read_text()) for path in (near, far))
+    for data in (one, other):
+        data.update(seconds=0.0, trace=[], rivals=[{**rival, "seconds": 0.0} for rival in data["rivals"]])
+    assert one == other
