@@ -280,6 +280,20 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
+class Branched:
+    """A tree about the integer model of all placements within a limit, counted in whole numbers."""
+
+    by: str
+    limit: float
+    """Milliseconds; nothing above it is proved."""
+    scale: int
+    """What multipliers are divided by."""
+    steps: tuple[tuple[int, ...], ...]
+    """Branches, and leaves with multipliers of the rows (formulation.certificate.packed)."""
+    form: Literal["branched"] = "branched"
+
+
+@dataclass(frozen=True, slots=True)
 class OnPath:
     """The path of the data that is longest by one kind of figure, and what pieces of it take."""
 
@@ -291,5 +305,20 @@ class OnPath:
     form: Literal["on-path"] = "on-path"
 
 
-Proof = Word | Counted | Steps | Enumerated | EnumeratedTogether | Boxes | Relaxed | Exact | Parts | Priced | Surrounded | Swept | OnPath
+Proof = (
+    Word
+    | Counted
+    | Steps
+    | Enumerated
+    | EnumeratedTogether
+    | Boxes
+    | Relaxed
+    | Exact
+    | Parts
+    | Priced
+    | Surrounded
+    | Swept
+    | OnPath
+    | Branched
+)
 """How a bound is known."""

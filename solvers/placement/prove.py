@@ -8,8 +8,11 @@ from math import inf
 
 import numpy as np
 
+from crossopt.formulation.certificate import proved_bound, unpacked
 from crossopt.formulation.placement.assignment import machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.within import greatest_of, model_within
+from crossopt.formulation.rounding import real
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.question import too_large
 from crossopt.solvers.answer import Result, Watch
@@ -22,7 +25,7 @@ from crossopt.solvers.placement.judge import PlacementLoads, judge
 from crossopt.solvers.placement.latency.paths import LARGEST, between, critical_path, least_pieces, least_time, path_by, whole_of
 from crossopt.solvers.placement.latency.side_nodes import MOST_REPEATED as MOST_PIECES
 from crossopt.solvers.placement.latency.side_nodes import looked_at, sharper
-from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
+from crossopt.solvers.proofs import Branched, OnPath, Priced, Proof, Surrounded, Swept, Word
 
 Answer = Result[Placement, PlacementLoads]
 
@@ -45,7 +48,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     match saved.proof:
         case Word():
             return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
-        case Priced() | Surrounded() | Swept() | OnPath():
+        case Priced() | Surrounded() | Swept() | OnPath() | Branched():
             most = "nothing" if shown is None else f"that none is below {shown!r} ms"
             return Proved((), (*refused, f"proof: {_counted(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
         case _:
@@ -60,6 +63,8 @@ def _counted(proof: Proof | None) -> str:
             return "minimum cuts round a block"
         case Swept():
             return "the program along the blocks"
+        case Branched():
+            return "a tree in whole numbers"
         case _:
             return "pieces along a path of the data"
 
@@ -78,6 +83,8 @@ def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = in
 
     What is repeated ends as soon as it shows the bound.
     """
+    if isinstance(proof, Branched):
+        return _by_branches(question, proof)
     if question.problem == "latency":
         return _along_a_path(question, proof, bound) if isinstance(proof, OnPath) else None
     match proof:
@@ -122,6 +129,20 @@ def _by_rounds(question: PlacementQuestion, proof: Swept, bound: float) -> float
         if shown >= bound:
             break
     return shown
+
+
+def _by_branches(question: PlacementQuestion, proof: Branched) -> float | None:
+    """Infinite where the limit is beyond all placements, and the tree shows that none is within it."""
+    if not 0.0 < proof.limit < inf:
+        return None
+    try:
+        model, quantum = model_within(question, proof.limit)
+        shown = proved_bound(model, unpacked(proof.scale, proof.steps))
+    except ValueError:  # no tree of this model
+        return None
+    if shown is not None:
+        return min(proof.limit, real(shown, quantum))
+    return inf if question.problem == "throughput" and proof.limit >= greatest_of(_blocks(question)) else proof.limit
 
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:

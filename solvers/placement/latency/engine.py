@@ -12,6 +12,7 @@ from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch, gap_between
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended, placement_of, rival
+from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.latency.exact import LARGEST_MODEL, exactly
 from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.placement.latency.greedy import greedy
@@ -180,6 +181,8 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
     course.stopped = answer.stopped
+    if answer.stopped == "complete" and (shown := branched(question, answer.limit, answer.bound, course.left())):
+        course.see(bound=shown[0], proof=shown[1])
     course.see(bound=answer.bound, proof=Word(answer.solver))
 
 

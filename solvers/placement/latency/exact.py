@@ -28,6 +28,8 @@ class Exactly:
     bound: float
     solver: str
     stopped: str
+    limit: float
+    """Milliseconds that the model goes up to."""
 
 
 def exactly(
@@ -59,7 +61,7 @@ def exactly(
     found = None if answer.values is None else slots_in(model, answer.values)
     bound = least if answer.bound is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
-    return Exactly(found, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped)
+    return Exactly(found, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, greatest)
 
 
 def slots_in(model: Latency, values: Values) -> list[int]:

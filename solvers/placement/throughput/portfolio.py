@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 from time import monotonic
 
 import numpy as np
@@ -11,6 +12,7 @@ from crossopt.formulation.model import Values, violations
 from crossopt.formulation.placement.assignment import Assignment, assignment_model, device_of_blocks, machine_of, values_at
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.reductions import contract
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.formulation.rounding import real
 from crossopt.instances.errors import FailedError
 from crossopt.instances.placement.graph import PlacementQuestion
@@ -20,10 +22,11 @@ from crossopt.solvers.placement.answer import COARSE_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.along.bound import PROOF as PROOF_ALONG
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
+from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.search.restarts import improved
 from crossopt.solvers.placement.throughput.rivals import rivals_of
-from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, most, none_by, none_by_size, start_many
+from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, start_many
 from crossopt.solvers.placement.throughput.together import Known, solved_together
 from crossopt.solvers.proofs import Priced, Proof, Surrounded, Swept, Word
 
@@ -55,7 +58,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return run.found(stopped="interrupted")
     if run.closed():
         return run.found()
-    value = min(run.value * (1.0 + COARSE_GAP), most(blocks))
+    value = min(run.value * (1.0 + COARSE_GAP), greatest_of(blocks))
     if not convex:
         blocks = contract(blocks, machine, value)
     model = assignment_model(blocks, machine, value, run.bound)
@@ -72,9 +75,12 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
             raise
         return replace(run.found(stopped="interrupted"), notes=(f"both solvers ended early: {error}",))
     trace = tuple((at, in_time(found, quantum), in_time(bound, quantum)) for at, found, bound in end.trace)
-    solvers = " and ".join(end.solvers)
+    solvers, left = " and ".join(end.solvers), limits.seconds - (monotonic() - began)
+    shown = branched(question, value, inf if end.bound is None else real(end.bound, quantum), left) if end.stopped == "complete" else None
     if end.bound is None:
-        return none_by(question, run.known, Word(solvers))
+        return none_by(question, run.known, shown[1] if shown and shown[0] >= value else Word(solvers))
+    if shown:
+        run.raise_bound(*shown)
     run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
     run.raise_bound(real(end.bound, quantum), Word(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
     return run.found(stopped=end.stopped, trace=trace)

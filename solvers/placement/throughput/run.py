@@ -8,6 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import Blocks
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.formulation.rounding import real
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.graph import PlacementQuestion
@@ -62,7 +63,7 @@ class Run:
 
     def greatest(self, blocks: Blocks) -> float:
         """What no device of a placement that is worth looking for does more than."""
-        return min(self.value * ROUNDED, most(blocks))
+        return min(self.value * ROUNDED, greatest_of(blocks))
 
     def closed(self) -> bool:
         """Whether the bound is as near as was asked to what is known."""
@@ -111,12 +112,6 @@ def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
         return (words,)
     surely = "" if found.status == "OPTIMAL" or found.bound is None else f", and less than {found.bound:,.0f} would not"
     return (f"{words}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
-
-
-def most(blocks: Blocks) -> float:
-    """No device of a placement that keeps the rules is busier than this."""
-    finite = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
-    return float(np.maximum(finite, blocks.cpu_time).sum() + blocks.transfer.sum()) * (1.0 + 1e-9) + 1e-9
 
 
 def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Whole:

@@ -17,13 +17,14 @@ from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
+from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
 from crossopt.solvers.placement.bounds.one_stage import least_stage
 from crossopt.solvers.placement.intervals import LARGE, Staged
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput.rivals import rivals_of
 from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, none_by, none_by_size, start_many
-from crossopt.solvers.proofs import Counted, Surrounded, Word
+from crossopt.solvers.proofs import Branched, Counted, Surrounded, Word
 
 _WORKERS = 3
 _STARTING, _STARTING_MANY = 0.1, 0.6
@@ -98,7 +99,11 @@ def _solved(
         hint=hint,
         watch=_shown(watch, model, run),
     )
-    return _found(run, blocks, model, backend("cpsat")(model.model, spend), first)
+    answer = backend("cpsat")(model.model, spend)
+    bound = inf if answer.bound is None else real(answer.bound, model.figures.quantum)
+    left = limits.seconds - (monotonic() - began)
+    shown = branched(run.question, greatest, bound, left) if answer.stopped in {"complete", "gap"} else None
+    return _found(run, blocks, model, answer, first, shown)
 
 
 def _by_ideals(run: Run, best: Best, first: Trace) -> Found[Placement] | None:
@@ -112,16 +117,20 @@ def _by_ideals(run: Run, best: Best, first: Trace) -> Found[Placement] | None:
     return tried.found(trace=first) if tried.closed() else None
 
 
-def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace) -> Found[Placement]:
+def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None) -> Found[Placement]:
+    """What the solver says of it, and what a tree shows of that."""
     quantum, offset = model.figures.quantum, first[-1][0]
     if answer.status == "INFEASIBLE":
-        return none_by(run.question, run.known, Word(answer.solver), first)
+        none = shown[1] if shown and shown[0] >= run.greatest(blocks) else Word(answer.solver)
+        return none_by(run.question, run.known, none, first)
     trace = [(event.seconds + offset, in_time(event.value, quantum), in_time(event.bound, quantum)) for event in answer.trace]
     if answer.values is not None:
         kinds = [bool(answer.values[variable]) for variable in model.cpu]
         run.improve(devices_of(run.question, blocks, stage_of(model, answer.values), kinds))
     if answer.bound is not None:
         run.raise_bound(real(answer.bound, quantum), Word(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
+    if shown:
+        run.raise_bound(*shown)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
     return run.found(stopped=stopped, trace=(*first, *trace))
 

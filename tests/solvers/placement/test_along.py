@@ -10,6 +10,7 @@ import pytest
 from crossopt.formulation.placement.assignment import Machine, machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.rows import figures_of
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.placement.bounds.along import bound as sweep
@@ -17,7 +18,6 @@ from crossopt.solvers.placement.bounds.along.bound import along
 from crossopt.solvers.placement.bounds.order import put, swept
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.search.anneal import annealed
-from crossopt.solvers.placement.throughput.run import most
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
 from tests.solvers.placement.test_portfolio import asked_at_random
@@ -121,7 +121,7 @@ def test_graphs_of_many_blocks_are_not_bounded_above_what_annealing_finds(seed: 
 def test_each_net_is_paid_by_those_who_have_a_pin_of_it_and_not_all() -> None:
     asked = question(random_graph(7, 12, training=True), 3, 1, contiguity="no")
     blocks = blocks_of(asked.graph, staged=False)
-    figures = figures_of(blocks, asked.memory, most(blocks), 1 << 30)
+    figures = figures_of(blocks, asked.memory, greatest_of(blocks), 1 << 30)
     random = np.random.default_rng(0)
     for course in swept(blocks, figures) * 10:
         assert sorted(step.block for step in course.steps) == list(range(len(blocks)))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.placement.bounds.blocks import PROOF, least_busiest
 from crossopt.solvers.placement.bounds.one_stage import least_stage
 from crossopt.solvers.placement.search.orders import staged_start
-from crossopt.solvers.placement.throughput.run import most
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.paths import reference
@@ -41,7 +41,7 @@ def test_minimum_cuts_find_what_every_set_shows(seed: int) -> None:
     asked = question(random_graph(seed, 8, training=bool(seed % 2)), 3, contiguity="no")
     blocks = blocks_of(asked.graph, staged=False)
     true = by_every_set(blocks)
-    assert true * (1.0 - 1e-9) <= least_busiest(asked, blocks, most(blocks)).bound <= true
+    assert true * (1.0 - 1e-9) <= least_busiest(asked, blocks, greatest_of(blocks)).bound <= true
 
 
 @every("seed", range(40))
@@ -51,7 +51,7 @@ def test_no_placement_is_below_it(seed: int) -> None:
     for one in (asked, scaled):
         staged = one.contiguity != "no"
         blocks = blocks_of(one.graph, staged)
-        assert least_busiest(one, blocks, most(blocks)).bound <= brute_force(one)
+        assert least_busiest(one, blocks, greatest_of(blocks)).bound <= brute_force(one)
 
 
 @every("seed", range(60))

@@ -93,7 +93,7 @@ def test_answers_are_no_better_than_the_best_of_all_placements_and_bounds_no_wor
     assert found.value is not None
     assert found.bound is not None
     assert found.bound <= true <= found.value
-    assert found.proved
+    assert found.settled
 
 
 @pytest.mark.slow

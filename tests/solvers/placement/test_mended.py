@@ -10,6 +10,7 @@ import pytest
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.placement.blocks import blocks_of
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.instances.errors import VerificationError
 from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
@@ -21,7 +22,6 @@ from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.search.orders import staged_start
 from crossopt.solvers.placement.throughput import portfolio, stages
-from crossopt.solvers.placement.throughput.run import most
 from crossopt.solvers.proofs import Word
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
@@ -93,7 +93,7 @@ def test_starts_and_bounds_look_at_the_clock() -> None:
     asked = question(random_graph(1, 30), 3)
     blocks = blocks_of(asked.graph, staged=True)
     assert staged_start(asked, blocks, 0.0).value >= staged_start(asked, blocks).value
-    assert least_busiest(asked, blocks, most(blocks), 0.0).bound <= least_busiest(asked, blocks, most(blocks)).bound
+    assert least_busiest(asked, blocks, greatest_of(blocks), 0.0).bound <= least_busiest(asked, blocks, greatest_of(blocks)).bound
 
 
 @pytest.mark.parametrize("contiguity", ["stages", "no"])
@@ -116,7 +116,9 @@ def found_in(folder: Path, **more: object) -> Answer:
 def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
     found = found_in(tmp_path)
     forged = replace(found, status="INFEASIBLE", value=None, bound=None, gap=None, answer=None, details=None, trace=(), reasons=("no",))
-    assert any("bound: a placement takes" in line for line in checked(replace(forged, rivals=(), proof=Word("somebody"))).refused)
+    told = replace(forged, status="UNKNOWN", proved=False, rivals=(), proof=Word("somebody"))
+    assert any("bound: a placement takes" in line for line in checked(told).refused)
+    assert "that there is none is proved by nobody's word" in checked(replace(told, status="INFEASIBLE", proved=True)).refused
     counted = found_in(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
     assert (checked(counted).accepted, checked(counted).told) == (True, False)
     assert not checked(replace(counted, reasons=("another",))).accepted

@@ -11,11 +11,11 @@ from crossopt.formulation.model import violations
 from crossopt.formulation.placement.assignment import assignment_model, device_of_blocks, machine_of, values_at
 from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.formulation.placement.reductions import contract
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.placement.answer import COARSE_GAP
-from crossopt.solvers.placement.throughput.run import most
 from tests.every import every
 from tests.instances.placement.graphs import question, random_graph
 from tests.solvers.placement.asking import answered, silent
@@ -65,7 +65,7 @@ def test_every_known_placement_is_a_solution_of_the_model() -> None:
     for seed in range(12):
         asked = replace(asked_at_random(seed), memory=float("inf"))
         blocks = blocks_of(asked.graph, staged=asked.contiguity == "convex")
-        model = assignment_model(blocks, machine_of(asked), most(blocks))
+        model = assignment_model(blocks, machine_of(asked), greatest_of(blocks))
         whole = values_at(model, blocks, machine_of(asked), [0] * len(blocks))
         assert violations(model.model, whole) == (), seed
         assert device_of_blocks(model, whole) == [0] * len(blocks), seed

@@ -8,6 +8,7 @@ import pytest
 from crossopt.formulation.placement.assignment import Machine, machine_of
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.rows import Figures, figures_of
+from crossopt.formulation.placement.within import greatest_of
 from crossopt.instances.errors import SolverError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
@@ -24,7 +25,6 @@ from crossopt.solvers.placement.bounds.prices import (
     walk_along,
 )
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF, priced
-from crossopt.solvers.placement.throughput.run import most
 from tests.every import every
 from tests.instances.placement.graphs import graph, question
 from tests.paths import reference
@@ -53,7 +53,7 @@ def load_of(blocks: Blocks, figures: Figures, inside: tuple[bool, ...]) -> int:
 def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int) -> None:
     asked = asked_for(seed)
     blocks = blocks_of(asked.graph, staged=False)
-    figures = figures_of(blocks, asked.memory, most(blocks), 1 << 20)
+    figures = figures_of(blocks, asked.memory, greatest_of(blocks), 1 << 20)
     prices = np.random.default_rng(seed).integers(0, 9, len(blocks))
     limit, total = sum(figures.accelerator) // 2 + sum(figures.transfer) // 3, int(prices.sum())
     loads, work = [BEYOND] * (total + 1), [BEYOND] * (total + 1)

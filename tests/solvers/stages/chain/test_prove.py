@@ -100,5 +100,5 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
 
 def test_a_word_is_held_against_it_all_the_same() -> None:
     found = answered(asked_of(LONG))
-    report = check(FAMILY, replace(found, proof=Word("somebody")), Path())
+    report = check(FAMILY, replace(found, status="FEASIBLE", proved=False, proof=Word("somebody")), Path())
     assert (report.refused, report.told) == ((), False)

@@ -97,5 +97,5 @@ def test_faults_of_the_file_are_told_with_their_lines(path: Path, capsys: pytest
 def test_a_folder_is_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "folder.txt").mkdir()
     assert main(["solve", str(tmp_path / "folder.txt")]) == 3
-    assert "this is not a regular file" in capsys.readouterr().err
+    assert "this is a directory" in capsys.readouterr().err
     assert main(["solve", str(tmp_path / "nothing.txt")]) == 3
