@@ -23,8 +23,8 @@ from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, 
 from crossopt.solvers.proofs import Counted, Surrounded, Word
 
 _WORKERS = 3
-_STARTING = 0.1
-"""Share of the time limit after which starts and bounds from single blocks end."""
+_STARTING, _LOOKING = 0.1, 0.4
+"""Shares of the time limit after which starts and bounds from single blocks end, and the program over ideals, before a solver is asked."""
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
@@ -46,7 +46,7 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
         held = least_busiest(question, blocks, greatest, early)
         run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
         if not run.closed():
-            best = best_by_ideals(question, run.value, early)
+            best = best_by_ideals(question, run.value, began + _LOOKING * limits.seconds)
             if best is not None and (found := _by_ideals(run, best, first)):
                 return found
         if run.known is not None and not run.closed():
