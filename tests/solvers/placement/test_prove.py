@@ -21,7 +21,7 @@ from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.bounds.set_partitioning import priced
 from crossopt.solvers.placement.family import FAMILY, Answer
-from crossopt.solvers.placement.prove import shown_by
+from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.placement.throughput import portfolio
 from crossopt.solvers.placement.throughput.run import Run
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
