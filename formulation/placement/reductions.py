@@ -32,7 +32,7 @@ def contract(blocks: Blocks, machine: Machine, greatest: float) -> Blocks:
 
 
 def _never_cut(blocks: Blocks, machine: Machine, greatest: float) -> list[Pins]:
-    on_cpu: Mask = np.logical_and(blocks.cpu_time <= greatest, machine.cpus > 0)
+    on_cpu: Mask = np.logical_and(blocks.cpu_time * (1.0 - _GUARD) <= greatest, machine.cpus > 0)
     budget = _budget(blocks, machine, greatest, on_cpu)
     found = []
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):

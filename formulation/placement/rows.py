@@ -48,10 +48,10 @@ class Figures:
 def figures_of(blocks: Blocks, memory: float, greatest: float, steps: int) -> Figures:
     """The costs, with quanta of which a busiest time of no more than `greatest` has up to so many.
 
-    A block that is no faster than that on one kind of device cannot be there.
+    A block that is slower than that on one kind of device cannot be there, by more than its sums may be off.
     """
     quantum = quantum_for(max(greatest, np.finfo(float).tiny), steps)
-    fits = (blocks.accelerator_time <= greatest) & (blocks.size <= memory)
+    fits = (blocks.accelerator_time * (1.0 - _GUARD) <= greatest) & (blocks.size * (1.0 - _GUARD) <= memory)
     accelerator = np.where(fits, blocks.accelerator_time, 0.0)
     sizes, capacity = _sizes(np.where(fits, blocks.size, 0.0), min(memory, float(blocks.size.sum())), steps << _FINER)
     return Figures(

@@ -27,8 +27,9 @@ from crossopt.solvers.placement.throughput.run import Run, devices_of, in_time, 
 from crossopt.solvers.proofs import Branched, Counted, Surrounded, Word
 
 _WORKERS = 3
-_STARTING, _STARTING_MANY = 0.1, 0.6
-"""Shares of the time limit after which starts and bounds from single blocks end; the former where there are many blocks."""
+_STARTING, _STARTING_MANY, _LOOKING = 0.1, 0.6, 0.4
+"""Shares of the time limit after which starts and bounds from single blocks end, the former where there are many blocks, and the program
+over ideals, before a solver is asked."""
 
 
 def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> Found[Placement]:
@@ -74,7 +75,7 @@ def _bounded(
     run.raise_bound(held.bound, Surrounded(PROOF, greatest, held.block))
     if run.closed():
         return None
-    best = best_by_ideals(question, run.value, early)
+    best = best_by_ideals(question, run.value, began + _LOOKING * limits.seconds)
     if best is not None and (found := _by_ideals(run, best, first)):
         return found
     if run.known is not None:

@@ -11,8 +11,10 @@ that no plan takes less than what comes out. Work is bounded by a count of steps
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
+from math import isqrt
 
 import numpy as np
 
@@ -32,6 +34,20 @@ _OFF = 2.0**-51
 """Of all seconds of a column: more than a difference of two rounded sums is off."""
 _LOWERED = 1.0 - 2.0**-46
 """Below one by more than all other roundings of a time, the judge's too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """Of stages by first layer and the layer behind them."""
+
+    last: Array
+    """Seconds of a stage with the end behind it, by its first layer."""
+    other: Array
+    alone: Array
+    """Bytes without microbatches that wait."""
+    stash: Array
+    """Bytes of each of these."""
+    parameters: Array
 
 
 def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
@@ -72,8 +88,9 @@ def least_time(question: ChainQuestion) -> float:
     least = float("inf")
     for width, size in _sizes(question):
         for recompute in question.file.recompute:
+            costs = _costs(question, width, recompute, size)
             for data in _data(question, width, size):
-                least = min(least, _least(question, width, (recompute, size, data)))
+                least = min(least, _least(question, width, (size, data), costs))
     return least * _LOWERED
 
 
@@ -88,10 +105,16 @@ def _data(question: ChainQuestion, width: Width, size: int) -> list[int]:
     file = question.file
     if file.schedule == "flush":
         return [1]
-    most = file.devices // width.devices
-    every = np.arange(1, min(most, file.microbatches // size) + 1)
-    fits = (file.microbatches % (size * every) == 0) & ((file.devices % every == 0) | (not file.divisible))
+    every = _dividing(file.microbatches // size)
+    fits = (every <= file.devices // width.devices) & ((file.devices % every == 0) | (not file.divisible))
     return [int(data) for data in every[fits]]
+
+
+def _dividing(number: int) -> Whole:
+    """All numbers that divide one."""
+    low = np.arange(1, isqrt(number) + 1)
+    low = low[number % low == 0]
+    return np.unique(np.concatenate([low, number // low]))
 
 
 def _most_stages(question: ChainQuestion, width: Width, size: int, data: int) -> int:
@@ -100,49 +123,46 @@ def _most_stages(question: ChainQuestion, width: Width, size: int, data: int) ->
     return most if file.schedule == "flush" else min(most, file.microbatches // (size * data))
 
 
-def _least(question: ChainQuestion, width: Width, chosen: tuple[Recompute, int, int]) -> float:
+def _least(question: ChainQuestion, width: Width, chosen: tuple[int, int], costs: Costs) -> float:
     """The least of one width, recomputation, size of microbatches and, under two versions, number of replicas."""
-    file, (recompute, size, data) = question.file, chosen
+    file, (size, data) = question.file, chosen
     stages = _most_stages(question, width, size, data)
     if not stages:
         return float("inf")
-    last, other = _times(question, width, recompute, size)
-    parameters = _differences(width.parameters)
     if file.schedule == "flush":
-        kept = _kept(question, width, recompute, size)
-        return _flush(question, width, _slowest(last, other, kept, file.memory, stages), (other, parameters, kept))
-    rounds, sums = file.microbatches // (size * data), 2.0 * (data - 1) / data / file.bandwidth * parameters
-    kept = _kept(question, width, recompute, size)
-    return float(_slowest(rounds * last + sums[:, -1], rounds * other + sums, kept, file.memory, stages)[1:, 0].min())
+        return _flush(question, width, _slowest(costs, file.memory, stages), costs)
+    rounds, sums = file.microbatches // (size * data), 2.0 * (data - 1) / data / file.bandwidth * costs.parameters
+    whole = replace(costs, last=rounds * costs.last + sums[:, -1], other=rounds * costs.other + sums)
+    return float(_slowest(whole, file.memory, stages)[1:, 0].min())
 
 
-def _slowest(last: Array, other: Array, kept: tuple[Array, Array], memory: float, stages: int) -> Array:
+def _slowest(costs: Costs, memory: float, stages: int) -> Array:
     """By stages from a layer to the end, and by that layer: the least that the slowest of them takes."""
-    count, (alone, stash) = len(last), kept
+    count, alone, stash = len(costs.last), costs.alone, costs.stash
     table = np.full((stages + 1, count + 1), np.inf)
     waiting = np.arange(1.0, stages)[:, None]
     for first in range(count - 1, -1, -1):
         if alone[first, count] <= memory:
-            table[1, first] = last[first]
+            table[1, first] = costs.last[first]
         cuts, most = slice(first + 1, count), min(stages, count - first)
         if most > 1:
             fits = alone[first, cuts] + waiting[: most - 1] * stash[first, cuts] <= memory
-            through = np.maximum(table[1:most, cuts], other[first, cuts])
+            through = np.maximum(table[1:most, cuts], costs.other[first, cuts])
             table[2 : most + 1, first] = np.where(fits, through, np.inf).min(axis=1)
     return table
 
 
-def _flush(question: ChainQuestion, width: Width, table: Array, costs: tuple[Array, Array, tuple[Array, Array]]) -> float:
+def _flush(question: ChainQuestion, width: Width, table: Array, costs: Costs) -> float:
     """The least over first stages, numbers of stages and replicas, of which the first stage's gradients are summed."""
-    file, (other, parameters, (alone, stash)), count = question.file, costs, len(question.layers)
+    file, count = question.file, len(question.layers)
     every, least = _replicas(question, width), float("inf")
     for stages in range(1, len(table)):
         data = every[every * width.devices * stages <= file.devices]
         rounds, sums = -(-file.microbatches // data) + stages - 1.0, 4.0 * (data - 1) / data / file.bandwidth
         ends = slice(1, count) if stages > 1 else slice(count, count + 1)
-        fits = (stages == 1) | (alone[0, ends] + (stages - 1) * stash[0, ends] <= file.memory)
-        slowest = np.maximum(other[0, ends], table[stages - 1, ends]) if stages > 1 else table[1, :1]
-        times = np.where(fits, slowest, np.inf)[:, None] * rounds + sums * parameters[0, ends][:, None]
+        fits = (stages == 1) | (costs.alone[0, ends] + (stages - 1) * costs.stash[0, ends] <= file.memory)
+        slowest = np.maximum(costs.other[0, ends], table[stages - 1, ends]) if stages > 1 else table[1, :1]
+        times = np.where(fits, slowest, np.inf)[:, None] * rounds + sums * costs.parameters[0, ends][:, None]
         least = min(least, float(times.min(initial=np.inf)))
     return least
 
@@ -154,29 +174,28 @@ def _replicas(question: ChainQuestion, width: Width) -> Whole:
     if file.schedule != "flush" or not most:
         return np.zeros(0, np.int64)
     if file.divisible:
-        every = np.arange(1, most + 1)
-        return np.asarray(every[(file.microbatches % every == 0) & (file.devices % every == 0)])
+        every = _dividing(file.microbatches)
+        return np.asarray(every[(every <= most) & (file.devices % every == 0)])
     found = [1]
     while (rounds := -(-file.microbatches // found[-1])) > 1:
         found.append(-(-file.microbatches // (rounds - 1)))
     return np.array([data for data in found if data <= most], np.int64)
 
 
-def _times(question: ChainQuestion, width: Width, recompute: Recompute, size: int) -> tuple[Array, Array]:
-    """Seconds of a last stage from each layer on, and of other stages by first layer and the layer behind them; never too many."""
-    file = question.file
+def _costs(question: ChainQuestion, width: Width, recompute: Recompute, size: int) -> Costs:
+    """Of all stages of one width, recomputation and size of microbatches; never too many seconds."""
+    file, again = question.file, recompute == "full"
     forward, backward = (_lowered_differences(float(size) * column + file.overhead) for column in (width.forward, width.backward))
     moved = float(size) * question.entering / file.bandwidth
     plain = moved[:-1, None] + forward + moved + backward
-    again = moved[:-1, None] + forward + np.maximum(forward, moved) + backward
-    return np.asarray(plain[:, -1]), again if recompute == "full" else plain
-
-
-def _kept(question: ChainQuestion, width: Width, recompute: Recompute, size: int) -> tuple[Array, Array]:
-    """Bytes of a stage, and of each microbatch that waits in it."""
-    activations = size * _differences(width.activations)
-    stash = np.broadcast_to(size * question.entering[:-1, None], activations.shape) if recompute == "full" else activations
-    return question.file.copies * _differences(width.parameters) + activations, stash
+    activations, parameters = size * _differences(width.activations), _differences(width.parameters)
+    return Costs(
+        last=np.asarray(plain[:, -1]),
+        other=moved[:-1, None] + forward + np.maximum(forward, moved) + backward if again else plain,
+        alone=file.copies * parameters + activations,
+        stash=np.broadcast_to(size * question.entering[:-1, None], activations.shape) if again else activations,
+        parameters=parameters,
+    )
 
 
 def _differences(column: Array) -> Array:

@@ -11,7 +11,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.family import FAMILY
-from crossopt.solvers.placement.prove import shown_by
+from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import Branched
 from tests.instances.placement.graphs import graph, question
 from tests.instances.placement.samples import sample_at_random, tried

@@ -1,7 +1,7 @@
 """What a result of throughput holds of its proof is counted again: honest ones are no word, and none shows more than the best placement."""
 
 from dataclasses import replace
-from math import inf
+from math import fsum, inf
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.bounds.set_partitioning import priced
 from crossopt.solvers.placement.family import FAMILY, Answer
-from crossopt.solvers.placement.prove import shown_by
+from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.placement.throughput import portfolio
 from crossopt.solvers.placement.throughput.run import Run
 from crossopt.solvers.proofs import OnPath, Priced, Proof, Surrounded, Swept, Word
@@ -167,3 +167,25 @@ def test_a_published_graph_is_proved_anew_by_prices() -> None:
     cheaper = replace(found.proof, prices=(0, *found.proof.prices[1:]))
     assert not checked(replace(found, proof=replace(cheaper, prices=cheaper.prices[1:]))).accepted
     assert not checked(replace(found, proof=replace(found.proof, limit=0.99 * found.proof.limit))).accepted
+
+
+def with_decimals(seed: int) -> PlacementQuestion:
+    """Blocks of several nodes, whose sums are rounded otherwise by the judge than one after the other; memory that one of them fills."""
+    random = np.random.default_rng(seed)
+    count, colours = 9, 3
+    colour = [*range(colours), *random.integers(0, colours, count - colours).tolist()]
+    times, sizes, transfer = (random.integers(1, 1000, count) / 1000.0 for _ in range(3))
+    of = graph(times, [(row, row + 1) for row in range(count - 1)], transfer * (seed % 2), sizes, colour=colour, cpu=times * 1.1)
+    full = max(fsum(sizes[np.array(colour) == one].tolist()) for one in range(colours))
+    return question(of, 1 + seed % 3, seed % 4 == 0, full if seed % 3 else inf, contiguity="no")
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 199), st.integers(-4, 4))
+def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(seed: int, digits: int) -> None:
+    asked = with_decimals(seed)
+    true = brute_force(asked)
+    limit = (1.0 if true == inf else true) * (1.0 + digits * 2.0**-52)
+    left = contract(blocks_of(asked.graph, staged=False), machine_of(asked), limit)
+    proofs = [*(Surrounded("", limit, block) for block in range(3)), Swept("", limit, 10_000), Priced("", limit, (1000,) * len(left))]
+    assert [proof for proof in proofs if (shown_by(asked, proof) or 0.0) > true] == []

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.placement import prove
+from crossopt.solvers.placement import shown
 from crossopt.solvers.placement.family import FAMILY
 from crossopt.solvers.placement.latency import engine
 from crossopt.solvers.placement.latency.exact import Exactly
 from crossopt.solvers.placement.latency.paths import FIGURES
-from crossopt.solvers.placement.prove import shown_by
+from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, Word
 from tests.every import every
 from tests.instances.placement.graphs import graph
@@ -59,7 +59,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     asked = latency_question(diamond, 2, memory=24.0)
     alone, beside = (shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
     assert alone < beside
-    for module in (engine, prove):
+    for module in (engine, shown):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
     assert shown_by(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, Word)
