@@ -46,7 +46,7 @@ from crossopt.solvers.proofs import Screen, WholeProof
 
 _FIGURES, _BLOCK = 1 << 19, 256
 """Figures of tables, and plans, whose tangents are computed together at most."""
-TOGETHER = 64
+TOGETHER = 128
 """Plans up to which all are given a tangent where one is."""
 TANGENT, HERE = 0, 1
 """Rows by a tangent of a plan, and for a plan on a single chip."""
