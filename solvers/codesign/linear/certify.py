@@ -26,6 +26,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.linear.refine import Refined
+from crossopt.solvers.codesign.linear.screens import Screen, lines_of
 from crossopt.solvers.codesign.linear.whole import (
     HERE,
     TANGENT,
@@ -41,7 +42,7 @@ from crossopt.solvers.codesign.linear.whole import (
     with_chip,
     with_tangent,
 )
-from crossopt.solvers.proofs import Screen, WholeProof
+from crossopt.solvers.proofs import WholeProof
 
 _FEW = 64
 """Plans up to which no screen is needed before the tree."""
@@ -65,7 +66,7 @@ class _Work:
     deadline: float
     watch: Watch
     value: float | None
-    screens: list[Screen] = field(default_factory=list)
+    screens: list[tuple[str, ...]] = field(default_factory=list)
     rows: list[tuple[int, ...]] = field(default_factory=list)
     problem: Codesign | None = None
 
@@ -139,7 +140,7 @@ def _screen(work: _Work, best: Candidate, stages: int) -> None:
     for start in range(0, len(rest), _PRICED):
         blocks.append(_screen_block(work, np.arange(start, min(start + _PRICED, len(rest))), places, stages))
     screen = Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
-    work.screens.append(screen)
+    work.screens.append(lines_of(screen))
     work.rest = screened(rest, screen)
 
 
