@@ -217,16 +217,24 @@ def _least(asked: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf
     return found + sum(cost * (low if cost > 0 else high) for cost, low, high in zip(reduced, lows, highs, strict=True) if cost)
 
 
-def packed(certificate: Certificate) -> tuple[tuple[int, ...], ...]:
-    """The steps as rows of numbers.
+def packed(certificate: Certificate) -> tuple[str, ...]:
+    """The steps as lines of whole numbers.
 
-    A branch is (variable, value), a split (-1 - row, first), a leaf (1 where it is empty, else 0; row, multiplier; row, ...)."""
-    return tuple(_packed(step) for step in certificate.steps)
+    A branch is "variable value", a split "(-1 - row) first", a leaf "(1 where it is empty, else 0) row multiplier row multiplier ..."."""
+    return tuple(" ".join(map(str, _packed(step))) for step in certificate.steps)
 
 
-def unpacked(scale: int, steps: Iterable[Sequence[int]]) -> Certificate:
-    """The certificate of such rows; a ValueError where one is no step."""
-    return Certificate(scale, tuple(_unpacked(step) for step in steps))
+def unpacked(scale: int, lines: Iterable[str]) -> Certificate:
+    """The certificate of such lines; a ValueError where one is no step."""
+    return Certificate(scale, tuple(_unpacked(numbers_in(line)) for line in lines))
+
+
+def numbers_in(line: str) -> tuple[int, ...]:
+    """Whole numbers between blanks, written in the only way that they are."""
+    found = tuple(int(word) for word in line.split(" "))
+    if " ".join(map(str, found)) != line:
+        raise ValueError(f"{line[:40]!r} is no line of whole numbers")
+    return found
 
 
 def _packed(step: Step) -> tuple[int, ...]:

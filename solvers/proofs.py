@@ -205,27 +205,18 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
-    """Plans that are left, each with chips at which it has a tangent, a price for each budget and a share for each tangent."""
-
-    points: tuple[tuple[tuple[int, ...], ...], ...]
-    """Of each plan, in the order of the question: of each chip the place of the literal of each part, among those that are left."""
-    prices: tuple[tuple[float, ...], ...]
-    shares: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class WholeProof:
     """All that says, beside the question, that no design is below a bound (solvers.codesign.linear.whole)."""
 
-    screens: tuple[Screen, ...]
-    """What prices on the budgets rule out, one after another."""
+    screens: tuple[tuple[str, ...], ...]
+    """What prices on the budgets rule out, one after another: a line for each plan that is left, in the order of the question, with the
+    places of the literals of chips at which it has a tangent, its prices of the budgets and the shares of its tangents."""
     rows: tuple[tuple[int, ...], ...]
     """Of the integer model: 0 for a tangent and 1 for a single chip, a plan among those that are left, and the places of the literals of
     a chip."""
     scale: int
     """What multipliers are divided by."""
-    steps: tuple[tuple[int, ...], ...]
+    steps: tuple[str, ...]
     """A tree of branches and of leaves with multipliers of the rows (formulation.certificate.packed); none where no plan is left."""
 
 

@@ -8,9 +8,10 @@ until the deadline or a number of boxes. The tree that is there then proves what
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import product
-from math import floor
+from math import floor, inf
 from time import monotonic
 from typing import Literal
 
@@ -42,8 +43,8 @@ _LARGEST = 62
 """Bits of a scale at most."""
 _DIGITS = (2.0**20, 2.0**40, 2.0**60)
 """Of a ray, for which any scale is as good: one with few digits where that is enough."""
-_TRIED = 8
-"""Splits of rows that are tried before a box is cut."""
+_TRIED, _SELDOM = 3, 4
+"""Splits of rows that are tried before a box is cut, and how often a row is before others are preferred."""
 _FINE = 64
 """Rounding of multipliers moves a bound by about this part of a unit at the most, where the scale is not the largest."""
 _NEAR = 1e-6
@@ -108,6 +109,8 @@ class _Walk:
     own: int
     """Variables of the model itself."""
     tighten: Tighten
+    gains: dict[int, list[int]] = field(default_factory=dict)
+    """What splits of each row have proved so far."""
     boxes: list[_Box] = field(default_factory=list)
     heap: list[tuple[int, int]] = field(default_factory=list)
     best: tuple[int, ...] | None = None
@@ -146,7 +149,7 @@ def trace(model: Model, claim: int | None = None, seconds: float = float("inf"),
 
 def _walked(walk: _Walk, most: int) -> Ended:
     try:
-        _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, Leaf()))
+        _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, None))
         while walk.going or walk.refuted:
             if walk.refuted:
                 if not _tightened(walk):
@@ -180,16 +183,20 @@ def _tightened(walk: _Walk) -> bool:
 def _look_again(walk: _Walk, number: int) -> None:
     """A box that was looked at before there were as many rows."""
     box = walk.boxes[number]
-    walk.boxes[number] = _box(walk, box.lows, box.highs, box.leaf)
+    walk.boxes[number] = _box(walk, box.lows, box.highs, box)
     if (bound := walk.boxes[number].bound) is not None:
         heappush(walk.heap, (bound, number))
 
 
-def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], inherited: Leaf) -> _Box:
+def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
     """A box, with the best leaf that is known of it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
-    leaf, bound = _closed(walk, lows, highs, solved, inherited)
-    if bound is not None and solved.figures is not None:
+    leaf, bound = _closed(walk, lows, highs, solved, around)
+    if (
+        bound is not None
+        and solved.figures is not None
+        and float(np.abs(solved.figures - np.round(solved.figures)).max(initial=0.0)) <= _NEAR
+    ):
         _take(walk, tuple(round(figure) for figure in solved.figures.tolist()), lows, highs)
     return _Box(lows, highs, leaf, bound, solved.figures, len(walk.asked.rows))
 
@@ -201,15 +208,16 @@ def _keep(walk: _Walk, box: _Box) -> None:
         heappush(walk.heap, (box.bound, len(walk.boxes) - 1))
 
 
-def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, inherited: Leaf) -> tuple[Leaf, int | None]:
-    """The leaf that proves most of a box: from its own duals, from those that it has of the box around it, or from none."""
+def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
+    """The leaf that proves most of a box: from its own duals, or from the box around it where these prove less."""
     for leaf in _emptying(walk, lows, highs, solved):
         if excess(walk.asked, lows, highs, leaf) > 0:
             return leaf, None
-    leaves = [inherited, Leaf(), *([] if solved.duals is None else [rounded(walk.asked, solved.duals * float(walk.scale))])]
-    bounds = [leaf_bound(walk.asked, lows, highs, walk.scale, leaf) for leaf in leaves]
-    best = max(range(len(leaves)), key=lambda place: bounds[place])
-    return leaves[best], bounds[best]
+    own = Leaf() if solved.duals is None else rounded(walk.asked, solved.duals * float(walk.scale))
+    bound = leaf_bound(walk.asked, lows, highs, walk.scale, own)
+    if around is None or around.bound is None or bound >= around.bound:
+        return own, bound
+    return around.leaf, leaf_bound(walk.asked, lows, highs, walk.scale, around.leaf)
 
 
 def _emptying(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
@@ -262,8 +270,11 @@ def _cut(walk: _Walk, number: int) -> None:
     """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
     box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
     for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
-        parts = [_box(walk, *ends, box.leaf) for ends in parts_of(walk.asked, box.lows, box.highs, cut)]
-        tried.append((_gain(walk, parts), cut, parts))
+        parts = [_box(walk, *ends, box) for ends in parts_of(walk.asked, box.lows, box.highs, cut)]
+        gain = _gain(walk, parts)
+        tried.append((gain, cut, parts))
+        if isinstance(cut, Split) and box.bound is not None:
+            walk.gains.setdefault(cut.row, []).append(gain[0] - box.bound)
     if not tried:
         return
     _, box.cut, parts = max(tried, key=lambda one: one[0])
@@ -291,7 +302,8 @@ def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
     cuts = list[Cut]()
     if box.figures is not None:
         away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
-        cuts += [split for row in walk.choosing if (split := _split_of(walk.asked, box, away, row))][:_TRIED]
+        splits = [split for row in walk.choosing if (split := _split_of(walk.asked, box, away, row))]
+        cuts += sorted(splits, key=partial(_promise, walk))[:_TRIED]
         place = int(np.argmax(away))
         if away[place] > _NEAR:
             value = min(max(floor(float(box.figures[place])), box.lows[place]), box.highs[place] - 1)
@@ -300,6 +312,12 @@ def _cuts(walk: _Walk, box: _Box) -> list[Cut]:
         place = max(range(len(widths)), key=lambda one: widths[one])
         cuts.append(Branch(place, box.lows[place] + (widths[place] - 1) // 2))
     return cuts
+
+
+def _promise(walk: _Walk, split: Split) -> float:
+    """Rows that were split seldom come first, and then those whose splits have proved most (pseudo-costs, Benichou and others 1971)."""
+    gains = walk.gains.get(split.row, [])
+    return -inf if len(gains) < _SELDOM else -sum(gains) / len(gains)
 
 
 def _split_of(asked: Whole, box: _Box, away: Array, row: int) -> Split | None:

@@ -117,7 +117,7 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
         refuse_broken_bounds(instance)
     except RefusedError as error:
         return Proved(refused=(str(error),))
-    steps, screens = len(proof.whole.steps), sum(len(screen.points) for screen in proof.whole.screens)
+    steps, screens = len(proof.whole.steps), sum(map(len, proof.whole.screens))
     counted = f"a tree of {steps:,} step{'s' * (steps != 1)} counted in whole numbers" if steps else "no plan is below the bound"
     after = f", after {screens:,} plans at prices" if screens else ""
     return Proved((f"{ANEW}{counted}{after}",), whole_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))

@@ -18,7 +18,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import packed, proved_bound
 from crossopt.formulation.codesign.rows import Codesign, Tangents
 from crossopt.formulation.codesign.screen import sought
-from crossopt.formulation.model import Model
+from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import SolverError
@@ -26,6 +26,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.linear.refine import Refined
+from crossopt.solvers.codesign.linear.screens import Screen, lines_of
 from crossopt.solvers.codesign.linear.whole import (
     HERE,
     TANGENT,
@@ -41,7 +42,7 @@ from crossopt.solvers.codesign.linear.whole import (
     with_chip,
     with_tangent,
 )
-from crossopt.solvers.proofs import Screen, WholeProof
+from crossopt.solvers.proofs import WholeProof
 
 _FEW = 64
 """Plans up to which no screen is needed before the tree."""
@@ -51,6 +52,8 @@ _STAGES = (6, 3)
 """Tangents of each plan in one screen after another."""
 _MOST_PLANS, _MOST_BOXES = 4_000, 4_000
 """Beyond, a proof would be larger than anybody keeps."""
+_BEYOND = 1.0 + 1e-5
+"""What prices aim at, over the bound: prices of fewer digits shall still reach it."""
 _PRICED = 1024
 """Plans that are priced together."""
 
@@ -63,7 +66,7 @@ class _Work:
     deadline: float
     watch: Watch
     value: float | None
-    screens: list[Screen] = field(default_factory=list)
+    screens: list[tuple[str, ...]] = field(default_factory=list)
     rows: list[tuple[int, ...]] = field(default_factory=list)
     problem: Codesign | None = None
 
@@ -137,7 +140,7 @@ def _screen(work: _Work, best: Candidate, stages: int) -> None:
     for start in range(0, len(rest), _PRICED):
         blocks.append(_screen_block(work, np.arange(start, min(start + _PRICED, len(rest))), places, stages))
     screen = Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
-    work.screens.append(screen)
+    work.screens.append(lines_of(screen))
     work.rest = screened(rest, screen)
 
 
@@ -151,7 +154,7 @@ def _screen_block(work: _Work, rows: Whole, places: Whole, stages: int) -> Scree
     for stage in range(stages):
         work.left()
         several = [*several, tangents_of(rest, left, points)]
-        seen, at = sought(rest.chip, several, rest.needs[left], rest.bound)
+        seen, at = sought(rest.chip, several, rest.needs[left], rest.bound * _BEYOND)
         for place, row in enumerate(left.tolist()):
             found[row] = _short(at.prices[place]), _short(at.shares[place])
         kept = np.flatnonzero(seen.bounds < rest.bound)
@@ -185,11 +188,16 @@ def _touch(work: _Work, places: Whole) -> None:
         found = trace(problem.model(), reach_of(rest, problem), work.left(), 1)
         if found.root is None or found.proved:
             return
-        share = dict(zip(problem.model().variables, found.root, strict=True))
+        share = dict(zip(_variables(problem), found.root, strict=True))
         plan = int(np.argmax([share[choice] for choice in problem.choices]))
         point = np.array([np.argmax([share[literal] for literal in part.literals]) for part in rest.chip.parts], np.int64)
         if (TANGENT, plan, *point.tolist()) in work.rows:
             return
+
+
+def _variables(problem: Codesign) -> tuple[Variable, ...]:
+    """Those of its model, which grows by rows alone."""
+    return (problem.time, *problem.choices, *(literal for part in problem.chip.parts for literal in part.literals))
 
 
 def _tangents_at(rest: Rest, plan: int, places: Whole) -> Tangents:
@@ -200,7 +208,7 @@ def _tangents_at(rest: Rest, plan: int, places: Whole) -> Tangents:
 def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     """What the full model says of a solution that is below the bound."""
     rest, problem = work.rest, work.problem or first_model(work.rest)
-    chosen = dict(zip(problem.model().variables, values, strict=True))
+    chosen = dict(zip(_variables(problem), values, strict=True))
     point, plan = problem.decoded(chosen)
     places = np.array([point[part.name] for part in rest.chip.parts], np.int64)
     value, _ = price_here(rest, plan, places)

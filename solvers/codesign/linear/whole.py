@@ -41,12 +41,13 @@ from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, gri
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.codesign.boxes.branch import root_node
+from crossopt.solvers.codesign.linear.screens import Screen, screen_in
 from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
-from crossopt.solvers.proofs import Screen, WholeProof
+from crossopt.solvers.proofs import WholeProof
 
 _FIGURES, _BLOCK = 1 << 19, 256
 """Figures of tables, and plans, whose tangents are computed together at most."""
-TOGETHER = 64
+TOGETHER = 128
 """Plans up to which all are given a tangent where one is."""
 TANGENT, HERE = 0, 1
 """Rows by a tangent of a plan, and for a plan on a single chip."""
@@ -244,10 +245,10 @@ def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[s
 
 def _faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
     rest = rest_of(instance, bound)
-    for screen in proof.screens:
+    for lines in proof.screens:
         if rest is None or not len(rest):
             return ("there are more screens than plans ask for",)
-        rest = screened(rest, screen)
+        rest = screened(rest, screen_in(lines))
     if rest is None or not len(rest):
         return ("there is a tree where no plan is left",) if proof.rows or proof.steps else ()
     problem = model_of(rest, proof.rows)

@@ -217,15 +217,23 @@ def test_what_is_no_tree_of_the_model_is_refused_in_words(certificate: Certifica
 
 def test_steps_are_packed_as_numbers_and_read_back() -> None:
     tree = by(Branch(1, 2), Leaf((0, 3), (-4, 5)), Split(0, 3), Leaf((0,), (7,), empty=True), Leaf(), scale=8)
-    rows = ((1, 2), (0, 0, -4, 3, 5), (-1, 3), (1, 0, 7), (0,))
-    assert packed(tree) == rows
-    assert unpacked(8, rows) == tree
+    lines = ("1 2", "0 0 -4 3 5", "-1 3", "1 0 7", "0")
+    assert packed(tree) == lines
+    assert unpacked(8, lines) == tree
 
 
-@pytest.mark.parametrize("step", [(), (1, 2, 3, 4), (2, 0, 1), (-1,)])
-def test_other_rows_of_numbers_are_no_steps(step: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("line", ["1 2 3 4", "2 0 1", "-1"])
+def test_other_numbers_are_no_steps(line: str) -> None:
     with pytest.raises(ValueError, match="no step of a tree"):
-        unpacked(1, (step,))
+        unpacked(1, (line,))
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "1  2", "1 2 ", "+1 2", "01 2", "1_0 2", "1.0 2", "1e3 2", "one", "\u0661 2", "1\t2", "-0 1", "9" * 5000]
+)
+def test_numbers_are_written_in_one_way(line: str) -> None:
+    with pytest.raises(ValueError, match=r"no line of whole numbers|invalid literal|digits"):
+        unpacked(1, (line,))
 
 
 def is_no_better(model: Model, bound: int | None, true: int | None) -> bool:
@@ -287,7 +295,7 @@ def test_no_unit_is_lost_where_costs_add_up_to_a_trillion_million(model: Model) 
 @st.composite
 def edited(draw: st.DrawFn, found: Traced) -> Certificate:
     """A certificate with one thing changed: a figure, a step that is gone, twice there or swapped, or the scale."""
-    rows, scale = [list(step) for step in packed(found.certificate)], found.certificate.scale
+    rows, scale = [list(map(int, line.split())) for line in packed(found.certificate)], found.certificate.scale
     place = draw(st.integers(0, len(rows) - 1))
     match draw(st.sampled_from(("figure", "gone", "twice", "swapped", "scale"))):
         case "figure":
@@ -302,7 +310,7 @@ def edited(draw: st.DrawFn, found: Traced) -> Certificate:
             rows[place], rows[other] = rows[other], rows[place]
         case _:
             scale = draw(st.sampled_from((0, -scale, 1, scale // 2, scale * 3)))
-    return unpacked(scale, rows)
+    return unpacked(scale, [" ".join(map(str, row)) for row in rows])
 
 
 @given(models(), st.data())

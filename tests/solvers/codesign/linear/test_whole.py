@@ -21,8 +21,9 @@ from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.linear import certify, whole
 from crossopt.solvers.codesign.linear.certify import certify_bound
+from crossopt.solvers.codesign.linear.screens import Screen, lines_of, screen_in
 from crossopt.solvers.codesign.linear.whole import whole_faults
-from crossopt.solvers.proofs import Exact, Relaxed, Screen, WholeProof
+from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked
@@ -115,7 +116,7 @@ def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(seed: int) ->
     assert (result.value, result.proved) == (None, True)
     assert proof.steps
     assert all(step.empty for step in unpacked(proof.scale, proof.steps).steps if isinstance(step, Leaf))
-    for steps in ((), ((0,),), ((1,),), (*proof.steps, (1,)), ((0, 0),), proof.steps[1:]):
+    for steps in ((), ("0",), ("1",), (*proof.steps, "1"), ("0 0",), proof.steps[1:]):
         assert whole_faults(step_time_question(seed), float("inf"), replace(proof, steps=steps))
     assert whole_faults(step_time_question(seed), float("inf"), replace(proof, scale=2))
 
@@ -139,21 +140,22 @@ def bound_of(instance: Instance) -> float:
 def test_screens_rule_out_what_is_then_not_in_the_tree() -> None:
     proof, bound = screened_proof(PATHFINDING), bound_of(PATHFINDING)
     assert proof.screens
-    assert [len(screen.points) for screen in proof.screens] == sorted((len(s.points) for s in proof.screens), reverse=True)
+    assert [len(lines) for lines in proof.screens] == sorted(map(len, proof.screens), reverse=True)
+    assert all(lines_of(screen_in(lines)) == lines for lines in proof.screens)
     assert checked(again(with_proof(solved(PATHFINDING), proof))).accepted
-    for screen in (Screen((), (), ()), replace(proof.screens[0], points=proof.screens[0].points[1:])):
-        assert "where" in whole_faults(PATHFINDING, bound, replace(proof, screens=(screen, *proof.screens[1:])))[0]
+    for lines in ((), proof.screens[0][1:]):
+        assert "where" in whole_faults(PATHFINDING, bound, replace(proof, screens=(lines, *proof.screens[1:])))[0]
     for screens in ((), proof.screens[:1], (*proof.screens, proof.screens[-1])):
         faults = whole_faults(PATHFINDING, bound, replace(proof, screens=screens))
         assert faults or len(whole_of(screens)) == len(whole_of(proof.screens))
 
 
-def whole_of(screens: tuple[Screen, ...]) -> whole.Rest:
+def whole_of(screens: tuple[tuple[str, ...], ...]) -> whole.Rest:
     """What some screens leave of the question."""
     rest = whole.rest_of(PATHFINDING, bound_of(PATHFINDING))
     assert rest is not None
-    for screen in screens:
-        rest = whole.screened(rest, screen)
+    for lines in screens:
+        rest = whole.screened(rest, screen_in(lines))
     return rest
 
 
@@ -175,6 +177,13 @@ def test_prices_that_are_none_are_refused(prices: float, shares: float, words: s
         whole.screened(rest, screen)
 
 
+@pytest.mark.parametrize("line", ["", "0; 0.5", "0 1; 0.5; 1", "0 1; .5; 1.0", "0,1; 0.5; 1.0", "0 1; 0.5; 1.0;", "0 1; 0.5; one"])
+def test_lines_of_a_screen_are_written_in_one_way(line: str) -> None:
+    assert screen_in(["0 1, 2 3; 0.5 1e-05; 0.25 0.75"]) == Screen((((0, 1), (2, 3)),), ((0.5, 1e-05),), ((0.25, 0.75),))
+    with pytest.raises(ValueError, match=r"no line of|has no chips|could not convert|invalid literal"):
+        screen_in([line])
+
+
 def test_shares_of_more_than_one_prove_no_more() -> None:
     """A hundred times the tangents would be far above the plan itself."""
     bound = 0.9 * (solved(PATHFINDING).value or 0.0)
@@ -191,20 +200,22 @@ def test_shares_of_more_than_one_prove_no_more() -> None:
 def forgeries(proof: WholeProof) -> list[WholeProof]:
     """The proof with one thing changed, in ways that leave less."""
     steps, rows = proof.steps, proof.rows
-    leaf = next(place for place, step in enumerate(steps) if len(step) > 2)
+    leaf = next(place for place, step in enumerate(steps) if len(step.split()) > 2)
+    times = [10**40 * int(figure) for figure in steps[leaf].split()]
     row = rows[0]
     return [
         replace(proof, steps=()),
         replace(proof, steps=steps[1:]),
         replace(proof, steps=steps[:-1]),
         replace(proof, steps=(*steps, steps[-1])),
-        replace(proof, steps=((0,),)),
-        replace(proof, steps=(*steps[:leaf], (0,), *steps[leaf + 1 :])),
-        replace(proof, steps=(*steps[:leaf], (1,), *steps[leaf + 1 :])),
-        replace(proof, steps=(*steps[:leaf], (0, 10**6, 1), *steps[leaf + 1 :])),
-        replace(proof, steps=((10**6, 0), (0,), (0,))),
-        replace(proof, steps=((0, -(10**30)), (0,), (0,))),
-        replace(proof, steps=tuple(tuple(10**40 * figure for figure in step) if len(step) > 2 else step for step in steps)),
+        replace(proof, steps=("0",)),
+        replace(proof, steps=(*steps[:leaf], "0", *steps[leaf + 1 :])),
+        replace(proof, steps=(*steps[:leaf], "1", *steps[leaf + 1 :])),
+        replace(proof, steps=(*steps[:leaf], "0 1000000 1", *steps[leaf + 1 :])),
+        replace(proof, steps=("1000000 0", "0", "0")),
+        replace(proof, steps=(f"0 {-(10**30)}", "0", "0")),
+        replace(proof, steps=(*steps[:leaf], " ".join(map(str, times)), *steps[leaf + 1 :])),
+        replace(proof, steps=(*steps[:leaf], f"{steps[leaf]} ", *steps[leaf + 1 :])),
         replace(proof, scale=0),
         replace(proof, scale=-proof.scale),
         replace(proof, scale=1),
@@ -229,7 +240,7 @@ def test_a_proof_with_something_missing_is_refused() -> None:
 def test_a_proof_of_nothing_is_none_where_plans_are_left() -> None:
     assert not checked(with_proof(solved(QUICK), WholeProof((), (), 1, ()))).accepted
     tiny = read_instance(INSTANCES / "tiny.yaml")
-    assert whole_faults(tiny, solved(tiny).bound or 0.0, WholeProof((), (), 1, ((0,),))) == ("there is a tree where no plan is left",)
+    assert whole_faults(tiny, solved(tiny).bound or 0.0, WholeProof((), (), 1, ("0",))) == ("there is a tree where no plan is left",)
 
 
 def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below() -> None:
@@ -238,12 +249,12 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below() -> None:
     proof, value = proof_of(result), result.value
     assert value is not None
     for _ in range(12):
-        steps = [list(step) for step in proof.steps]
+        steps = [list(map(int, step.split())) for step in proof.steps]
         for _ in range(draw.randint(1, 4)):
             step = draw.choice(steps)
             place = draw.randrange(len(step))
             step[place] = draw.choice((step[place] + 1, -step[place], 0, step[place] * 1000, 10**30))
-        forged = replace(proof, steps=tuple(tuple(step) for step in steps))
+        forged = replace(proof, steps=tuple(" ".join(map(str, step)) for step in steps))
         assert whole_faults(PATHFINDING, value * 1.0001, forged)
 
 
