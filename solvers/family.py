@@ -160,8 +160,11 @@ def unit_of(family: Family[Q, A, D], question: Q) -> str:
     return str(described(family, question)["unit"])
 
 
-def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch) -> Found[A]:
-    """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory."""
+def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: bool) -> Found[A]:
+    """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory.
+
+    An interrupt before it told any goes on, unless the simplest rule is asked then.
+    """
     told: list[Callable[[], A | None]] = []
 
     def see(progress: Progress) -> None:
@@ -172,6 +175,8 @@ def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch) -> Found[A
     try:
         return ask(see)
     except KeyboardInterrupt:
+        if not told and not simplest:
+            raise
         return Found(told[0]() if told else None, engine=name, stopped="interrupted")
     except (FailedError, MemoryError) as error:
         answer = told[0]() if told else None
@@ -186,7 +191,7 @@ def quick_answer(family: Family[Q, A, D], question: Q) -> A | None:
     try:
         answer = family.quick(question, monotonic() + _AT_ONCE)
         return answer if answer is not None and not family.judge(question, answer).violations else None
-    except (TimeoutError, ValueError, MemoryError, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt):  # noqa: BLE001 - whatever a rule of last resort meets, how the search ended is what counts
         return None
 
 
@@ -195,12 +200,21 @@ def no_ending() -> None:
 
 
 def solve(
-    family: Family[Q, A, D], question: Q, engine: str, limits: Limits, watch: Watch, ending: Callable[[], None] = no_ending
+    family: Family[Q, A, D],
+    question: Q,
+    engine: str,
+    limits: Limits,
+    watch: Watch,
+    ending: Callable[[], None] = no_ending,
+    simplest: bool = False,
 ) -> Result[A, D]:
-    """Ask, judge, certify: the only place where a result is made; `ending` is called between engine and judge."""
+    """Ask, judge, certify: the only place where a result is made.
+
+    `ending` is called between engine and judge; where nothing was found before an interrupt, `simplest` has the simplest rule answer.
+    """
     began, ask = monotonic(), engine_of(family, engine)
-    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch)
-    if found.answer is None and found.stopped == "interrupted" and found.bound is None:
+    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest)
+    if simplest and found.answer is None and found.stopped == "interrupted" and found.bound is None:
         found = replace(found, answer=quick_answer(family, question))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))

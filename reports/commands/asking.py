@@ -47,7 +47,7 @@ def solve(options: Namespace, kind: str) -> Ending:
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
         watch = Keeping(keep, family, question, name, limits, told, written) if keep else told
-        result = solved(family, question, name, limits, watch, keep.finish if keep else no_ending)
+        result = solved(family, question, name, limits, watch, keep.finish if keep else no_ending, simplest=True)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

@@ -84,6 +84,12 @@ class Child:
                 raise
             return self._outcome(said)
 
+    def is_there(self) -> bool:
+        """Whether it can be asked; one that was ended while it had nothing to do cannot."""
+        if self.alive and self._process.poll() is not None:
+            self.end()
+        return self.alive
+
     def forget(self, key: int) -> None:
         """Has it let go of what work left, some time."""
         self._send(("forget", key))
@@ -260,7 +266,7 @@ def _borrow(solver: str) -> Child | None:
     """A child that nobody else is using, if need be a new one: what one thread does one after another one child can do."""
     me = get_ident()
     with _LOCK:
-        _CHILDREN[:] = [child for child in _CHILDREN if child.alive and child.home == os.getpid()]
+        _CHILDREN[:] = [child for child in _CHILDREN if child.home == os.getpid() and child.is_there()]
         free = (child for child in _CHILDREN if child.solver == solver and (not child.holders or child.owner == me))
         child = next(free, None)
         if child is None:

@@ -10,12 +10,13 @@ import pickle
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import active_count
-from time import CLOCK_BOOTTIME, clock_gettime, monotonic
+from time import monotonic
 from types import FrameType
 from typing import NoReturn
 
@@ -51,6 +52,8 @@ class Keeper:
     """Whether there is a question, and so something to answer when the time is up."""
     finishing: bool = False
     """Whether the last answer is being written, which no signal shall end."""
+    asked: bool = False
+    """Whether a person, or a system, asked it to end."""
     interrupted: bool = False
 
     def finish(self) -> None:
@@ -129,14 +132,18 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
     _HERE.append(keep)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        del frame
-        if not keep.finishing and not keep.interrupted and (keep.searching or number == signal.SIGTERM):
-            keep.interrupted = True
-            raise KeyboardInterrupt
+        keep.asked = keep.asked or number == signal.SIGTERM
+        if keep.finishing or keep.interrupted or not (keep.searching or keep.asked):
+            return
+        if _importing(frame):  # half a module cannot be imported again
+            signal.setitimer(signal.ITIMER_REAL, _TICK)
+            return
+        keep.interrupted = True
+        raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGUSR1, stop)
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM):
+        signal.signal(number, stop)
     code = 1
     try:
         end_with(lifeline, os.getpid())
@@ -148,6 +155,14 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _watch_signals(wait: _Wait) -> None:
@@ -212,7 +227,7 @@ def _process_start() -> float:
     """When this process started, by the monotonic clock; now where the system does not tell."""
     try:
         ticks = int(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
-        age = clock_gettime(CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
         return monotonic() - min(max(age, 0.0), 60.0)
-    except (OSError, ValueError, IndexError):
+    except (AttributeError, OSError, ValueError, IndexError):
         return monotonic()

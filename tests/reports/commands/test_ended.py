@@ -126,6 +126,21 @@ def test_a_signal_in_any_phase_leaves_a_whole_answer_or_none(tmp_path: Path, num
     assert main(["check", str(target)]) == 0
 
 
+def test_a_signal_while_modules_are_loaded_waits_for_them(tmp_path: Path) -> None:
+    """Half a module could not be loaded again by whoever answers in the end."""
+    target, late = tmp_path / "result.json", tmp_path / "half_a_module.py"
+    late.write_text("import sys, time; sys.stderr.write('loading\\n'); sys.stderr.flush(); time.sleep(0.2); whole = True\n")
+    end = f"sys.path.insert(0, {str(tmp_path)!r}); import half_a_module; assert half_a_module.whole; time.sleep(1000)"
+    with started(TINY, end=end, target=target) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+    assert "internal error" not in said
+    kept(target, process.returncode, out)
+
+
 def test_a_signal_once_there_is_progress_leaves_the_best_design(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
     with started(*ENDLESS, target=target) as process:

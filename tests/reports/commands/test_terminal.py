@@ -109,7 +109,7 @@ def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path:
 def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "4 s"],
+        [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "8 s"],
         stdout=subprocess.PIPE, stderr=follower, text=True, check=False, timeout=600,
     )  # fmt: skip
     os.close(follower)

@@ -125,6 +125,15 @@ def test_one_process_does_what_comes_one_after_another() -> None:
     assert held.ask(os_number) == process() == one
 
 
+def test_a_process_that_is_ended_while_it_has_nothing_to_do_costs_nothing() -> None:
+    one = Place("idle")
+    number = one.ask(os_number)
+    one.close()
+    os.kill(number, signal.SIGKILL)
+    assert gone(number)
+    assert Place("idle").ask(os_number) != number
+
+
 def os_number(line: object) -> int:
     del line
     return os.getpid()
