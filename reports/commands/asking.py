@@ -18,7 +18,7 @@ from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
-from crossopt.solvers.checking import Report
+from crossopt.solvers.checking import Report, held
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of, unit_of
 from crossopt.solvers.family import solve as solved
@@ -39,7 +39,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     question = question_of(options, row.options)
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as watch:
-        result = solved(family, question, name, limits, watch)
+        result = held(family, solved(family, question, name, limits, watch), question)
     hand_out(options, lambda: to_text(result), lambda: shown_of(kind).text_of(question, result))
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

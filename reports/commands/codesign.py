@@ -34,7 +34,7 @@ def _front(options: Namespace) -> Ending:
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
     found = front_in(asked, options, limits)
-    asking.hand_out(options, lambda: front_json(first, second, found), lambda: front_text(asked.name, first, second, found))
+    asking.hand_out(options, lambda: front_json(asked, options, found), lambda: front_text(asked.name, first, second, found))
     return Ending("FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN", found.proved)
 
 
