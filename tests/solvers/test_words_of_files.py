@@ -10,6 +10,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.report import page_of
+from crossopt.solvers.answer import gap_between
 from crossopt.solvers.codesign.family import FAMILY
 from tests.every import every
 from tests.solvers.codesign.asking import checked
@@ -69,5 +70,5 @@ def test_an_answer_that_a_check_would_refuse_is_not_printed(monkeypatch: pytest.
 def test_a_regret_below_nothing_is_no_bound(bound: float) -> None:
     found = solved(several(TWO, *REGRET), "boxes", 0.5)
     assert found.value is not None
-    made_up = replace(found, bound=bound, gap=(found.value - bound) / found.value, proved=False, status="FEASIBLE", trace=())
+    made_up = replace(found, bound=bound, gap=gap_between(found.value, bound), proved=False, status="FEASIBLE", trace=())
     assert f"bound: {bound!r} is below 0, and nothing takes less" in checked(made_up).refused
