@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
+from pathlib import Path
 
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import CERTIFICATE, MODELS, PLACEMENTS, parser_of_commands
@@ -235,6 +236,14 @@ def _refuse_export(options: argparse.Namespace) -> None:
 
     saved = options.file.suffix.lower() == ".json"
     kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
+    if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
+        what = f"this is a file of its authors that asks about {KINDS[asked].about}, and no result"
+        take = "export works from a question about joint designs, in YAML, and from its saved result"
+        first = f"`crossopt solve {options.file} --out RESULT.json`, then export RESULT.json"
+        remedy = (
+            first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
+        )
+        usage(f"--as {options.stack}: {options.file}: {what} ({remedy})")
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
         usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
@@ -242,6 +251,17 @@ def _refuse_export(options: argparse.Namespace) -> None:
     if kind in KINDS and kind != "codesign" and options.stack not in forms:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
+
+
+def _authors_kind(path: Path) -> str | None:
+    """What an author's file in JSON asks about; None where it is none, but perhaps a result of an older format."""
+    from crossopt.instances.files.saved import read_as  # noqa: PLC0415
+    from crossopt.instances.kinds import kind_asked  # noqa: PLC0415
+
+    def asks(data: object) -> bool:
+        return isinstance(data, dict) and bool({"nodes", "problem", "TMPCs"} & data.keys()) and "question" not in data
+
+    return kind_asked(path) if read_as(path, asks) else None
 
 
 def _report(options: argparse.Namespace) -> int:

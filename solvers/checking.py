@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.errors import InstanceError, VerificationError
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import (
     STOPPED,
@@ -87,6 +87,14 @@ def faults_but_proof(family: Family[Q, A, D], saved: Result[A, D], question: Q) 
     return [*refused, *family.faults(question, saved), *rival_faults(denied_below(saved), saved.rivals)]
 
 
+def held(family: Family[Q, A, D], result: Result[A, D], question: Q) -> Result[A, D]:
+    """A result that was just found, which no check refuses before it comes to the proof; a VerificationError where one would."""
+    if faults := faults_but_proof(family, result, question):
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise VerificationError(f"`crossopt check` would refuse this answer: {faults[0]}{more}")
+    return result
+
+
 def _part_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
     """Answers to other questions than the narrower ones of this, or with faults of their own."""
     questions = family.parts(question)
@@ -124,7 +132,31 @@ def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
         (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
-    return [sentence for sentence, holds in rules if not holds]
+    return [*(sentence for sentence, holds in rules if not holds), *_long_words(saved)]
+
+
+def _long_words(saved: Result[A, D]) -> list[str]:
+    """Words that nothing in the question says, and that are drawn all the same, so that they are no longer than an engine's."""
+    rivals = [word for rival in saved.rivals for word in (rival.name, rival.note)]
+    told = {
+        "notes": saved.notes,
+        "reasons": saved.reasons,
+        "rivals": rivals,
+        "proof": (saved.proved_by,),
+        "versions": (*saved.versions, *saved.versions.values()),
+    }
+    relaxation = getattr(saved.proof, "relaxation", None)
+    told |= {"relaxation": (relaxation.solver, relaxation.form)} if relaxation is not None else {}
+    most = {"versions": _LONGEST_NAME, "relaxation": _LONGEST_NAME}
+    faults = [f"{name}: more than {_MANY:,} of them cannot be" for name, words in told.items() if len(words) > _MANY]
+    for name, words in told.items():
+        longest = most.get(name, _LONGEST)
+        wrong = [word for word in words if not isinstance(word, str) or len(word) > longest or not set(word).isdisjoint("\t\n\r")]
+        faults += [f"{name}: {short(wrong[0])} is no line of at most {longest:,} characters"] if wrong else []
+    return faults
+
+
+_LONGEST, _LONGEST_NAME, _MANY = 2_000, 100, 1_000
 
 
 def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, answer: A) -> list[str]:

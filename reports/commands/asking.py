@@ -20,7 +20,7 @@ from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
-from crossopt.solvers.checking import Report
+from crossopt.solvers.checking import Report, held
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import Family, engine_of, family_of, no_ending, unit_of
 from crossopt.solvers.family import solve as solved
@@ -47,7 +47,8 @@ def solve(options: Namespace, kind: str) -> Ending:
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
         watch = Keeping(keep, family, question, name, limits, told, written) if keep else told
-        result = solved(family, question, name, limits, watch, keep.finish if keep else no_ending, simplest=True)
+        found = solved(family, question, name, limits, watch, keep.finish if keep else no_ending, simplest=True)
+        result = held(family, found, question)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

@@ -37,7 +37,7 @@ def _front(options: Namespace) -> Ending:
     first, _, second = options.pareto.partition(",")
     found = front_in(asked, options, limits)
     status: Status = "FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN"
-    text, ending = front_json(first, second, found), Ending(status, found.proved)
+    text, ending = front_json(asked, options, found), Ending(status, found.proved)
     shown = text if options.json or str(options.out) == "-" else front_text(asked.name, first, second, found)
     asking.hand_out(Kept(text, shown, code_of(ending.status, options.strict and not ending.proved)), options.out)
     return ending

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.instances.codesign.question import read_question
-from crossopt.instances.errors import InstanceError, VerificationError
+from crossopt.instances.errors import Fault, InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, spare_others, spare_question, usage
 from crossopt.reports.commands.families import check as checked
-from crossopt.reports.commands.fronts import front_faults, points_in, says_proved, whole_question
+from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
 from crossopt.reports.facts.design import asked_of
 from crossopt.reports.pages.front import front_page
 from crossopt.reports.pages.shell import page
@@ -45,13 +45,12 @@ def report(options: Namespace) -> None:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
     suffix = ENDINGS[options.form]
     target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
-    if target not in files:  # a page in place of its result is told so where it is read
-        spare_others(target, options.out)
     check_target(target)
     draws = {"html": lambda: page_of(*files, check=options.check), "runs": lambda: runs_on(files)}
     text = draws.get(options.form, lambda: tables_on(options.form, files, options.check))()
     for file in files:  # after they were read: a page that is named in place of its result is no result
         spare_question(target, file, "result")
+    spare_others(target, options.out)
     if str(target) == "-":
         sys.stdout.write(text)
         return
@@ -127,18 +126,21 @@ def hold(path: Path, faults: list[str]) -> None:
 
 
 def _front(path: Path) -> Drawn:
-    (figures, said), data = read_as(path, points_in), read_as(path, _plain)
-    faults = front_faults(figures, said)
-    questions = [read_question(result.question) for _, result in said]
-    for place, ((_, result), instance) in enumerate(zip(said, questions, strict=True)):
-        found = faults_but_proof(FAMILY, result, instance)
+    saved, data = read_as(path, front_in_file), read_as(path, _plain)
+    hold(path, front_faults(saved))
+    if not saved.points:
+        message = "there is no point in this front, and so nothing to draw (`crossopt check` says whether there is none)"
+        raise InstanceError(str(path), [Fault(1, 1, "points", message)], "nothing drawn")
+    faults = list[str]()
+    for place, (_, result) in enumerate(saved.points):
+        found = faults_but_proof(FAMILY, result, read_question(result.question))
         faults += [f"points[{place}]: {fault}" for fault in found]
     hold(path, faults)
-    points = tuple(Point(pair[0], pair[1], result) for pair, result in said)
-    front = Front(points, str(data.get("stopped")), says_proved(data) and all(result.proved for _, result in said))
-    shared = whole_question(figures, said[0][1])
-    content = front_page((figures[0], figures[1]), front, (shared, asked_of(read_question(shared))), data)
-    return Drawn(content, of_front((figures[0], figures[1]), front))
+    points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
+    front = Front(points, saved.stopped, saved.proved)
+    shared = whole_question(list(saved.figures), saved.points[0][1])
+    content = front_page(saved.figures, front, (shared, asked_of(read_question(shared))), data)
+    return Drawn(content, of_front(saved.figures, front))
 
 
 def _of_family(path: Path, kind: str | None) -> Drawn:

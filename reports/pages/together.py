@@ -64,8 +64,9 @@ def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: st
     return Drawn(replace(one.page, sections=sections), replace(one.digest, verdict=verdict))
 
 
-_NOT_PROVED: Final = "The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew."
-_PROVED: Final = "The proof was carried out anew for this page."
+_WORDS: Final = "Notes, versions and seconds are words of the file in any case."
+_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew. {_WORDS}"
+_PROVED: Final = f"The proof was carried out anew for this page. {_WORDS}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from math import inf, prod
 from typing import Any
 
 from crossopt.crossflow.workload import Transformer
+from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks
 from crossopt.solvers.codesign.answer import DesignResult
@@ -97,7 +98,8 @@ def faults_of(question: Instance | Portfolio | Counted, result: DesignResult) ->
         rules = _of_several(question, result)
     else:
         rules = _of_one(question, result)
-    return [sentence for sentence, holds in rules if not holds]
+    least = result.bound is None or result.bound >= 0.0
+    return [sentence for sentence, holds in ((f"bound: {result.bound!r} is below 0, and nothing takes less", least), *rules) if not holds]
 
 
 def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, bool]]:
@@ -211,6 +213,7 @@ def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, words: str, 
     solver, counts = relaxation.solver, (relaxation.rounds, relaxation.tangents, relaxation.plans)
     return (
         (f"engine: {result.engine} does not solve by {solver}", not solver or solver.startswith("cpsat") == (result.engine == "cpsat")),
+        (f"relaxation: there is no form {relaxation.form[:40]!r}", relaxation.form in FORMS),
         ("relaxation: such numbers cannot be", min(counts) >= 0 and relaxation.plans <= combinations(instance)),
         (f"proof: it is {words!r}, the result says another", proof.by == words),
     )

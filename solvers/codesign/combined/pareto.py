@@ -84,10 +84,16 @@ def _walk(way: _Way, first: str, second: str, points: int) -> None:
     while (point := _next(way, first, second, limit)) is not None:
         way.points.append(point)
         most = point.second if most is None else most
-        step = 0.0 if least is None else (most - least) / max(points - 1, 1)
-        limit = min(float(np.nextafter(point.second, 0.0)), point.second - step)
-        if least is not None and limit < least:
-            limit = least if point.second > least else float(np.nextafter(least, 0.0))
+        limit = limit_after(point.second, most, least, points)
+
+
+def limit_after(second: float, most: float, least: float | None, points: int) -> float:
+    """What the next point may have of the second figure, after one with so much, on a front of so many points between these figures."""
+    step = 0.0 if least is None else (most - least) / max(points - 1, 1)
+    limit = min(float(np.nextafter(second, 0.0)), second - step)
+    if least is not None and limit < least:
+        limit = least if second > least else float(np.nextafter(least, 0.0))
+    return limit
 
 
 def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:

@@ -50,8 +50,9 @@ class Calls:
     denied: tuple[int, ...]
 
 
-_EVERYWHERE = (*range(424, 428), 434, 438, 440, 452, 463, 466)
-"""By signal or descriptor at another process, io_uring, pidfd_open, pidfd_getfd, process_madvise, fchmodat2, setxattrat, removexattrat."""
+_EVERYWHERE = (*range(424, 428), 434, 438, 440, 447, 452, 463, 466)
+"""By signal or descriptor at another process, io_uring, pidfd_open, pidfd_getfd, process_madvise, memfd_secret, fchmodat2, setxattrat,
+removexattrat."""
 CALLS = {
     "x86_64": Calls(
         machine=0xC000003E,
@@ -68,6 +69,7 @@ CALLS = {
             *(76, 90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280),  # truncate, modes, owners and times of files
             *(188, 189, 190, 197, 198, 199),  # attributes of files
             *(29, 64, 68, 240),  # memory, semaphores and queues that outlive a process
+            319,  # memfd_create: files in memory, which no limit of memory counts
             *(160, 272, 308, 248, 249, 250, 298, 321, 323),  # setrlimit, unshare, setns, keys, perf, bpf, userfaultfd
         ),
     ),
@@ -86,6 +88,7 @@ CALLS = {
             *(45, 52, 53, 54, 55, 88),
             *(5, 6, 7, 14, 15, 16),
             *(180, 186, 190, 194),
+            279,
             *(164, 97, 268, 217, 218, 219, 241, 280, 282),
         ),
     ),

@@ -71,3 +71,23 @@ def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: P
     assert main(["check", str(tmp_path / "answer.json")]) == 3
     missing = "these are no runs of format 1" if kind == "study" else "answer: this key is missing"
     assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("form", "remedy"),
+    [
+        ("lp", "export works from a question about joint designs, in YAML, and from its saved result"),
+        ("devices", "--out RESULT.json`, then export"),
+    ],
+)
+def test_an_authors_graph_is_told_what_it_is_where_a_result_is_needed(
+    form: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = tmp_path / "graph.json"
+    graph.write_text('{"nodes": [], "edges": []}', encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["export", str(graph), "--as", form])
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert "this is a file of its authors that asks about operators of a graph on devices, and no result" in told
+    assert remedy in told

@@ -107,6 +107,7 @@ Change = Callable[[Any], Proof | None]
         *((engine, lambda _: None, "a proof is told with what it proves, and only then") for engine in ("boxes", "exhaustive", "milp")),
         *((engine, lambda proof: replace(proof, by="hand"), "proof: it is ") for engine in ("boxes", "exhaustive", "milp")),
         ("milp", lambda _: relaxed(replace(SOLVED, solver="cpsat 9.14")), "engine: milp does not solve by cpsat 9.14"),
+        ("milp", lambda _: relaxed(replace(SOLVED, form="sealed by the court")), "relaxation: there is no form 'sealed by the court'"),
         ("milp", lambda _: relaxed(replace(SOLVED, plans=10**15)), "relaxation: such numbers cannot be"),
     ],
 )

@@ -58,6 +58,7 @@ REFUSED = (
     "resource.prlimit({grader}, resource.RLIMIT_CPU, (1, 1))",
     "os.setpriority(os.PRIO_PROCESS, {grader}, 19)",
     "os.sched_setaffinity({grader}, [0])",
+    "os.memfd_create('more than the limit of memory')",
 )
 
 

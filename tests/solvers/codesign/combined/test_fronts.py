@@ -1,6 +1,7 @@
 """Checked fronts: what a front claims of designs that it does not show is proved anew, and refused where it does not hold."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,37 @@ def test_a_front_without_one_of_its_ends_is_refused(found: dict[str, Any], tmp_p
         assert f"the least {figure} is" in capsys.readouterr().out
         assert command_on({**found, "points": cut, "proved": False}, tmp_path) == 0
         assert "the front says that there may be others, beside them and beyond them" in capsys.readouterr().out
-    assert command_on({**found, "points": [points[0], *points[2:]]}, tmp_path) == 0  # as a thinned one
+    assert command_on({**found, "points": [points[0], *points[2:]]}, tmp_path) == 30
+    assert "points[1]: the least step time with power" in capsys.readouterr().out
     assert command_on({**found, "points": []}, tmp_path) == 30
+    assert "the front says that there is none" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"asked": 0}, "asked: 0 is no number of points"),
+        ({"stopped": "time limit"}, "a front that was stopped is not proved"),
+        ({"stopped": "tired"}, "stopped: 'tired' is no reason to stop"),
+    ],
+)
+def test_words_about_a_front_follow_from_its_points(
+    change: dict[str, Any], words: str, found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_on({**found, **change}, tmp_path) == 30
+    assert words in capsys.readouterr().out
+
+
+def test_a_front_of_a_question_without_a_design_checks_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "none.json"
+    assert main(["solve", "tiny", "--pareto", "step_time,power", "--set", "budget.step_time=1 ms", "--out", str(target)]) == 20
+    capsys.readouterr()
+    assert main(["check", str(target)]) == 0
+    told = capsys.readouterr().out
+    assert "the front says that it has 0 points" in told
+    assert "no design keeps every limit" in told
+    assert main(["report", str(target), "--out", "-"]) == 3
+    assert "nothing to draw" in capsys.readouterr().err
 
 
 def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
@@ -69,11 +99,11 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
     assert command_on({**found, "points": [*found["points"][:-1], point]}, tmp_path) == 30
     refused = [line for line in capsys.readouterr().out.splitlines() if "REFUSED" in line]
     assert len(refused) == 1
-    assert f"the least step time with power {last['power']!r} or less is {last['step_time']!r} s" in refused[0]
+    assert re.search(rf"the least step time with power \S+ or less is {last['step_time']!r} s", refused[0])
 
 
 def test_points_of_different_questions_are_no_front(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(json.dumps(found))
     data["points"][1]["result"]["question"]["settings"].insert(0, "tensor=1")
     assert command_on(data, tmp_path) == 30
-    assert "points[1]: its question is another one than that of the first" in capsys.readouterr().out
+    assert "points[1]: its question is another one than that of the front" in capsys.readouterr().out
