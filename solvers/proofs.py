@@ -279,7 +279,7 @@ class Branched:
     """Milliseconds; nothing above it is proved."""
     scale: int
     """What multipliers are divided by."""
-    steps: tuple[tuple[int, ...], ...]
+    steps: tuple[str, ...]
     """Branches, and leaves with multipliers of the rows (formulation.certificate.packed)."""
     form: Literal["branched"] = "branched"
 

@@ -63,13 +63,13 @@ def test_no_edit_of_a_tree_shows_more_than_the_best_placement(seed: int, data: s
     true = truth(asked)
     found = branched(asked, (true if 0.0 < true < inf else 1.0) * 1.2, inf, 5.0)
     assert found is not None
-    proof, steps = found[1], [list(step) for step in found[1].steps]
+    proof, steps = found[1], [[int(word) for word in line.split(" ")] for line in found[1].steps]
     for _ in range(data.draw(st.integers(1, 4))):
         step = data.draw(st.sampled_from(steps)) if steps else []
         if step:
             step[data.draw(st.integers(0, len(step) - 1))] = data.draw(st.sampled_from([-1, 0, 1, 2, 10**6, -(10**6), 10**30]))
     limit, scale = proof.limit * data.draw(st.sampled_from([1.0, 0.5, 3.0])), data.draw(st.sampled_from([proof.scale, 1, 0, -1]))
-    edited = Branched("", limit, scale, tuple(tuple(step) for step in steps[data.draw(st.integers(0, 1)) :]))
+    edited = Branched("", limit, scale, tuple(" ".join(map(str, step)) for step in steps[data.draw(st.integers(0, 1)) :]))
     assert (shown_by(asked, edited) or 0.0) <= true
 
 
