@@ -186,10 +186,10 @@ def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: 
         return Found(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",))
 
 
-def quick_answer(family: Family[Q, A, D], question: Q) -> A | None:
+def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
     """What the simplest rule answers at once, where the judge accepts it."""
     try:
-        answer = family.quick(question, monotonic() + _AT_ONCE)
+        answer = family.quick(question, monotonic() + seconds)
         return answer if answer is not None and not family.judge(question, answer).violations else None
     except (Exception, KeyboardInterrupt):  # noqa: BLE001 - whatever a rule of last resort meets, how the search ended is what counts
         return None

@@ -36,6 +36,8 @@ MEMORY: int | None = None
 NEEDED = {"highs": ("highspy", "pulp"), "cpsat": ("ortools.sat.python.cp_model",)}
 """What a child imports at once, by the name of its solver."""
 _PROGRAM = "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; import {0}; {0}.serve(tuple(a[1]), *a[2:])"
+_NO_THREAD = "can't start new thread"
+"""What Python says where there is no memory for one."""
 _SEEN = (FailedError, SolverError, ValueError, TypeError, TimeoutError)
 """What work may raise that whoever asks shall see as it is."""
 Work = Callable[..., Any]
@@ -138,6 +140,9 @@ class Child:
             case ("done", result):
                 return result
             case ("failed", str(kind), str(words), name):
+                if kind == "MemoryError" or _NO_THREAD in words:  # what it holds is in doubt
+                    self.end()
+                    raise FailedError(failure(self.name, "MemoryError", ""))
                 for failing in _SEEN:
                     if failing.__name__ == kind:
                         raise failing(words)

@@ -172,6 +172,7 @@ def _watch_signals(wait: _Wait) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the command's process knows what to do with it
 
 
 def _attend(child: int, line: int, wait: _Wait) -> int | None:

@@ -13,8 +13,8 @@ from crossopt.reports.commands.keeping.keeper import Keeper, Kept
 from crossopt.solvers.answer import Found, Limits, Progress, Result, Watch
 from crossopt.solvers.family import Family, certify, quick_answer
 
-_FIRST = 0.5
-"""Seconds without an answer after which the simplest rule is asked."""
+_FIRST, _SIMPLEST = 0.5, 5.0
+"""Seconds without an answer after which the simplest rule is asked, and for how long."""
 _SHARE = 0.03
 """Of the time, for keeping answers."""
 
@@ -55,7 +55,7 @@ class Keeping:
     def _hand_over_the_simplest(self) -> None:
         """Where the search has told no answer yet, what the simplest rule says, without holding the search up."""
         with suppress(Exception):  # whatever happens here, the search goes on
-            answer = quick_answer(self.family, self.question) if self.best is None else None
+            answer = quick_answer(self.family, self.question, _SIMPLEST) if self.best is None else None
             with self.lock:
                 if answer is not None and self.best is None and not self.keep.finishing:
                     self._hand_over(answer)

@@ -28,6 +28,8 @@ PRICES = 1 << 22
 """Designs priced together: 32 MiB an array."""
 _POINTS = 1 << 14
 """Hardware points generated together."""
+_FIRST = 64
+"""The share of a block that the first one is."""
 _NEAR = 1.05
 """Values up to here over the best are told apart, or further where the model's error is larger."""
 
@@ -124,11 +126,8 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
             looked += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
             done = (number + looked / points) / blocks
-            watch(
-                Progress(
-                    f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None, answer=partial(answer_of, instance, tally.best)
-                )
-            )
+            answer = partial(answer_of, instance, tally.best)
+            watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None, answer=answer))
 
 
 def _refuse_after(deadline: float) -> None:
@@ -156,11 +155,16 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
 
 
 def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
-    """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them."""
+    """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them.
+
+    The first ones are small, so that whoever has little time has a design.
+    """
     total = hardware_points(instance) if plans else 0
-    step = max(1, min(_POINTS, PRICES // max(plans, 1)))
-    for start in range(0, total, step):
+    most = max(1, min(_POINTS, PRICES // max(plans, 1)))
+    start, step = 0, max(1, most // _FIRST)
+    while start < total:
         yield devices(instance, start, min(start + step, total))
+        start, step = start + step, min(2 * step, most)
 
 
 def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Tally) -> bool:

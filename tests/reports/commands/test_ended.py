@@ -84,7 +84,7 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
 
 def test_a_search_that_hears_nothing_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
-    with started(TINY, "--time-limit", "3 s", end=DEAF, target=target) as process:
+    with started(TINY, "--time-limit", "6 s", end=DEAF, target=target) as process:
         out, said = process.communicate(timeout=GUARD)
     assert said.endswith("the search was ended at the time limit; what follows is the best answer it had\n")
     kept(target, process.returncode, out)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends import backend, wall
 from crossopt.solvers.backends.answer import Answer, Course, Spend, Watch, attended, go_on, judged
 from crossopt.solvers.backends.wall import LateError, Place
@@ -67,7 +67,19 @@ def test_who_eats_memory_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> 
     place = Place("eater", "eater 1.0")
     with pytest.raises(SolverError, match=r"eater 1.0 failed: there is not enough memory"):
         place.ask(rough.eat)
-    assert place.ask(rough.honest, 1, 2) == (1, 2)
+    with pytest.raises(FailedError, match=r"eater 1.0 has ended before this"):
+        place.ask(rough.honest, 1, 2)
+    assert Place("eater").ask(rough.honest, 1, 2) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["highs", "cpsat"])
+def test_a_solver_without_memory_fails_in_a_sentence_and_the_next_one_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wall, "_CHILDREN", [])
+    with monkeypatch.context() as patch:
+        patch.setattr(wall, "MEMORY", 1 << 24)
+        with pytest.raises(FailedError, match=rf"{name} \S+ (failed|crashed|ended)"):
+            backend(name)(SMALL, Spend())
+    assert backend(name)(SMALL, Spend()).value == 2
 
 
 @pytest.mark.parametrize("work", [rough.hang, rough.hang_with_the_interpreter])

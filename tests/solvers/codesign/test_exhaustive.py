@@ -223,6 +223,7 @@ def test_no_time_at_all_gives_no_design_and_claims_nothing() -> None:
 def test_a_time_limit_keeps_the_best_design_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock jumps past the deadline after the first block."""
     monkeypatch.setattr(engine, "_POINTS", 5)
+    monkeypatch.setattr(engine, "_FIRST", 1)
     clock = iter([0.0, 0.0, 0.0, 0.0])
     monkeypatch.setattr(engine, "monotonic", lambda: next(clock, 100.0))
     found = search(QUESTIONS["free"], silent, deadline=50.0)
