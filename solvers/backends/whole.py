@@ -192,13 +192,20 @@ def _box(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], around: _Bo
     """A box, with the best leaf that is known of it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
     leaf, bound = _closed(walk, lows, highs, solved, around)
-    if (
-        bound is not None
-        and solved.figures is not None
-        and float(np.abs(solved.figures - np.round(solved.figures)).max(initial=0.0)) <= _NEAR
-    ):
-        _take(walk, tuple(round(figure) for figure in solved.figures.tolist()), lows, highs)
+    proposed = None if bound is None else _whole_figures(lows, highs, solved)
+    if proposed is not None:
+        _take(walk, proposed, lows, highs)
     return _Box(lows, highs, leaf, bound, solved.figures, len(walk.asked.rows))
+
+
+def _whole_figures(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
+    """The only point of a box, or what HiGHS proposes where that is whole."""
+    if lows == highs:
+        return lows
+    figures = solved.figures
+    if figures is None or float(np.abs(figures - np.round(figures)).max(initial=0.0)) > _NEAR:
+        return None
+    return tuple(round(figure) for figure in figures.tolist())
 
 
 def _keep(walk: _Walk, box: _Box) -> None:
@@ -213,7 +220,7 @@ def _closed(walk: _Walk, lows: tuple[int, ...], highs: tuple[int, ...], solved: 
     for leaf in _emptying(walk, lows, highs, solved):
         if excess(walk.asked, lows, highs, leaf) > 0:
             return leaf, None
-    own = Leaf() if solved.duals is None else rounded(walk.asked, solved.duals * float(walk.scale))
+    own = Leaf() if solved.duals is None or lows == highs else rounded(walk.asked, solved.duals * float(walk.scale))
     bound = leaf_bound(walk.asked, lows, highs, walk.scale, own)
     if around is None or around.bound is None or bound >= around.bound:
         return own, bound

@@ -292,6 +292,17 @@ def test_no_unit_is_lost_where_costs_add_up_to_a_trillion_million(model: Model) 
     assert proved_bound(model, found.certificate) == true
 
 
+def test_a_single_point_is_a_solution_where_no_relaxation_proposes_it() -> None:
+    """Of sums near 1e18 a float tells no unit from the next: cut down to points, the best one is known as what it is."""
+    near = _EDGE - 3
+    choices, number = tuple(Variable(f"choice {place}") for place in range(3)), Variable("number", -60, -59)
+    rows = (Linear("large", ((near, choices[0]), (-near, choices[1]), (near, choices[2]), (1, number)), low=0),)
+    cost = ((near, choices[0]), (1, choices[1]), (-near, choices[2]), (near, number))
+    model = Model((*choices, number), rows, cost, near, minimise=False)
+    found = trace(model)
+    assert (found.bound, found.value, found.proved) == (optimum(model), optimum(model), True)
+
+
 @st.composite
 def edited(draw: st.DrawFn, found: Traced) -> Certificate:
     """A certificate with one thing changed: a figure, a step that is gone, twice there or swapped, or the scale."""
