@@ -1,41 +1,46 @@
-"""Certificates checked by nothing but Python and whole numbers: `python standalone.py CERTIFICATE.json[.gz] [PROBLEM.json[.gz]]`.
+"""Certificates checked by nothing but Python and exact numbers: `python standalone.py CERTIFICATE.json[.gz] [PROBLEM.json[.gz]]`.
 
-One line says `proved: ...` (exit code 0) or `refused: ...` (1). A certificate of strategies holds a problem in the form of the contest on
-intra-operator parallelism (ASPLOS and EuroSys 2025; costs of 10^18 and more are forbidden), and steps that leave nothing below the bound:
+It says `proved: ...` (exit code 0), `covered: ...` (2) or `refused: ...` (1). A certificate of strategies holds a problem in the form of
+the contest on intra-operator parallelism (ASPLOS and EuroSys 2025; costs of 10^18 and more are forbidden), and steps that leave nothing:
 
     {"kind": "sharding", "format": 1, "answer": [strategy of each node], "bound": number, "steps": [...], "problem":
      {"nodes": {"intervals": [[start, end], ...], "costs": [[...], ...], "usages": [[...], ...]},
       "edges": {"nodes": [[first, second], ...], "costs": [[row by row], ...]}, "usage_limit": number, or absent}}
 
-Without answer and bound (null) the claim is that there is no choice. A second file is the problem as its author wrote it: the certificate
-must be about that. Steps are carried out on a copy of the problem, one by one; nodes, strategies and times keep their first numbers. Why
-a step loses no choice cheaper than the bound is said at the function of its name; how it was found does not matter.
+With null as answer and bound the claim is that there is no choice. A second file is the problem as its author wrote it, to be the same.
+Steps are carried out one by one on a copy; nodes, strategies and times keep their numbers. The function of its name says why one is sound.
 
-    ["never", v, s]  ["worse", v, s, r]    strategy s of node v goes: nothing allows it, or r is no worse
-    ["apart", u, v]                        the edge goes: its costs come apart
-    ["into", v, u]  ["out", v]             node v goes: u decides it, or its neighbours pay for its best answer
-    ["moments"]                            only those times count at which memory may be too much
-    ["dual", scale, [[time, price], ...], [[u, v, [to u, ...], [to v, ...]], ...]]    a bound in units of 1 / scale: what reaches it goes
-    ["beyond"]                             the bound is more than any choice costs, where the claim is that there is none
+    ["needless", v, s, r]        strategy s of node v goes: nothing allows it (and there need be no r), or r is no worse
+    ["apart", u, v]              the edge goes: its costs come apart
+    ["into", v, u], ["out", v]   node v goes: u decides it, or its neighbours pay for its best answer
+    ["moments"]                  only those times count at which memory may be too much
+    ["dual", scale, [[time, price], ...], [[u, v, [to u, ...], [to v, ...]], ...]]   a bound in units of 1 / scale: what reaches it goes
+    ["beyond"]                   the bound is more than any choice costs, where the claim is that there is none
     ["branch", v, [s, ...], [steps], [steps]]   first only these strategies of v are left, then only the others
+
+A certificate of joint designs has boxes whose cuts are checked, and prices that are not: it is never called proved. `--price N COMMAND`
+holds them to N designs drawn, priced by `COMMAND evaluate`. A tree is the least value in its box, null where there is no design, or a cut:
+
+    {"kind": "codesign", "format": 1, "question": YAML, "settings": [KEY=VALUE, ...], "choices": [[name, [option, ...]], ...],
+     "answer": [place of each option, from 0], "figure": name, "bound": number, "tree": [choice, [last place, tree], ...]}
 """
 
 import gzip
 import json
+import random
+import subprocess
 import sys
+import tempfile
 from bisect import bisect_left
-from itertools import accumulate, pairwise
+from fractions import Fraction
+from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
 FORBIDDEN_FROM = 10**18
 NEVER = float("inf")  # what is forbidden costs this: the only number here that is not whole, compared and added but never taken away
 Json = Any
-Rows = list[list[Any]]
-
-
-class RefusedError(Exception):
-    """The certificate proves nothing, for the reason said."""
 
 
 class ClosedError(Exception):
@@ -44,17 +49,13 @@ class ClosedError(Exception):
 
 def need(holds: bool, sentence: str) -> None:
     if not holds:
-        raise RefusedError(sentence)
+        raise ValueError(sentence)
 
 
 def read(path: str) -> Json:
-    """What a file says in texts and whole numbers; any other number is refused."""
-
-    def refuse(text: str) -> None:
-        raise RefusedError(f"{text[:40]} is no whole number")
-
+    """What a file says in texts and exact numbers."""
     data = Path(path).read_bytes()
-    return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, parse_float=refuse, parse_constant=refuse)
+    return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, parse_float=Fraction, parse_constant=Fraction)
 
 
 def whole(figures: Json) -> list[int]:
@@ -113,23 +114,22 @@ class Core:
         self.none, self.constant, self.limit = bound is None, 0, problem.get("usage_limit")
         self.live = {v: list(range(len(row))) for v, row in enumerate(costs)}
         self.cost: dict[int, list[Any]] = dict(enumerate(costs))
-        self.near: dict[int, dict[int, Rows]] = {v: {} for v in self.live}
+        self.near: dict[int, dict[int, Json]] = {v: {} for v in self.live}
         for (u, v), flat in zip(edges["nodes"], pairs, strict=True):
             rows = [flat[at : at + len(costs[v])] for at in range(0, len(flat), len(costs[v]))]
             if u == v:  # both ends choose the same
                 self.cost[v] = [cost + rows[s][s] for s, cost in enumerate(self.cost[v])]
             else:
                 self.add(u, v, rows)
-        spans = enumerate(nodes["intervals"] if self.limit is not None else [])
-        held = {v: [(start, end, nodes["usages"][v])] for v, (start, end) in spans if start < end}
-        self.members: dict[int, list[Any]] = {v: held.get(v, []) for v in self.live}
+        spans = enumerate(nodes["intervals"])
+        self.members = {v: [(*span, nodes["usages"][v])] if span[0] < span[1] and self.limit is not None else [] for v, span in spans}
         self.fixed: list[tuple[int, int, int]] = []
-        self.times = sorted({time for own in held.values() for time in own[0][:2]})
-        self.bound = 0 if bound is None else bound
+        self.times = sorted({start for own in self.members.values() for start, _, _ in own})  # memory rises nowhere else
+        self.bound = bound or 0
         if self.none:
             self.beyond()
 
-    def add(self, u: int, v: int, rows: Rows) -> None:
+    def add(self, u: int, v: int, rows: Json) -> None:
         """Adds costs to the pairs of two nodes."""
         if v in self.near[u]:
             rows = [[one + other for one, other in zip(*both, strict=True)] for both in zip(self.near[u][v], rows, strict=True)]
@@ -142,8 +142,8 @@ class Core:
 
     def drop(self, v: int, s: int) -> None:
         self.live[v].remove(s)
-        if not self.live[v]:
-            raise ClosedError  # every choice has a strategy of v
+        if not self.live[v]:  # and every choice has a strategy of v
+            raise ClosedError
 
     def hold(self, v: int, *strategies: int) -> None:
         need(v in self.live and all(s in self.live[v] for s in strategies), f"node {v} is gone, or one of its strategies {strategies}")
@@ -152,21 +152,16 @@ class Core:
         """Whether a choice with s of v pays a forbidden cost, whatever else it takes: that of s, or one of a pair with any neighbour."""
         return self.cost[v][s] == NEVER or any(all(rows[s][t] == NEVER for t in self.live[w]) for w, rows in self.near[v].items())
 
-    def never(self, v: int, s: int) -> None:
-        """No allowed choice has s."""
+    def needless(self, v: int, s: int, r: Json = None) -> None:
+        """No allowed choice has a strategy that is alone. A choice with another s may take r instead: it stays allowed, each edge adds at
+        most the greatest difference over what s allows there, no member takes more. So if there is a cheap choice, one is without s."""
         self.hold(v, s)
-        need(self.alone(v, s), f"strategy {s} of node {v} may be chosen")
-        self.drop(v, s)
-
-    def worse(self, v: int, s: int, r: int) -> None:
-        """A choice with s may take r instead: it stays allowed, each edge adds the greatest difference at most over what s allows there, so
-        that it costs no more, and no member takes more. So if there is a cheap choice there is one without s."""
-        self.hold(v, s, r)
-        more = NEVER if self.cost[v][r] == NEVER or self.alone(v, s) else self.cost[v][r] - self.cost[v][s]
-        if more < NEVER:
-            more += sum(max(rows[r][t] - rows[s][t] for t in self.live[w] if rows[s][t] < NEVER) for w, rows in self.near[v].items())
-        kept = r != s and more <= 0 and all(usages[r] <= usages[s] for _, _, usages in self.members[v])
-        need(kept or self.alone(v, s), f"strategy {r} of node {v} costs or takes more than {s}")
+        if not self.alone(v, s):
+            need(r != s and r in self.live[v], f"strategy {s} of node {v} may be chosen")
+            more = self.cost[v][r] - self.cost[v][s]
+            for w, rows in self.near[v].items():
+                more += max(rows[r][t] - rows[s][t] for t in self.live[w] if rows[s][t] < NEVER)
+            need(more <= 0 and all(use[r] <= use[s] for _, _, use in self.members[v]), f"strategy {r} of node {v} is worse than {s}")
         self.drop(v, s)
 
     def apart(self, u: int, v: int) -> None:
@@ -200,60 +195,37 @@ class Core:
     def out(self, v: int) -> None:
         """Whatever its neighbours take, v may take what is cheapest then, since no memory depends on it: they pay for just that."""
         self.hold(v)
-        (live, cost), near = (self.live[v], self.cost[v]), list(self.near[v].items())
+        near = list(self.near[v].items())
         need(not self.members[v] and len(near) <= 2, f"node {v} has memory or more than two neighbours")
+
+        def least(*taken: int) -> Json:
+            return min(self.cost[v][s] + sum(rows[s][t] for (_, rows), t in zip(near, taken, strict=True)) for s in self.live[v])
+
         if not near:
-            self.constant += min(cost[s] for s in live)  # forbidden, where v has nothing to take: no choice is cheap then
-        elif len(near) == 1:
-            (u, rows), *_ = near
-            for t in self.live[u]:
-                self.cost[u][t] += min(cost[s] + rows[s][t] for s in live)
-        else:
-            (u, rows), (w, others) = near
-            best: Rows = [[NEVER] * len(self.cost[w]) for _ in self.cost[u]]
-            for t in self.live[u]:
-                own = [(cost[s] + rows[s][t], others[s]) for s in live if cost[s] + rows[s][t] < NEVER]
-                for r in self.live[w]:
-                    best[t][r] = min((one + row[r] for one, row in own), default=NEVER)
-            self.add(u, w, best)
+            self.constant += least()  # forbidden where v has nothing to take: no choice is cheap then
+        u, w = (*self.near[v], v, v)[:2]
+        if len(near) == 1:
+            self.cost[u] = [cost + least(t) for t, cost in enumerate(self.cost[u])]
+        elif near:
+            self.add(u, w, [[least(t, r) for r in range(len(self.cost[w]))] for t in range(len(self.cost[u]))])
         self.remove(v)
 
-    def settle(self, v: int) -> None:
-        """Members of v that are alive at the same times that count are one, those that take the same whatever v takes are fixed."""
-        found: dict[tuple[int, int], Any] = {}
-        for start, end, usages in self.members[v]:
-            span = bisect_left(self.times, start), bisect_left(self.times, end)
-            _, _, before = found.get(span, (0, 0, [0] * len(usages)))
-            found[span] = start, end, [one + other for one, other in zip(before, usages, strict=True)]
-        self.members[v] = []
-        for (first, last), (start, end, usages) in found.items():
-            taken = {usages[s] for s in self.live[v]}
-            if first < last and len(taken) > 1:
-                self.members[v].append((start, end, usages))
-            elif first < last:
-                self.fixed.append((start, end, taken.pop()))
-
     def moments(self) -> None:
-        """A time need not count where the limit holds whatever is chosen, or where a time beside it that counts is as full in every choice:
-        each member that is alive here is alive there, and no less is fixed there. Times go in an order in which that one is still there."""
-        for v in self.live:
-            self.settle(v)
+        """Only those times count at which what may be in use is above the limit: it holds at all others. Members of a node that are alive
+        at the same of these are one, and those that take the same whatever is chosen are fixed."""
         held = [(start, end, max(usages[s] for s in self.live[v])) for v in self.live for start, end, usages in self.members[v]]
-        starts, fixed = {bisect_left(self.times, start) for start, _, _ in held}, in_use(self.times, self.fixed)
-        rises = [place in starts or now not in (0, last) for place, (last, now) in enumerate(pairwise([0, *fixed]))]
-        times = [time for time, counts in zip(self.times, rises, strict=True) if counts]  # else as full as the time before, or nothing used
-        most = in_use(times, held + self.fixed)
-        times = [time for time, taken in zip(times, most, strict=True) if taken > self.limit]
-        for side, step in ((1, 1), (0, -1)):  # the next time where none ends before it, and then the last time where none starts after it
-            changes, fixed, kept = sorted(member[side] for member in held), in_use(times, self.fixed), []
-            for place, time in enumerate(times):
-                other = times[place + step] if 0 <= place + step < len(times) else None
-                if other is None or bisect_left(changes, other + 1) != bisect_left(changes, time + 1) or fixed[place] > fixed[place + step]:
-                    kept.append(time)
-            times = kept
-        self.times = times
-        for v in self.live:
-            self.settle(v)
+        most = in_use(self.times, held + self.fixed)
+        self.times = [time for time, taken in zip(self.times, most, strict=True) if taken > self.limit]
+        for v, own in self.members.items():
+            found: dict[tuple[int, int], Any] = {}
+            for start, end, usages in own:
+                span = bisect_left(self.times, start), bisect_left(self.times, end)
+                _, _, before = found.get(span, (0, 0, [0] * len(usages)))
+                found[span] = start, end, [one + other for one, other in zip(before, usages, strict=True)]
+            merged = [member for (first, last), member in found.items() if first < last]
+            fixed = [member for member in merged if len({member[2][s] for s in self.live[v]}) == 1]
+            self.members[v] = [member for member in merged if member not in fixed]
+            self.fixed += [(start, end, usages[self.live[v][0]]) for start, end, usages in fixed]
 
     def beyond(self) -> None:
         """No allowed choice costs as much as all nodes and edges at the most that they allow, and 1: a choice that is not cheap is none."""
@@ -266,71 +238,61 @@ class Core:
         """For any prices of memory from 0 on, and any messages that strategies pay and their edges get, no choice costs less than the least
         of each node, with messages and paid memory, and of each edge, without messages, less what the limit is worth: messages cancel, and
         memory in use is at most the limit. A choice pays besides what its strategies and pairs are above these leasts."""
-        need(type(scale) is int and scale >= 1, "a scale is below 1")
-        total, nodes = self.priced(scale, prices)
-        gaps: dict[tuple[int, int], Rows] = {}
+        order, each = whole([time for time, _ in prices]), whole([one for _, one in prices])
+        need(type(scale) is int and scale >= 1 and min(each, default=0) >= 0, "a scale is below 1, or a price below 0")
+        need(order == sorted(set(order)) and set(order) <= set(self.times), "a price is at a time that does not count")
+        paid = [0, *accumulate(each)]  # for a byte up to each of these times
+        byte = {
+            (a, b): paid[bisect_left(order, b)] - paid[bisect_left(order, a)]
+            for own in (*self.members.values(), self.fixed)
+            for a, b, _ in own
+        }
+        nodes = {v: {s: scale * self.cost[v][s] for s in own} for v, own in self.live.items()}
+        for v, start, end, usages in ((v, *member) for v, own in self.members.items() for member in own):
+            for s in self.live[v]:
+                nodes[v][s] += byte[start, end] * usages[s]
+        gaps: dict[tuple[int, int], Json] = {}
         silent = ([u, v, [0] * len(self.live[u]), [0] * len(self.live[v])] for u in self.near for v in self.near[u] if u < v)
         for u, v, to_u, to_v in [*messages, *silent]:
-            if (u, v) in gaps or (v, u) in gaps:
-                continue  # the first messages of an edge count
-            rows = self.near[u][v]
+            if (u, v) in gaps or (v, u) in gaps:  # the first messages of an edge count
+                continue
+            rows, twos = self.near[u][v], list(zip(self.live[v], to_v, strict=True))
+            gaps[u, v] = [[scale * rows[s][t] - one - two for t, two in twos] for s, one in zip(self.live[u], to_u, strict=True)]
             for node, own in ((u, whole(to_u)), (v, whole(to_v))):
                 for s, message in zip(self.live[node], own, strict=True):
                     nodes[node][s] += message
-            twos = list(zip(self.live[v], to_v, strict=True))
-            gaps[u, v] = [[scale * rows[s][t] - one - two for t, two in twos] for s, one in zip(self.live[u], to_u, strict=True)]
         leasts = {v: min(own.values()) for v, own in nodes.items()}
         edges = {pair: min(map(min, table)) for pair, table in gaps.items()}
-        total += scale * self.constant + sum(leasts.values()) + sum(edges.values())
-        slack = scale * self.bound - total
+        total = sum(byte[start, end] * taken for start, end, taken in self.fixed) - paid[-1] * (self.limit or 0)
+        slack = scale * (self.bound - self.constant) - total - sum(leasts.values()) - sum(edges.values())
         if slack < scale:  # costs are whole: what is above bound - 1 is the bound at least
             raise ClosedError
         above = {v: {s: cost - leasts[v] for s, cost in own.items()} for v, own in nodes.items()}
         self.fix(above, {pair: [[cost - edges[pair] for cost in row] for row in table] for pair, table in gaps.items()}, slack)
 
-    def priced(self, scale: int, prices: Json) -> tuple[int, dict[int, dict[int, Any]]]:
-        """What fixed memory costs less what the limit is worth, and what each strategy costs with its memory."""
-        need(not prices or self.limit is not None, "memory has a price and no limit")
-        order, each = whole([time for time, _ in prices]), whole([one for _, one in prices])
-        need(order == sorted(set(order)) and set(order) <= set(self.times), "a price is at a time that does not count")
-        need(min(each, default=0) >= 0, "a price is below 0")
-        paid = [0, *accumulate(each)]
-
-        def byte(start: int, end: int) -> int:
-            return paid[bisect_left(order, end)] - paid[bisect_left(order, start)]
-
-        nodes = {}
-        for v, own in self.live.items():
-            held = [(byte(start, end), usages) for start, end, usages in self.members[v]]
-            nodes[v] = {s: scale * self.cost[v][s] + sum(one * usages[s] for one, usages in held) for s in own}
-        return sum(byte(start, end) * taken for start, end, taken in self.fixed) - paid[-1] * (self.limit or 0), nodes
-
-    def fix(self, above: dict[int, dict[int, Any]], gaps: dict[tuple[int, int], Rows], slack: int) -> None:
+    def fix(self, above: dict[int, dict[int, Any]], gaps: dict[tuple[int, int], Json], slack: int) -> None:
         """A choice with s of v pays above the leasts what s does, and at each edge at least what the cheapest pair with s does; one with a
         pair pays what the pair does and what both its ends do elsewhere. Where that takes up the slack, no cheap choice has it."""
-        sides = {(u, v): (list(map(min, table)), [min(column) for column in zip(*table, strict=True)]) for (u, v), table in gaps.items()}
-        for pair, leasts in sides.items():
-            for node, own in zip(pair, leasts, strict=True):
+        sides = {(u, v): (list(map(min, table)), list(map(min, zip(*table, strict=True)))) for (u, v), table in gaps.items()}
+        for pair, both in sides.items():
+            for node, own in zip(pair, both, strict=True):
                 for s, more in zip(self.live[node], own, strict=True):
                     above[node][s] += more
         for (u, v), table in gaps.items():
-            ones, twos = (
-                [(s, NEVER if above[w][s] == NEVER else above[w][s] - own) for s, own in zip(self.live[w], side, strict=True)]
-                for w, side in zip((u, v), sides[u, v], strict=True)
-            )
-            for (s, one), row in zip(ones, table, strict=True):
-                for (t, two), cost in zip(twos, row, strict=True):
+            pairs = (zip(self.live[w], own, strict=True) for w, own in zip((u, v), sides[u, v], strict=True))
+            ones, twos = ([above[w][s] - own if own < NEVER else NEVER for s, own in pair] for w, pair in zip((u, v), pairs, strict=True))
+            for s, one, row in zip(self.live[u], ones, table, strict=True):
+                for t, two, cost in zip(self.live[v], twos, row, strict=True):
                     if one + two + cost >= slack:
                         self.near[u][v][s][t] = self.near[v][u][t][s] = NEVER
-        for v, own_above in above.items():
-            for s, more in own_above.items():
+        for v, total in above.items():
+            for s, more in total.items():
                 if more >= slack:
                     self.drop(v, s)
 
     def branch(self, v: int, first: Json, *parts: Json) -> None:
         """Every choice takes one of these strategies of v, or one of the others."""
         self.hold(v, *first)
-        need(len(parts) == 2, "a branch has not two parts")
         for part, steps in zip((sorted(set(first)), [s for s in self.live[v] if s not in first]), parts, strict=True):
             core = object.__new__(Core)
             core.__dict__.update(self.__dict__, fixed=self.fixed[:], members={w: own[:] for w, own in self.members.items()})
@@ -342,7 +304,7 @@ class Core:
         raise ClosedError
 
 
-STEPS = {name: getattr(Core, name) for name in ("never", "worse", "apart", "into", "out", "moments", "dual", "beyond", "branch")}
+STEPS = {name: getattr(Core, name) for name in ("needless", "apart", "into", "out", "moments", "dual", "beyond", "branch")}
 
 
 def close(core: Core, steps: Json) -> None:
@@ -353,15 +315,14 @@ def close(core: Core, steps: Json) -> None:
             STEPS[name](core, *given)
     except ClosedError:
         return
-    raise RefusedError("the steps leave choices that may cost less than the bound")
+    raise ValueError("the steps leave choices that may cost less than the bound")
 
 
-def check(certificate: Json, problem: Json = None) -> str:
+def check(certificate: Json, *problems: Json) -> str:
     """The sentence that is proved."""
-    need(certificate["kind"] == "sharding" and certificate["format"] == 1, "its kind or its format is not known here")
     own, answer, bound = certificate["problem"], certificate["answer"], certificate["bound"]
-    theirs = own if problem is None else problem.get("problem", problem)
-    need(all(own.get(key) == theirs.get(key) for key in ("nodes", "edges", "usage_limit")), "the certificate is about another problem")
+    for theirs in (problem.get("problem", problem) for problem in problems):
+        need(all(own.get(key) == theirs.get(key) for key in ("nodes", "edges", "usage_limit")), "the certificate is about another problem")
     hold_to_form(own)
     need((answer is None) == (bound is None) and (bound is None or type(bound) is int), "an answer and a whole bound belong together")
     if answer is None:
@@ -373,15 +334,65 @@ def check(certificate: Json, problem: Json = None) -> str:
     return f"no choice costs less than {bound}; the answer costs {cost} (memory at its peak {peak})"
 
 
-def main(paths: list[str]) -> int:
+def boxes(tree: Json, box: list[Any], bound: Fraction) -> list[tuple[list[Any], Json]]:
+    """The boxes that are not cut, each with its least value; every cut parts its box without rest and without overlap."""
+    if type(tree) is not list:
+        need(tree is None or tree >= bound, "a box may hold a design below the bound")
+        return [(box, tree)]
+    (choice, *parts), found = tree, []
+    (first, end), before = box[choice], box[: whole([choice])[0]]
+    need(choice >= 0 and parts[-1][0] == end, "a cut leaves designs out")
+    for last, part in parts:
+        need(first <= whole([last])[0] <= end, "the parts of a cut overlap")
+        found += boxes(part, [*before, (first, last), *box[choice + 1 :]], bound)
+        first = last + 1
+    return found
+
+
+def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
+    """What the command says that a design is worth; None where it is no plan, cannot be built, or breaks a limit."""
+    settings = [f"{name}={options[place]}" for (name, options), place in zip(certificate["choices"], places, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "question.yaml").write_text(certificate["question"], encoding="utf-8")
+        told = [*command, "evaluate", f"{folder}/question.yaml", "--json", *(f"--set={one}" for one in certificate["settings"] + settings)]
+        done = subprocess.run(told, capture_output=True, text=True, check=False)
+    need(done.returncode in (0, 3, 20), f"{command[0]} ended with {done.returncode}")
+    design = json.loads(done.stdout, parse_float=Fraction)["evaluation"] if done.returncode == 0 else {"feasible": False}
+    return design[certificate["figure"]] if design["feasible"] else None
+
+
+def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
+    """What is known of joint designs without a price of one's own."""
+    choices, bound, answer, priced = certificate["choices"], certificate["bound"], whole(certificate["answer"]), 0
+    every = boxes(certificate["tree"], [(0, len(options) - 1) for _, options in choices], bound)
+    drawn = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
+    for places in [answer, *drawn] if draws else []:
+        inside = ((box, least) for box, least in every if all(a <= place <= b for place, (a, b) in zip(places, box, strict=True)))
+        (box, least), value = next(inside), evaluated(certificate, places, command)
+        need(value is None or (least is not None and value >= least), f"design {places} is below what its box may hold")
+        said = value == least if all(first == last for first, last in box) else value is not None or places != answer
+        need(said, f"design {places} is not worth what is said")
+        priced += value is not None
+    prices = f"of the answer and {len(drawn)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
+    total = prod(len(options) for _, options in choices)
+    return f"{total} designs lie in {len(every)} boxes, none said to be below {float(bound)}; {prices}"
+
+
+def main(words: list[str]) -> int:
     try:
-        need(1 <= len(paths) <= 2, "name a certificate, and perhaps the file of its problem")
-        said = f"proved: {check(*map(read, paths))}"
+        at = [*words, "--price"].index("--price")
+        certificate, *problems = map(read, words[:at])
+        known = certificate["format"] == 1 and certificate["kind"] in ("sharding", "codesign") and len(problems) <= 1
+        need(known, "its kind or its format is not known here, or there are too many files")
+        if certificate["kind"] == "codesign":
+            said = f"covered: {cover(certificate, [int(word) for word in words[at + 1 : at + 2]], words[at + 2 :])}"
+        else:
+            said = f"proved: {check(certificate, *problems)}"
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, nothing is proved
         broken = f"this is no certificate ({type(error).__name__}: {str(error)[:80]})"
-        said = f"refused: {error if isinstance(error, (RefusedError, OSError)) else broken}"
+        said = f"refused: {error if isinstance(error, (ValueError, OSError)) else broken}"
     sys.stdout.write(said + "\n")
-    return 0 if said.startswith("proved") else 1
+    return {"p": 0, "c": 2}.get(said[0], 1)
 
 
 if __name__ == "__main__":

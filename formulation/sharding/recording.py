@@ -147,4 +147,4 @@ def priced(time: int) -> Recorded:
 
 def _dropped(node: int, labels: Whole, others: list[int]) -> Recorded:
     """A strategy that goes, and where there is one, the other that makes it needless."""
-    return ["worse" if len(others) > 1 else "never", node, *(int(labels[s]) for s in others)]
+    return ["needless", node, *(int(labels[s]) for s in others)]

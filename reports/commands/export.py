@@ -20,7 +20,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in, read_instance, read_question
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
-from crossopt.instances.files.saved import file_name, naming, write_whole
+from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import spare_others, usage
@@ -122,20 +122,13 @@ def export_placement(path: Path, form: str) -> str:
 
 
 def export_certificate(path: Path, out: Path | None) -> None:
-    """Write the certificate of a saved result, and say where its bound is another one than the result's."""
-    from crossopt.solvers.sharding.integer.certificate import certificate_of  # noqa: PLC0415 - most exports are of designs
-    from crossopt.solvers.standalone import RefusedError as Unproved  # noqa: PLC0415
-    from crossopt.solvers.standalone import check as proved  # noqa: PLC0415
+    """Write the certificate of a saved result, and say what holds of it."""
+    if kind_of(path) == "codesign":
+        from crossopt.reports.facts.listing import certificate_of_designs  # noqa: PLC0415 - these load the whole model
 
-    family, result = read_saved(path, "sharding")
-    question = read_again(result.question, family.kind, path.parent)
-    certificate = certificate_of(question, result)
-    try:
-        sys.stderr.write(f"{proved(certificate)}\n")
-    except Unproved as error:
-        raise RefusedError(f"{path}: this result is not sound: {error} (`crossopt check` tells more)") from error
-    if certificate["bound"] != result.bound and result.value is not None:
-        sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
+        certificate = certificate_of_designs(_result_in(path))
+    else:
+        certificate = _of_strategies(path)
     text = json.dumps(certificate, separators=(",", ":"), allow_nan=False) + "\n"
     if out is None or str(out) == "-":
         sys.stdout.write(text)
@@ -145,6 +138,22 @@ def export_certificate(path: Path, out: Path | None) -> None:
         whole.replace(out)
     else:
         write_whole(out, text)
+
+
+def _of_strategies(path: Path) -> dict[str, Any]:
+    """Only what the checker accepts; says where its bound is another one than the result's."""
+    from crossopt.solvers.sharding.integer.certificate import certificate_of  # noqa: PLC0415 - most exports are of designs
+    from crossopt.solvers.standalone import check as proved  # noqa: PLC0415
+
+    family, result = read_saved(path, "sharding")
+    certificate = certificate_of(read_again(result.question, family.kind, path.parent), result)
+    try:
+        sys.stderr.write(f"{proved(certificate)}\n")
+    except ValueError as error:
+        raise RefusedError(f"{path}: this result is not sound: {error} (`crossopt check` tells more)") from error
+    if certificate["bound"] != result.bound and result.value is not None:
+        sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
+    return certificate
 
 
 def _split(result: "PlacementAnswer", folder: Path) -> dict[str, Any]:

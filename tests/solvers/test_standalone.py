@@ -8,17 +8,21 @@ import random
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crossopt import solve
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
+from crossopt.reports.facts.listing import certificate_of_designs
 from crossopt.solvers import standalone
-from crossopt.solvers.answer import Limits
+from crossopt.solvers.answer import Limits, result_in
+from crossopt.solvers.family import family_of
 from crossopt.solvers.sharding.integer.certificate import certificate_of, document_of
 from tests.every import every
 from tests.instances.sharding.files import answered, solved, written
@@ -31,9 +35,9 @@ SEEDS = range(40)
 EDITS = 60
 
 
-def asked(*paths: Path) -> tuple[int, str]:
+def asked(*words: Path | str) -> tuple[int, str]:
     """What the file says, run by a Python that knows no other."""
-    done = subprocess.run([sys.executable, "-I", str(CHECKER), *map(str, paths)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-I", str(CHECKER), *map(str, words)], capture_output=True, text=True, check=False)
     assert not done.stderr
     return done.returncode, done.stdout
 
@@ -49,10 +53,10 @@ def kinds_in(steps: list[Any]) -> set[str]:
     return {step[0] for step in steps} | set(chain.from_iterable(map(kinds_in, parts)))
 
 
-def said(document: object, problem: object = None) -> str:
+def said(document: object, *problems: object) -> str:
     """What the checker says in this process; an empty text where it proves nothing."""
     try:
-        return standalone.check(json.loads(json.dumps(document)), problem)
+        return standalone.check(json.loads(json.dumps(document)), *problems)
     except Exception:  # noqa: BLE001 - as the program itself does
         return ""
 
@@ -84,7 +88,7 @@ def test_every_tiny_problem_is_proved_to_the_unit() -> None:
         assert document["bound"] == best
         assert holds(said(document), best)
         assert said(document)
-    assert kinds >= {"never", "worse", "apart", "into", "out", "moments", "dual", "branch"}
+    assert kinds >= {"needless", "apart", "into", "out", "moments", "dual", "branch"}
 
 
 @every("seed", [0, 1, 2, 3])
@@ -188,7 +192,7 @@ def test_no_order_of_steps_closes_below_the_best_choice(seed: int) -> None:
             before = copy.deepcopy(core.__dict__)
             try:
                 standalone.STEPS[name](core, *_drawn(core, name, dice))
-            except (standalone.RefusedError, KeyError):
+            except (ValueError, KeyError):
                 core.__dict__.update(before)
 
 
@@ -204,7 +208,7 @@ def _drawn(core: standalone.Core, name: str, dice: random.Random) -> list[Any]:
         return [dice.choice([1, 2, 7]), [[time, dice.randrange(6)] for time in core.times if dice.random() < 0.4], messages]
     first = [strategy for strategy in core.live.get(v, []) if dice.random() < 0.5]
     branch = [v, first, [["dual", 1, [], []]], [["dual", 1, [], []]]]
-    return {"never": [v, s], "worse": [v, s, r], "apart": [v, u], "into": [v, u], "out": [v], "branch": branch}.get(name, [])
+    return {"needless": [v, s, r], "apart": [v, u], "into": [v, u], "out": [v], "branch": branch}.get(name, [])
 
 
 GOOD = [["dual", 1, [[1, 10**18]], []], ["dual", 1, [], []]]
@@ -212,7 +216,7 @@ GOOD = [["dual", 1, [[1, 10**18]], []], ["dual", 1, [], []]]
 EXACT = 3 * 10**17 + 1
 
 
-def plain(**changed: object) -> dict[str, object]:
+def plain(**changed: object) -> dict[str, Any]:
     """Two nodes of which node 0 would rather take what memory does not allow beside node 1."""
     nodes = {"intervals": [[0, 2], [1, 3]], "costs": [[10**17, 3 * 10**17], [0, 9]], "usages": [[5, 1], [2, 2]]}
     problem = {"nodes": nodes, "edges": {"nodes": [[0, 1]], "costs": [[0, 4, 1, 10**18]]}, "usage_limit": 6}
@@ -228,11 +232,12 @@ def test_large_numbers_stay_exact() -> None:
 @every(
     "steps",
     [
-        [["never", 0, 1]],
-        [["never", -1, 0]],
-        [["worse", 0, 1, -2]],
-        [["worse", 0, 1, 0]],
-        [["worse", 1, 0, 0]],
+        [["needless", 0, 1]],
+        [["needless", -1, 0]],
+        [["needless", 0, 1, 1]],
+        [["needless", 0, 1, -2]],
+        [["needless", 0, 1, 0]],
+        [["needless", 1, 0, 0]],
         [["apart", 0, 1]],
         [["into", 1, 0]],
         [["out", 0]],
@@ -248,14 +253,104 @@ def test_large_numbers_stay_exact() -> None:
     ],
 )
 def test_a_step_for_which_there_is_no_reason_is_refused(steps: list[Any]) -> None:
-    assert not said(plain(steps=steps))
     assert not said(plain(steps=[*steps, *GOOD]))
+    *before, (name, *given) = steps
+    core = standalone.Core(plain()["problem"], EXACT)
+    for other, *words in before:
+        standalone.STEPS[other](core, *words)
+    with pytest.raises((ValueError, KeyError, IndexError)):
+        standalone.STEPS.get(name, refuse)(core, *given)
+
+
+def refuse(*_: object) -> None:
+    """A step that there is not."""
+    raise ValueError
+
+
+def test_an_edge_whose_costs_do_not_come_apart_stays() -> None:
+    """One unit beside a sum of two parts."""
+    for figures, apart in (([0, 4, 1, 5], True), ([0, 4, 1, 6], False), ([7, 4, 1, -2], True), ([7, 4, 1, -1], False)):
+        problem: Any = {**plain()["problem"], "edges": {"nodes": [[0, 1]], "costs": [figures]}}
+        core = standalone.Core(problem, EXACT)
+        if apart:
+            standalone.STEPS["apart"](core, 0, 1)
+            paid = [[one + two - 10**17 * (1 + 2 * s) - 9 * r for r, two in enumerate(core.cost[1])] for s, one in enumerate(core.cost[0])]
+            assert paid == [figures[:2], figures[2:]]
+            assert not core.near[0]
+        else:
+            with pytest.raises(ValueError, match="do not come apart"):
+                standalone.STEPS["apart"](core, 0, 1)
 
 
 @every("answer", [[0, 0], [1, 1], [1], [1, 0, 0], [-1, 0], [2, 0], [True, 0], None, [1.0, 0]])
 def test_an_answer_that_is_none_is_refused(answer: object) -> None:
     assert said(plain())
     assert not said(plain(answer=answer))
+
+
+@cache
+def listed() -> dict[str, Any]:
+    """The 24 designs of the smallest joint question."""
+    family = family_of("codesign")
+    return certificate_of_designs(result_in(solve("tiny").data, family.answer, family.details))
+
+
+COMMAND = (sys.executable, "-m", "crossopt.reports.cli")
+
+
+def covered(document: dict[str, Any], folder: Path, *words: str) -> tuple[int, str]:
+    (folder / "designs.json").write_text(json.dumps(document), encoding="utf-8")
+    return asked(folder / "designs.json", *words)
+
+
+def test_boxes_of_joint_designs_are_covered_and_never_called_proved(tmp_path: Path) -> None:
+    code, words = covered(listed(), tmp_path)
+    assert (code, words[:29]) == (2, "covered: 24 designs lie in 24")
+    assert words.endswith("prices were not checked\n")
+    assert covered({**listed(), "bound": listed()["bound"] * 1.0001}, tmp_path)[0] == 1
+
+
+def test_designs_that_are_drawn_have_the_prices_of_the_full_model(tmp_path: Path) -> None:
+    code, words = covered(listed(), tmp_path, "--price", "1", *COMMAND)
+    assert (code, words.count("of the answer and 1 drawn 2 have a price")) == (2, 1)
+    lower = json.loads(json.dumps(listed()).replace(repr(listed()["bound"]), repr(listed()["bound"] * 0.999)))
+    assert covered(lower, tmp_path)[0] == 2
+    code, words = covered(lower, tmp_path, "--price", "0", *COMMAND)
+    assert (code, words.count("is not worth what is said")) == (1, 1)
+    assert covered(listed(), tmp_path, "--price", "0", sys.executable, "-c", "raise SystemExit(3)")[0] == 1
+    assert covered(listed(), tmp_path, "--price", "0", "no-such-command")[0] == 1
+
+
+@every("seed", range(40))
+def test_trees_that_are_accepted_part_their_box_exactly(seed: int) -> None:
+    dice, sizes = random.Random(seed), (3, 2, 4)
+    for _ in range(EDITS):
+        tree = _cut([(0, size - 1) for size in sizes], dice)
+        for _ in range(dice.randrange(3)):
+            _edit({"tree": tree, **dict.fromkeys(("answer", "bound", "steps", "problem", "kind", "format"), tree)}, dice)
+        try:
+            found = standalone.boxes(tree, [(0, size - 1) for size in sizes], Fraction(5))
+        except (ValueError, TypeError, IndexError, KeyError):
+            continue
+        for place in product(*map(range, sizes)):
+            assert sum(all(a <= one <= b for one, (a, b) in zip(place, box, strict=True)) for box, _ in found) == 1
+        assert all(least is None or least >= 5 for _, least in found)
+
+
+def _cut(box: list[tuple[int, int]], dice: random.Random) -> Any:  # noqa: ANN401 - a tree
+    choice = dice.randrange(len(box))
+    first, last = box[choice]
+    if first == last or dice.random() < 0.2:
+        return dice.choice([5, 6, None])
+    middle = dice.randrange(first, last)
+    parts = [(place, [*box[:choice], span, *box[choice + 1 :]]) for place, span in ((middle, (first, middle)), (last, (middle + 1, last)))]
+    return [choice, *([place, _cut(part, dice)] for place, part in parts)]
+
+
+@every("question", ["quickstart", "gpt3-175b-pathfinding-7nm"])
+def test_designs_of_chips_are_not_listed(question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(ROOT / "reports/gallery" / f"{question}.json"), "--as", "certificate"]) not in (0, 1)
+    assert "on a device that is bought" in capsys.readouterr().err
 
 
 @pytest.mark.slow
