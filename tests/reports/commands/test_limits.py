@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import USAGE, main
+from crossopt.reports.commands.families import UNPROVED
 from tests.solvers.codesign.questions import TINY_FREE
 
 REFUSED = [
@@ -30,6 +31,7 @@ def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence:
 def test_the_form_and_the_workers_are_taken(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = tmp_path / "question.yaml"
     question.write_text(TINY_FREE, encoding="utf-8")
-    words = ["solve", str(question), "--engine", engine, "--form", "log", "--workers", "2", "--strict"]
+    words = ["solve", str(question), "--engine", engine, "--form", "log", "--workers", "2"]
     assert main(words) == 0
     assert "in the log form" in " ".join(capsys.readouterr().out.split())
+    assert main([*words, "--strict"]) == UNPROVED  # which is told, as no tree is sought of this form

@@ -320,7 +320,7 @@ def test_what_ends_the_search_for_a_tree_leaves_the_answer(error: type[BaseExcep
     monkeypatch.setattr(certify, "trace", ended)
     result = answered(QUICK, "milp")
     assert isinstance(result.proof, Relaxed)
-    assert (result.proved, result.stopped) == (True, "complete")
+    assert (result.proved, result.settled, result.stopped) == (False, True, "complete")
 
 
 def test_kernels_have_no_such_proof() -> None:
