@@ -358,6 +358,16 @@ def test_chips_that_were_enumerated_or_cut_are_covered(question: str, tmp_path: 
     found = standalone.boxes(document["tree"], [(0, size - 1) for size in sizes], document["bound"])
     assert sum(prod(last - first + 1 for first, last in box) for box, _ in found) == prod(sizes)
     assert asked(target, "--price", "1", *COMMAND)[0] == 2
+    raised = json.loads(gzip.decompress(target.read_bytes()))
+    code, words = covered({**raised, "tree": _raised(raised["tree"])}, tmp_path, "--price", "0", *COMMAND)
+    assert (code, words.count("is below what its box may hold")) == (1, 1)
+
+
+def _raised(tree: Any) -> Any:  # noqa: ANN401 - a tree
+    """With least values that are above the designs in their boxes."""
+    if isinstance(tree, list):
+        return [tree[0], *([last, _raised(part)] for last, part in tree[1:])]
+    return None if tree is None else tree * 1.5
 
 
 @every("question", ["gpt3-175b-pathfinding-7nm", "joint-vs-single-layer"])
