@@ -217,8 +217,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE),
         default="megatron",
         help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
-        "as the device of each node, or as a split that the programs of its inputs judge; strategies, or plans on a "
-        "device that is bought, as a certificate that solvers/standalone.py checks without this package",
+        "as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
+        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")
     parser.add_argument(

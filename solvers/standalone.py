@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 FORBIDDEN_FROM = 10**18
-NEVER = float("inf")  # what is forbidden costs this: the only number here that is not whole, compared and added but never taken away
+NEVER = float("inf")  # what is forbidden costs this: the only float that is counted with, compared and added but never taken away
 Json = Any
 
 

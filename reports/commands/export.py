@@ -150,7 +150,7 @@ def _of_strategies(path: Path) -> dict[str, Any]:
     try:
         sys.stderr.write(f"{proved(certificate)}\n")
     except ValueError as error:
-        raise RefusedError(f"{path}: this result is not sound: {error} (`crossopt check` tells more)") from error
+        raise RefusedError(f"{path}: its certificate does not hold: {error} (`crossopt check` tells whether the result does)") from error
     if certificate["bound"] != result.bound and result.value is not None:
         sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
     return certificate
