@@ -8,7 +8,6 @@ from math import inf, prod
 from typing import Any
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks
 from crossopt.solvers.codesign.answer import DesignResult
@@ -209,6 +208,8 @@ def _tree_rules(proof: Boxes, parts: Sequence[Instance]) -> Rules:
 
 
 def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, words: str, instance: Instance) -> Rules:
+    from crossopt.formulation.codesign.forms import FORMS  # noqa: PLC0415 - other proofs are of no model
+
     relaxation = proof.relaxation
     solver, counts = relaxation.solver, (relaxation.rounds, relaxation.tangents, relaxation.plans)
     return (
