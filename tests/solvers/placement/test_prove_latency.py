@@ -82,7 +82,8 @@ def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypa
     best = tried(asked)
     sure = max(shown_by(asked, OnPath("", longest, 9)) or 0.0 for longest in LONGEST)  # type: ignore[arg-type]
     assert 0.0 < sure < best
-    monkeypatch.setattr(engine, "exactly", lambda *asked: Exactly(None, best, "somebody", "complete"))
+    monkeypatch.setattr(engine, "exactly", lambda *asked: Exactly(None, best, "somebody", "complete", best))
+    monkeypatch.setattr(engine, "branched", lambda *asked: None)
     gap = (best - sure) / best
     told = answered(asked, "auto", Limits(gap=0.5 * gap), silent)
     assert (told.bound, told.proof) == (best, Word("somebody"))
