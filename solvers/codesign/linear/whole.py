@@ -75,6 +75,8 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
     """The plans that are below the bound on the best chip there could be; None where there are none. A TimeoutError where time is up."""
     if not isinstance(instance.workload, Transformer):
         raise ValueError("only plans of transformers have tangents")
+    if instance.objective != "step_time" or instance.budget.step_time < inf:
+        raise ValueError(f"tangents are of step times without a limit, and {instance.objective.replace('_', ' ')} is asked for")
     space = grid(instance)
     root = root_node(instance, space)
     best = corners(instance, space, root.box)
@@ -167,6 +169,8 @@ def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
     for row in rows:
         if len(row) < 2 or row[0] not in {TANGENT, HERE} or not 0 <= row[1] < len(rest):
             raise ValueError(f"{tuple(row)} is no row about one of the plans that are left")
+        if row[0] == TANGENT and rest.bound == inf:
+            raise ValueError("a tangent does not show that there is no design, which may take longer than the model reaches")
     places = _points(rest.chip, [row[2:] for row in rows])
     touched = [place for place, row in enumerate(rows) if row[0] == TANGENT]
     plans = [told_of(rest, rows[place][1]) for place in touched]
@@ -209,6 +213,8 @@ def with_chip(rest: Rest, problem: Codesign, plan: int, places: Whole) -> Codesi
     """Rows of one plan on one chip, and on those that offer no more; or that there is no such design."""
     point = point_of(rest.chip, places)
     value, alive = price_here(rest, plan, places)
+    if rest.bound == inf and np.isfinite(value):
+        raise ValueError(f"there is a design, which takes {value!r} s")
     if not np.isfinite(value):
         return without(problem, point, plan if alive else None)
     one = rows_of(rest.plans, np.array([plan]))

@@ -327,6 +327,22 @@ def test_kernels_have_no_such_proof() -> None:
     assert "only plans of transformers" in whole_faults(ask(GEMM), 1.0, WholeProof((), (), 1, ()))[0]
 
 
+@pytest.mark.parametrize("setting", ["objective=energy_per_token", "objective=die_area", "budget.step_time=10 s"])
+def test_tangents_of_step_times_bound_nothing_else(setting: str) -> None:
+    """A bound in joules or square metres that stands beside a tree about seconds."""
+    asked = ask(TINY_FREE, setting)
+    assert "tangents are of step times without a limit" in whole_faults(asked, 1.0, WholeProof((), (), 1, ()))[0]
+
+
+def test_that_a_design_is_slow_does_not_show_that_there_is_none() -> None:
+    """A model of no design reaches up to some time: a tangent beyond that would shut out designs that are there."""
+    asked = ask(TINY_FREE)
+    parts = len(whole.rest_of(asked, float("inf")).chip.parts)  # type: ignore[union-attr]
+    for kind, said in ((whole.TANGENT, "a tangent does not show that there is no design"), (whole.HERE, "there is a design, which takes")):
+        rows = tuple((kind, plan, *(0,) * parts) for plan in range(2))
+        assert said in whole_faults(asked, float("inf"), WholeProof((), rows, 1, ("1 0 1",)))[0]
+
+
 def test_a_proof_takes_little_room() -> None:
     """Figures of one step a line, as everywhere; the design and its price are about as much."""
     assert len(to_text(solved(PATHFINDING))) < 60_000
