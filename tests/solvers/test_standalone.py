@@ -349,6 +349,7 @@ def _cut(box: list[tuple[int, int]], dice: random.Random) -> Any:  # noqa: ANN40
     return [choice, *([place, _cut(part, dice)] for place, part in parts)]
 
 
+@pytest.mark.slow
 @every("question", ["quickstart", "gpt3-175b-pathfinding-large"])
 def test_chips_that_were_enumerated_or_cut_are_covered(question: str, tmp_path: Path) -> None:
     target = tmp_path / "designs.json.gz"

@@ -57,6 +57,7 @@ def test_a_question_that_names_a_pipe_or_a_device_is_refused(text: str, tmp_path
         assert "not a regular file" in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.json.gz"
     with gzip.open(bomb, "wb") as file:
@@ -66,6 +67,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_fills_the
         read(bomb)
 
 
+@pytest.mark.slow
 def test_a_problem_with_more_rows_than_any_graph_has_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('{"problem": {"nodes": {"costs": [' + "[]," * (1 << 20) + "[]")

@@ -146,6 +146,7 @@ def test_a_signal_while_modules_are_loaded_waits_for_them(tmp_path: Path) -> Non
     kept(target, process.returncode, out)
 
 
+@pytest.mark.slow
 def test_a_signal_once_there_is_progress_leaves_the_best_design(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
     with started(*ENDLESS, target=target) as process:

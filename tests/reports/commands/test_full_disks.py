@@ -35,7 +35,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+FAST = ("solve", "report")
+
+
+@pytest.mark.parametrize("name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS])
 def test_a_full_disk_is_told_by_the_name_of_the_file_and_costs_no_answer(name: str, folder: Path) -> None:
     arguments, shown = COMMANDS[name]
     (folder / "old").write_text("old")
@@ -50,7 +53,7 @@ def test_a_full_disk_is_told_by_the_name_of_the_file_and_costs_no_answer(name: s
     assert sorted(path.name for path in folder.iterdir()) == ["old", "result.json"]
 
 
-@pytest.mark.parametrize("most", [40, 400])
+@pytest.mark.parametrize("most", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_a_model_that_finds_no_room_is_told_by_its_name(most: int, folder: Path) -> None:
     ended = run(["export", "tiny", "--as", "lp", "--out", "model.lp"], folder, most)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (3, "model.lp: file too large")

@@ -42,7 +42,7 @@ def test_that_nothing_fits_is_counted_and_not_told() -> None:
         assert not check_answer(FAMILY, replace(found, proof=less), CROWDED).accepted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 40), st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from([0.5, 1.0, inf]))
 def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, claim: float) -> None:
     asked = question_of(seed)
@@ -56,7 +56,7 @@ def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, c
     assert (shown_by(asked, proof) or 0.0) <= true
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 12), st.data())
 def test_no_edit_of_a_tree_shows_more_than_the_best_placement(seed: int, data: st.DataObject) -> None:
     asked = question_of(seed)

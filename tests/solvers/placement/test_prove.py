@@ -108,7 +108,7 @@ def test_a_proof_does_not_show_that_there_is_none() -> None:
         assert any(line.startswith("proof: ") for line in report.refused)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 29), st.floats(-3.0, 3.0), st.integers(0, 1 << 30), st.sampled_from([1, 3, 100, 1 << 14]))
 def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, power: float, draw: int, most: int) -> None:
     asked, true = asked_for(seed), truth_of(seed)
@@ -118,7 +118,7 @@ def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, pow
     assert (shown_by(asked, Priced("", limit, tuple(prices.tolist()))) or 0.0) <= true
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 39), st.floats(-3.0, 3.0), st.integers(0, 9), st.integers(0, 2_000))
 def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, power: float, block: int, states: int) -> None:
     """Of any contiguity, with memory that binds and transfers that hide."""
@@ -129,6 +129,7 @@ def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, pow
         assert (shown_by(asked, proof) or 0.0) <= true
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 23), st.floats(-1.0, 1.0), st.sampled_from([0, 10, 100, 5_000]))
 def test_rounds_that_end_early_show_less_and_never_too_much(seed: int, power: float, states: int) -> None:
@@ -180,6 +181,7 @@ def with_decimals(seed: int) -> PlacementQuestion:
     return question(of, 1 + seed % 3, seed % 4 == 0, full if seed % 3 else inf, contiguity="no")
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.integers(0, 199), st.integers(-4, 4))
 def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(seed: int, digits: int) -> None:

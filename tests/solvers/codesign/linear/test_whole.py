@@ -72,7 +72,9 @@ def certified(instance: Instance, bound: float) -> WholeProof | None:
 
 
 @pytest.mark.parametrize("engine", BY_SOLVER)
-@pytest.mark.parametrize("name", ["tiny", "small", "quickstart", "gpt3-175b-pathfinding-7nm"])
+@pytest.mark.parametrize(
+    "name", ["tiny", "quickstart", *(pytest.param(name, marks=pytest.mark.slow) for name in ("small", "gpt3-175b-pathfinding-7nm"))]
+)
 def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, name: str) -> None:
     result = again(solved(read_instance(INSTANCES / f"{name}.yaml"), engine))
     report = checked(result)
@@ -137,6 +139,7 @@ def bound_of(instance: Instance) -> float:
     return bound
 
 
+@pytest.mark.slow
 def test_screens_rule_out_what_is_then_not_in_the_tree() -> None:
     proof, bound = screened_proof(PATHFINDING), bound_of(PATHFINDING)
     assert proof.screens
