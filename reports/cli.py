@@ -3,6 +3,7 @@
 import argparse
 import codecs
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
@@ -35,6 +36,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
+    if arguments is None:  # how batch systems say Ctrl-C
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = _asked(options) if arguments is not None or options.command != "solve" else _guarded(options)
     sys.stdout.flush()
     return code

@@ -74,6 +74,8 @@ def _proved(family: Family[Q, A, D], saved: Result[A, D], question: Q, watch: Wa
     claims = saved.bound is not None or (saved.settled and saved.value is None)
     prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
+    if proved.told and not saved.told:
+        refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
     return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)
 
 

@@ -73,6 +73,8 @@ def refuse_before(options: Namespace, kind: str) -> None:
     engine_of(family, options.engine)
     check_target(options.log, "--log")
     check_target(options.out)
+    if options.log is not None and options.out is not None and options.log.absolute() == options.out.absolute():
+        usage(f"--log {options.log}: the answer is written there (name another file)")
     spare_question(options.out, options.file)
 
 

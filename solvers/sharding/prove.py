@@ -57,6 +57,7 @@ def own_faults(question: ShardingQuestion, saved: Answer) -> list[str]:
     faults = [sentence for sentence, holds in (*rules, *_proof_rules(saved)) if not holds]
     plans = [(rival.name, rival.answer) for rival in rivals_of(question.network)]
     same = plans == [(rival.name, rival.answer) for rival in saved.rivals]
+    same = same or (saved.stopped != "complete" and not saved.rivals)  # a search that was ended had no time for them
     return faults if same else [*faults, "rivals: they are not Megatron-LM's plans on this mesh, the best first"]
 
 
@@ -81,6 +82,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
         ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
         ("certificate: it proves less than the bound", certificate is None or by not in _CERTIFIED or bound in (None, certificate.bound)),
         (f"the engine {saved.engine} asks no solver", not told or saved.engine not in ASKING_NOBODY or by in WHOLE),
+        (f"proved_by: {by} shows that there is no choice, and no bound", bound is None or by not in (BY_LEAST, BY_PAIRS, BY_ARCS)),
         ("only the engine exhaustive looks at every choice", by != BY_EVERY or saved.engine == "exhaustive"),
     )
 

@@ -25,6 +25,8 @@ from crossopt.instances.files.saved import write_whole
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
 _TICK = 0.05
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
+"""Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
 _HEAD = 8
 
 
@@ -105,6 +107,7 @@ def keeper() -> Keeper | None:
 def guarded(run: Callable[[], int], seconds: float, out: Path | None) -> int:
     """The exit code of a command that is to end soon after so many seconds of the process."""
     began = _process_start()
+    _open_standard_streams()
     if not hasattr(os, "fork") or active_count() > 1:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         return run()
@@ -141,7 +144,9 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
         keep.interrupted = True
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGHUP", "SIGXCPU"):
+        if number := getattr(signal, name, None):
+            signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM):
         signal.signal(number, stop)
     code = 1
@@ -170,8 +175,10 @@ def _watch_signals(wait: _Wait) -> None:
         del number, frame
         wait.signals += 1
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, note)
+    for name in _ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and shells in the background want it
+            signal.signal(number, note)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the command's process knows what to do with it
 
 
@@ -222,6 +229,15 @@ def put(kept: Kept, out: Path | None) -> None:
             write_whole(out, kept.out)
     finally:  # a full disk must not cost the answer
         sys.stdout.write(kept.shown)
+
+
+def _open_standard_streams() -> None:
+    """What is closed is opened on nothing, or the next file that is opened would be taken for it."""
+    for stream in range(3):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _process_start() -> float:

@@ -29,6 +29,7 @@ from crossopt.solvers.codesign.linear.refine import Refined
 from crossopt.solvers.codesign.linear.screens import Screen, lines_of
 from crossopt.solvers.codesign.linear.whole import (
     HERE,
+    MOST_ROWS,
     TANGENT,
     Rest,
     first_model,
@@ -124,7 +125,7 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
     problem = work.problem or first_model(work.rest)
     goal = reach_of(work.rest, problem)
     found = trace(problem.model(), goal, work.left(), _MOST_BOXES, lambda values: _tighter(work, values))
-    if not found.proved or (goal is None and found.bound is not None):
+    if not found.proved or (goal is None and found.bound is not None) or len(work.rows) > MOST_ROWS:
         return None
     tree = found.certificate
     told = proved_bound(model_of(work.rest, work.rows).model(), tree)

@@ -49,6 +49,8 @@ _FIGURES, _BLOCK = 1 << 19, 256
 """Figures of tables, and plans, whose tangents are computed together at most."""
 TOGETHER = 128
 """Plans up to which all are given a tangent where one is."""
+MOST_ROWS, MOST_SCREENS = 150, 8
+"""Whoever looks at a proof counts no more than these."""
 TANGENT, HERE = 0, 1
 """Rows by a tangent of a plan, and for a plan on a single chip."""
 
@@ -250,6 +252,8 @@ def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[s
 
 
 def _faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
+    if len(proof.rows) > MOST_ROWS or len(set(proof.rows)) < len(proof.rows) or len(proof.screens) > MOST_SCREENS:
+        return (f"a proof has {MOST_ROWS:,} rows and {MOST_SCREENS} screens at most, none of them twice",)
     rest = rest_of(instance, bound)
     for lines in proof.screens:
         if rest is None or not len(rest):

@@ -13,7 +13,7 @@ from crossopt.solvers.answer import Limits
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_TREE, UNKEPT, Meaning, Strategies
+from crossopt.solvers.sharding.answer import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, UNKEPT, Meaning, Strategies
 from crossopt.solvers.sharding.judge import weigh
 from tests.instances.sharding.files import answered, checked, feasible, solved
 
@@ -129,6 +129,15 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
         trace=(),
     )
     assert checked(worse, tmp_path).refused == (f"bound: a choice costs {best.value:,}, below {cost:,}",)
+
+
+@pytest.mark.parametrize("by", [BY_LEAST, BY_PAIRS, BY_ARCS])
+def test_what_shows_that_there_is_no_choice_shows_no_bound(by: str, tmp_path: Path) -> None:
+    """The best rival called the optimum, beside an honest certificate of less."""
+    best = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
+    assert isinstance(best.proof, Steps)
+    lie = replace(best, proof=replace(best.proof, by=by))
+    assert f"proved_by: {by} shows that there is no choice, and no bound" in checked(lie, tmp_path).refused
 
 
 def test_other_counts_of_the_reductions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

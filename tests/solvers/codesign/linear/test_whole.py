@@ -349,3 +349,10 @@ def test_that_a_design_is_slow_does_not_show_that_there_is_none() -> None:
 def test_a_proof_takes_little_room() -> None:
     """Figures of one step a line, as everywhere; the design and its price are about as much."""
     assert len(to_text(solved(PATHFINDING))) < 60_000
+
+
+def test_a_proof_may_not_ask_for_work_without_bound() -> None:
+    row = (whole.TANGENT, 0, 0)
+    many = tuple((whole.TANGENT, 0, place) for place in range(whole.MOST_ROWS + 1))
+    for proof in (WholeProof((), (row, row), 1, ()), WholeProof((), many, 1, ()), WholeProof(((),) * 9, (), 1, ())):  # type: ignore[arg-type]
+        assert "none of them twice" in whole_faults(QUICK, 1.0, proof)[0]
