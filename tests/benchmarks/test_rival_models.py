@@ -186,6 +186,7 @@ def measured() -> list[Measurement]:
     return [each for each in read_measured(reference("measured/training-dev.csv")).measurements if each.gpu.startswith(KIND)]
 
 
+@pytest.mark.slow
 def test_the_committed_page_holds_the_figures_of_the_rivals() -> None:
     rows = measured()
     results = [judged(model, rows) for model in models(rows)[:2]]

@@ -271,6 +271,7 @@ def test_a_chip_with_fewer_literals_is_the_same_in_what_is_left(case: Case) -> N
         assert all((budget.amounts[name] == whole_budget.amounts[name][kept[name]]).all() for name in budget.amounts)
 
 
+@pytest.mark.slow
 def test_plans_that_share_parts_have_the_tangents_that_each_has_alone(case: Case) -> None:
     """To the last bit, at one chip for all and at one for each."""
     assert isinstance(case.instance.workload, Transformer)

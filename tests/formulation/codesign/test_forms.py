@@ -17,7 +17,8 @@ from tests.solvers.codesign.linear.test_refine import FREE, SOLVERS, WIDE, agree
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 TRUE: dict[int, float | None] = {}
-EACH = pytest.mark.parametrize("form", FORMS)
+FAST = ("strong", "table")
+EACH = pytest.mark.parametrize("form", [form if form in FAST else pytest.param(form, marks=pytest.mark.slow) for form in FORMS])
 
 
 def silent(progress: Progress) -> None:

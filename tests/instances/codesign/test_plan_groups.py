@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from crossopt.crossflow.hardware import Budget
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans, plan_at
@@ -55,6 +56,7 @@ def test_no_member_is_below_its_head(instance: Instance, objective: str) -> None
     assert_heads_bound_members(asked, corners(asked, space, whole(space)))
 
 
+@pytest.mark.slow
 @every("objective", OBJECTIVES)
 @every("instance", OFFLOADING)
 def test_no_member_is_below_its_head_where_plans_offload(instance: Instance, objective: str) -> None:

@@ -239,6 +239,7 @@ def test_a_question_with_more_designs_than_anyone_can_count_is_refused_at_once()
     assert refusal(FREE + ranges) == f"{message}\n1 fault, nothing solved"
 
 
+@pytest.mark.slow
 def test_huge_ranges_of_degrees_cost_no_memory() -> None:
     """Of 100,000 options for each of three degrees only the divisors of the devices can be part of a plan."""
     every = "{from: 1, to: 100000}"

@@ -116,6 +116,7 @@ def test_a_key_given_twice_is_refused_in_a_graph_and_in_a_result(tmp_path: Path,
         assert "the key 'status' is given twice" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_faults_are_looked_for_up_to_a_thousand(tmp_path: Path) -> None:
     path = tmp_path / "q.yaml"
     path.write_text(TINY + "".join(f"k{place}: 1\n" for place in range(70_000)))

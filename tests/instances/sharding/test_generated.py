@@ -71,6 +71,7 @@ def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Pa
     assert result.rivals[0].name.startswith("tensor 4")
 
 
+@pytest.mark.slow
 def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path) -> None:
     """And what the strategies mean is said again."""
     result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)

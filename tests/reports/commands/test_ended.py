@@ -87,6 +87,7 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
     assert gone(worker)
 
 
+@pytest.mark.slow
 def test_a_search_that_hears_nothing_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
     with started(TINY, "--time-limit", "6 s", end=DEAF, target=target) as process:

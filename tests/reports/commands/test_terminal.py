@@ -57,6 +57,7 @@ def test_a_dash_is_standard_output() -> None:
     assert json.loads(done.stdout)["status"] == "OPTIMAL"
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
     command = [sys.executable, "-c", AT_ONCE, "solve", *ENDLESS, "--engine", "exhaustive", "--time-limit", "4500 ms"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
@@ -106,6 +107,7 @@ def test_a_terminal_of_plain_letters_gets_plain_letters_and_whole_json(tmp_path:
     assert check(target).accepted
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_live_line_and_wipes_it() -> None:
     leader, follower = pty.openpty()
     done = subprocess.run(
@@ -136,6 +138,7 @@ def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -
     assert check(target).accepted
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
     """Not by looking at hundreds of millions of chips for the expert rule first or after: that would run into the limit of time here.
 
@@ -153,6 +156,7 @@ def test_a_time_limit_is_kept_with_any_engine(tmp_path: Path) -> None:
     assert set(ended.values()) <= {"complete", "time limit"}, ended
 
 
+@pytest.mark.slow
 @every("engine", ["milp", "cpsat"])
 def test_integer_models_refuse_parts_with_too_many_combinations_in_a_sentence(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", *ENDLESS, "--engine", engine]) == 2

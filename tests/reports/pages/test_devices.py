@@ -37,6 +37,7 @@ def solved(folder: Path, *options: str) -> Path:
     return target
 
 
+@pytest.mark.slow
 @every("name", QUESTIONS)
 def test_every_number_of_devices_has_its_row(name: str, tmp_path: Path) -> None:
     result = solved(tmp_path, *QUESTIONS[name])

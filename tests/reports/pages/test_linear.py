@@ -51,6 +51,7 @@ def linear() -> Linearized:
     return found
 
 
+@pytest.mark.slow
 def test_no_term_is_above_what_it_bounds() -> None:
     found = linear()
     assert found.chips > 20

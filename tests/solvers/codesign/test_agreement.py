@@ -29,7 +29,7 @@ from tests.solvers.codesign.wide_questions import wide_question
 
 COUNTED = 300_000_000
 """Combinations of choices up to which every design is priced: a few minutes at the most."""
-QUESTIONS, SHARE = 1000, 16
+QUESTIONS, SHARE = 1000, 8
 CHOICES, OPTIONS = 5, 3
 
 

@@ -282,6 +282,7 @@ def test_a_narrower_range_and_a_smaller_error_are_refused(place: tuple[Any, ...]
     assert refused(edited(data, place, None))
 
 
+@pytest.mark.slow
 def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program() -> None:
     """Hundreds of options, cut off one at a time, for an interpreter that follows fewer calls than that."""
     wide = "compute_power={from: 100 W, to: 400 W, count: 600}"

@@ -164,6 +164,7 @@ def test_plans_are_counted_only_where_they_are_few(monkeypatch: pytest.MonkeyPat
     assert claims.faults_of(instance, result) == []
 
 
+@pytest.mark.slow
 def test_answers_for_several_numbers_of_devices_say_what_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "answer.json"
     question.write_text(FIXED, encoding="utf-8")

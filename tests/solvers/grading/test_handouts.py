@@ -50,6 +50,7 @@ def test_every_public_test_fails_on_an_untouched_starter(released: Path) -> None
     assert sorted(failed) == NAMES
 
 
+@pytest.mark.slow
 def test_every_public_test_passes_with_the_reference(released: Path) -> None:
     for assignment in ASSIGNMENTS:
         shutil.copy(reference(assignment) / "solution.py", released / assignment.name)

@@ -197,6 +197,7 @@ def sets_of(entry: DeviceEntry) -> tuple[tuple[Constant, ...], Array]:
     return constants, np.array([[values[constant.name] for constant in constants] for values in sets])
 
 
+@pytest.mark.slow
 def test_the_committed_constants_keep_the_accuracy_they_claim() -> None:
     """A change of the model that makes it worse on measured machines fails here; a better fit needs `crossopt calibrate` again."""
     entry = device("a100-80g")

@@ -40,6 +40,7 @@ def test_whole_sizes_are_exact_over_their_divisor() -> None:
     assert (figures.size, figures.memory) == ([1, 2, 3], 5)
 
 
+@pytest.mark.slow
 @every("seed", range(6))
 def test_rounded_sizes_never_cost_a_bound_nor_a_rule(seed: int) -> None:
     """Sizes with fractions are rounded in the models; what is answered keeps the memory, and what is proved is right."""

@@ -158,6 +158,7 @@ def test_published_graphs_are_proved_at_once(name: str, limit: float) -> None:
     assert max(bounds(blocks_of(asked.graph, staged=False), machine_of(asked), limit)) == limit
 
 
+@pytest.mark.slow
 def test_the_answer_says_what_proved_it() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))
     found = answered(asked, "auto", Limits(60.0), silent)

@@ -119,6 +119,7 @@ def test_runs_that_were_edited_are_refused_with_the_reason(words: str, swept: Pa
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @every("words", ["as it was found", "the full model prices", *SPOILED])
 def test_what_is_priced_in_blocks_is_refused_in_the_same_words(words: str, swept: Path) -> None:
     data = data_of(swept)

@@ -193,6 +193,7 @@ def test_the_plan_changes_along_every_course() -> None:
         assert powers[-1] >= 80.0
 
 
+@pytest.mark.slow
 def test_a_share_of_the_scaling_study_comes_out_the_same() -> None:
     ends = {f"{node}, {rest}" for node in ("2nm", "1nm") for rest in ("hbm1, 12.5 GB/s", "hbm2e-16, 200 GB/s")}
     study, before = share(SCALING, ends, ("boxes",)), stored(SCALING)

@@ -51,6 +51,7 @@ def alone(text: str, count: int, *settings: str) -> float | None:
     return answered(ask(text, *settings, f"cluster.devices={count}"), "exhaustive").value
 
 
+@pytest.mark.slow
 @every(("text", "engine"), [(FIXED, "exhaustive"), (FREE, "boxes")])
 @every("objective", ["step_time", "cost_per_token", "energy_per_token"])
 def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, objective: str, engine: str) -> None:

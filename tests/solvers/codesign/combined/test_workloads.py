@@ -60,6 +60,7 @@ def assert_agreement(portfolio: Portfolio, expected: float) -> None:
         assert report.refused == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [(), ("objective=rated_energy_per_token",), ("workloads.1.choices=null", "compute_power=[100 W, 180 W]", *REGRET)]
 )

@@ -74,6 +74,7 @@ def clash_in(instance: Instance) -> tuple[Member, ...] | None:
     return clash(instance, silent)
 
 
+@pytest.mark.slow
 @every("seed", SEEDS)
 def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not(seed: int) -> None:
     instance = hopeless(seed)

@@ -78,6 +78,7 @@ def options_of(known: Known, mask: tuple[bool, ...]) -> set[object]:
 FEASIBLE = [instance for instance in SMALL if enumerated(instance).value is not None]
 
 
+@pytest.mark.slow
 @every(("gap", "few"), GAPS)
 @every("instance", FEASIBLE)
 def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: float, few: int) -> None:

@@ -222,6 +222,7 @@ def test_workers_and_seed_reach_the_solver_and_change_no_proved_optimum(engine: 
     assert {(spend.workers, spend.seed) for spend in asked} == {(2, 3)}
 
 
+@pytest.mark.slow
 def test_plans_that_are_priced_block_by_block_are_priced_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = QUICK
     left = survivors(instance, float("inf"), within=0.05)

@@ -56,6 +56,7 @@ def test_the_figures_of_the_public_optimizer_are_met_to_the_last_printed_digit(n
     assert tuple(published(name, (f"devices={count}", "compression=1.0")) for count in (2, 3, 4)) == COMPRESSED[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO_LEVELS)
 def test_so_are_those_of_two_levels(name: str) -> None:
     asked = ((f"devices=[4, {groups}]", "bandwidth=[6e9 B/s, 1e9 B/s]") for groups in (1, 2, 3, 4))

@@ -50,6 +50,7 @@ def test_it_shows_what_every_plan_shows(seed: int, compatible: bool) -> None:
     assert found == (inf if true is None else pytest.approx(float(true), rel=1e-12))
 
 
+@pytest.mark.slow
 @every("way", WAYS)
 def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str, ...]) -> None:
     for seed in range(5):

@@ -70,6 +70,7 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     assert checked(result).accepted
 
 
+@pytest.mark.slow
 @every("seed", range(12))
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
