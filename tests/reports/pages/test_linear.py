@@ -63,6 +63,7 @@ def test_no_term_is_above_what_it_bounds() -> None:
     assert max(1.0 - low / full for low, full in found.step) == pytest.approx(found.terms[-1].worst)
 
 
+@pytest.mark.slow
 def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
     instance, result = quickstart("milp")
     step = linear().terms[-1]

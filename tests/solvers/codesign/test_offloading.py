@@ -79,6 +79,7 @@ def assert_boxes_say_so_of_several(seed: int) -> None:
     assert checked(found).refused == ()
 
 
+@pytest.mark.slow
 @every("seed", range(24))
 def test_boxes_say_what_enumeration_says_of_drawn_questions(seed: int) -> None:
     assert_boxes_say_what_enumeration_says(seed)

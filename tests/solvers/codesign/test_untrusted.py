@@ -116,6 +116,7 @@ def test_a_solver_that_gives_up_leaves_the_design_and_a_bound_without_a_proof() 
     assert found.bound < (1.0 - LEAST_GAP) * found.value
 
 
+@pytest.mark.slow
 @EACH
 def test_no_solver_is_asked_when_the_time_is_up_and_each_gets_what_is_left(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that goes on by a second whenever it is looked at."""

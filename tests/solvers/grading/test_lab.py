@@ -69,6 +69,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lab
 
 
+@pytest.mark.slow
 @every("block", BLOCKS)
 def test_commands_print_what_the_readme_shows(
     block: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

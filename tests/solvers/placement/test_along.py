@@ -62,6 +62,7 @@ def test_no_placement_is_below_it_whatever_the_limit(monkeypatch: pytest.MonkeyP
             assert found == sorted(found), (seed, share)
 
 
+@pytest.mark.slow
 def test_limits_below_the_truth_are_refuted_and_the_truth_is_reached() -> None:
     """With one CPU at the most nothing is lost but what cells lose."""
     asked = [(truth_of(seed), one) for seed in range(30) if (one := asked_for(seed)).cpus < 2]

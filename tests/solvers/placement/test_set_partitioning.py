@@ -89,6 +89,7 @@ def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int) -> None
         )
 
 
+@pytest.mark.slow
 def test_no_placement_is_below_it_whatever_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "_MOST", 1 << 12)
     monkeypatch.setattr(columns, "_PATIENCE", 12)
@@ -143,6 +144,7 @@ def test_a_solver_that_fails_leaves_the_bounds_so_far(monkeypatch: pytest.Monkey
     assert len(list(priced(blocks_of(asked.graph, staged=False), machine_of(asked), 9.0, 0.0, FOREVER))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limit"),
     [

@@ -90,6 +90,7 @@ def test_lifting_any_member_of_a_clash_leaves_a_design_and_lifting_none_does_not
         assert value_of(lift(instance, (*others, name))) is not None, name
 
 
+@pytest.mark.slow
 def test_there_are_random_clashes_of_several_kinds() -> None:
     """The test above would say nothing without them."""
     found = [tuple(names(members)) for seed in SEEDS if value_of(hopeless(seed)) is None and (members := clash_in(hopeless(seed)))]

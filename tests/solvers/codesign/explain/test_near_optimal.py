@@ -98,6 +98,7 @@ def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: floa
             assert all(known.never[place] for place in range(len(known.options)) if not ends[0] <= place <= ends[-1])
 
 
+@pytest.mark.slow
 def test_these_questions_have_gaps_between_ends_and_choices_that_do_not_matter() -> None:
     """The comparison would say little without them."""
     near = [known for instance in FEASIBLE for known in known_near(instance, 0.05, 8).choices]

@@ -200,6 +200,7 @@ def test_a_result_says_in_which_form_it_was_proved(engine: str) -> None:
     assert not checked(lie).accepted or not relaxation.rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", BY_SOLVER)
 def test_workers_and_seed_reach_the_solver_and_change_no_proved_optimum(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Spend] = []

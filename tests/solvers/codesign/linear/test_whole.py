@@ -233,6 +233,7 @@ def forgeries(proof: WholeProof) -> list[WholeProof]:
     ]
 
 
+@pytest.mark.slow
 def test_a_proof_with_something_missing_is_refused() -> None:
     proof, bound = proof_of(solved(QUICK)), bound_of(QUICK)
     assert whole_faults(QUICK, bound, proof) == ()
