@@ -51,6 +51,10 @@ class LateError(FailedError):
     """Work that had to be ended."""
 
 
+class UnbegunError(FailedError):
+    """A process that was ended before it took the work up."""
+
+
 def nobody(news: Any) -> None:  # noqa: ANN401 - whatever work says
     """Does not listen."""
     del news
@@ -66,6 +70,7 @@ class Child:
 
     def __init__(self, solver: str) -> None:
         self.solver, self.name, self.owner, self.holders, self.alive, self.home = solver, solver, 0, 0, True, os.getpid()
+        self._begun = False
         self._busy = RLock()
         self._process, self._lifeline = _started(solver)
         self._said: SimpleQueue[Any] = SimpleQueue()
@@ -78,6 +83,7 @@ class Child:
         with self._busy:
             if not self.alive:
                 raise FailedError(f"{self.name} has ended before this")
+            self._begun = False
             self._send((work, arguments))
             try:
                 said = self._attend(until, hear, stop)
@@ -114,7 +120,9 @@ class Child:
         while True:
             try:
                 said = self._next()
-                if said is not None and said[0] == "news":
+                if said == ("begun",):
+                    self._begun = True
+                elif said is not None and said[0] == "news":
                     hear(said[1])
                 elif said is not None:
                     return said
@@ -150,7 +158,8 @@ class Child:
                     raise ImportError(words, name=name)
                 raise FailedError(failure(self.name, kind, words))
         self.end()
-        raise FailedError(f"{self.name} {_ending(self._process.returncode) if said == ('gone',) else 'speaks no sense'}")
+        ending = _ending(self._process.returncode) if said == ("gone",) else "speaks no sense"
+        raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
         """Has work that nobody awaits any more end within so many seconds, or the process with it."""
@@ -193,16 +202,27 @@ class Place:
 
     def __init__(self, solver: str, name: str = "") -> None:
         self.name = name or solver
-        self._child = None if INSIDE else _borrow(solver)
-        self._line = Line(nobody)
+        self._solver, self._used, self._line = solver, False, Line(nobody)
+        self._settle_in()
+
+    def _settle_in(self) -> None:
+        self._child = None if INSIDE else _borrow(self._solver)
         self.close = finalize(self, _release, self._child)
         """Has the child free for others; it is that too where nobody knows this place any more."""
 
     def ask(self, work: Work, *arguments: Any, until: float = inf, hear: Hear = nobody, stop: Stop = never) -> Any:  # noqa: ANN401
         """What the work comes to: a SolverError where it fails, a LateError where it has to be ended."""
+        first, self._used = not self._used, True
         if self._child is not None:
             self._child.name = self.name
-            return self._child.ask(work, arguments, until, hear, stop)
+            try:
+                return self._child.ask(work, arguments, until, hear, stop)
+            except UnbegunError:
+                if not first:  # what it kept for us is lost
+                    raise
+            self.close()
+            self._settle_in()
+            return self.ask(work, *arguments, until=until, hear=hear, stop=stop)
         return _done_inside(Line(hear, kept=self._line.kept), work, arguments, stop, self.name)
 
     def forget(self, key: int) -> None:

@@ -66,6 +66,7 @@ def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]", kept
                 kept.pop(message[1], None)
             else:
                 line = Line(lambda news: _write(answers, pickle.dumps(("news", news), pickle.HIGHEST_PROTOCOL)), kept=kept)
+                _write(answers, pickle.dumps(("begun",), pickle.HIGHEST_PROTOCOL))
                 queue.put((line, *message))
     finally:
         if os.name == "posix" and os.getpgrp() == os.getpid():

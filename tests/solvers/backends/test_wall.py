@@ -146,6 +146,17 @@ def test_a_process_that_is_ended_while_it_has_nothing_to_do_costs_nothing() -> N
     assert Place("idle").ask(os_number) != number
 
 
+def test_work_that_comes_to_a_process_as_it_ends_is_taken_to_another() -> None:
+    """The system may still count a process among the living that was killed a moment ago."""
+    number = Place("ending").ask(os_number)
+    place = Place("ending")
+    os.kill(number, signal.SIGKILL)
+    assert place.ask(os_number) != number
+    os.kill(place.ask(os_number), signal.SIGKILL)
+    with pytest.raises(SolverError, match="SIGKILL"):  # what it kept for this place is lost, and nobody says that it is not
+        place.ask(os_number)
+
+
 def os_number(line: object) -> int:
     del line
     return os.getpid()
