@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from itertools import count
 from math import isfinite
 from time import monotonic
 from typing import Any, Literal
@@ -22,11 +21,10 @@ from crossopt.formulation.program import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.milp import GIVEN_AWAY
-from crossopt.solvers.backends.wall import LateError, Place
+from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 Foreign = Any
 Ending = Literal["solved", "infeasible", "stopped"]
-_KEYS = count(1 << 32)  # apart from those of relaxations, which the same process may hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +64,7 @@ class Session:
     def __init__(self, program: Program, workers: int, seed: int) -> None:
         self.name = f"highs {version('highspy')}"
         self._columns, self._rows = len(program.costs), len(program.rows.lows)
-        self._place, self._key = Place("highs", self.name), next(_KEYS)
+        self._place, self._key = Place("highs", self.name), next(KEYS)
         self._place.ask(_hold, self._key, program, workers, seed)
         finalize(self, self._place.forget, self._key)
 

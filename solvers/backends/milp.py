@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import count
 from math import ceil, isfinite
 from time import monotonic
 from typing import Any
@@ -30,7 +29,7 @@ from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.rows import exact, printable, rows_of
-from crossopt.solvers.backends.wall import LateError, Place
+from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 GIVEN_AWAY = 1e-6
 """The share of a bound in floating point that is not believed."""
@@ -118,7 +117,7 @@ def relaxed(model: Model, seconds: float) -> float | None:
 
 def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
-    place, key = Place("highs", _highs_name()), next(_KEYS)
+    place, key = Place("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
     place.ask(_hold_relaxation, key, model)
 
@@ -335,4 +334,3 @@ PROGRAMS = {
 }
 """Solvers that PuLP drives, by their names."""
 _RUNS = {name: partial(run_driven, program=name) for name in PROGRAMS}
-_KEYS = count()

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread, get_ident
@@ -42,6 +43,8 @@ _SEEN = (FailedError, SolverError, ValueError, TypeError, TimeoutError)
 """What work may raise that whoever asks shall see as it is."""
 Work = Callable[..., Any]
 """A function of a module, whose first argument is its `Line`."""
+KEYS = count()
+"""Under one of these work keeps what it leaves for later work."""
 _LOCK = RLock()
 Hear = Callable[[Any], None]
 Stop = Callable[[], bool]

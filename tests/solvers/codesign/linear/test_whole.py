@@ -11,7 +11,7 @@ from crossopt.formulation.certificate import Leaf, unpacked
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.backends.whole import Traced
 from crossopt.solvers.checking import check_answer
@@ -316,7 +316,7 @@ def test_where_no_tree_is_found_the_bound_is_told_in_the_same_words(monkeypatch:
     assert checked(told, cross_check=True).accepted
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, FailedError, ValueError])
 def test_what_ends_the_search_for_a_tree_leaves_the_answer(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(model: Model, *arguments: Any) -> Traced:  # noqa: ANN401
         raise error
