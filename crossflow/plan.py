@@ -1,7 +1,7 @@
 """How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import permutations
 from operator import and_, or_
@@ -130,11 +130,14 @@ def table(plans: Sequence[Plan]) -> Plans:
     return Plans(*(np.array([code(name, getattr(plan, name)) for plan in plans], np.int64) for name in PLAN_FIELDS))
 
 
+def option(field: str, number: int) -> object:
+    """The value of a plan's field for which the number stands."""
+    return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
+
+
 def plan_at(plans: Plans, row: int) -> Plan:
     """The plan in one row."""
-    values: dict[str, object] = {name: int(getattr(plans, name)[row]) for name in PLAN_FIELDS}
-    values.update({name: words[int(getattr(plans, name)[row])] for name, words in _WORDS.items()})
-    return Plan(**{**values, "sequence_parallel": bool(values["sequence_parallel"])})  # type: ignore[arg-type]
+    return Plan(**{name: option(name, int(getattr(plans, name)[row])) for name in PLAN_FIELDS})  # type: ignore[arg-type]
 
 
 def costs_only(name: str, offload: int) -> bool:
@@ -152,6 +155,24 @@ def rows_of(plans: Plans, rows: Whole | slice) -> Plans:
 def joined(parts: Sequence[Plans]) -> Plans:
     """The plans of several tables in one, in their order."""
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
+
+
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap")
+"""Settings that mean nothing to plans which lack what they are about."""
+
+
+def applied(model: Transformer, plans: Plans) -> Plans:
+    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks nor transfers where there is one
+    stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for experts where there are none."""
+    exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
+    return replace(
+        plans,
+        expert=plans.expert if model.experts > 1 else np.ones_like(plans.expert),
+        interleave=np.where(staged, plans.interleave, 1),
+        sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
+        zero=np.where(exchanged, plans.zero, 0),
+        overlap=plans.overlap & (1 * exchanged | 2 * staged),
+    )
 
 
 Rule = tuple[str, Mask]

@@ -56,6 +56,8 @@ class Instance:
     prices: Prices | None
     document: dict[str, Any]
     """The question as it was written, for results that can be checked without the file."""
+    only: tuple[str, ...] = ()
+    """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
 
 
 @dataclass(frozen=True, slots=True)

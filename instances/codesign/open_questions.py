@@ -3,7 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
+from typing import Any
 
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -11,7 +13,17 @@ from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, Sh
 from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted
 
-_PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES}
+_PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES, "rest", "only"}
+_OPEN: dict[str, Any] = {
+    **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
+    "sequence_parallel": (False, True),
+    "recompute": RECOMPUTE,
+    "zero": (0, 1, 2, 3),
+    "overlap": OVERLAP,
+    "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
+}
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out."""
+_OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""
 MOST_COUNTS = 64
@@ -55,7 +67,7 @@ def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Questi
         return ()
     kernels = [_is_kernel(section) for section in listed]
     return tuple(
-        _question(file, section, own, kernel if len(set(kernels)) > 1 else None)
+        _question(file, section, own, choices_named(root), kernel if len(set(kernels)) > 1 else None)
         for section, own, kernel in zip(listed, given, kernels, strict=True)
     )
 
@@ -65,7 +77,7 @@ def name_of(section: SharingSection) -> str:
     return section.name or section.model or "workload"
 
 
-def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], kernel: bool | None) -> Question:
+def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], named: frozenset[str], kernel: bool | None) -> Question:
     """The question of one workload. Beside workloads of another kind, choices of all that mean nothing for this one are left out."""
     defaults, choices = ChoicesSection(), file.choices
     if kernel is not None:
@@ -73,6 +85,7 @@ def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], 
         choices = replace(choices, **{name: getattr(defaults, name) for name in others})
     choices = replace(choices, **{name: getattr(section.choices, name) for name in own})
     alone = replace(file, name=name_of(section), workload=section, workloads=None, combine=None, choices=choices)
+    alone = opened(alone, own | named)
     return Question(name_of(section), section.weight, alone, own)
 
 
@@ -98,13 +111,26 @@ def _choice_faults(number: int, own: frozenset[str]) -> list[tuple[str, str]]:
     return [(f"workloads[{number}].choices.{name}", message) for name in sorted(own - _PLAN_CHOICES)]
 
 
-def _given_choices(root: Node, number: int) -> frozenset[str]:
-    """The choices that a workload has of its own, as they stand in the file."""
-    listed = root.value["workloads"].node.value if isinstance(root.value, dict) and "workloads" in root.value else None
-    entry = listed[number].value if isinstance(listed, tuple) else None
-    choices = entry["choices"].node.value if isinstance(entry, dict) and "choices" in entry else None
+def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
+    """The question with every setting of the plan open that its choices do not name, where they say so."""
+    choices, section = file.choices, file.workload
+    if choices.rest != "all" or section is None:
+        return file
+    every = _OPEN_KERNEL if _is_kernel(section) else {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",)}
+    return replace(file, choices=replace(choices, **{name: options for name, options in every.items() if name not in named}))
+
+
+def choices_named(root: Node) -> frozenset[str]:
+    """The choices that a mapping names, as it stands in the file; `all` in their place names what the rest is."""
+    choices = root.value["choices"].node.value if isinstance(root.value, dict) and "choices" in root.value else {}
     names = {field.name for field in fields(ChoicesSection)}
-    return frozenset(key for key in choices if key in names) if isinstance(choices, dict) else frozenset()
+    return frozenset(key for key in choices if key in names) if isinstance(choices, dict) else frozenset({"rest"})
+
+
+def _given_choices(root: Node, number: int) -> frozenset[str]:
+    """The choices that a workload has of its own."""
+    listed = root.value["workloads"].node.value if isinstance(root.value, dict) and "workloads" in root.value else None
+    return choices_named(listed[number]) if isinstance(listed, tuple) else frozenset()
 
 
 def _is_kernel(section: WorkloadSection) -> bool:

@@ -42,7 +42,7 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     for name in others:
         if name not in names and getattr(choices, name) != _usual(name):
             report(f"choices.{name}", f"this is no choice for a {type(workload).__name__.lower()} (one of {', '.join(names)})")
-    options = {name: _possible(name, getattr(choices, name), workload, cluster, report) for name in names}
+    options = {name: _possible(name, getattr(choices, name), workload, cluster, choices.only, report) for name in names}
     if all(options.values()):
         _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
     return tuple(options.items())
@@ -58,7 +58,9 @@ def _usual(name: str) -> object:
     return next(field.default for field in fields(ChoicesSection) if field.name == name)
 
 
-def _possible(name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster, report: Report) -> tuple[Any, ...]:
+def _possible(
+    name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster, only: tuple[str, ...], report: Report
+) -> tuple[Any, ...]:
     """The options that some plan can have; none after a fault."""
     if name == "placement":
         return _orders(tuple(values), report)
@@ -68,6 +70,8 @@ def _possible(name: str, values: tuple[Any, ...] | str, workload: Workload, clus
     whole, what = dividing[name]
     if isinstance(values, str):
         return divisors(whole)
+    if name == "expert" and whole == 1 and "expert" not in only:  # a dense model: any number of ranks comes to one
+        return tuple(values)
     if name == "interleave":
         kept, rule = tuple(value for value in values if value <= whole), "is at most"
     else:

@@ -13,9 +13,10 @@ from itertools import product
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, code, costs_only, rows_of
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.settings import codes_of, comings, with_settings
 from crossopt.instances.codesign.space import AnyPlans, keeps_rules, plan_blocks
 
 
@@ -51,25 +52,19 @@ def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
     names = concessions_of(instance)
     ways = list(product(*(codes_of(instance, name) for name in names)))
     every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
-    columns = {name: np.tile(np.array([way[place] for way in ways], np.int64), len(heads)) for place, name in enumerate(names)}
-    plans = replace(every, **columns)
-    return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+    plans = every
+    own = np.ones(len(every), bool)
+    for place, name in enumerate(names):
+        came, first = comings(instance, heads, name)
+        which = np.array([codes_of(instance, name).index(way[place]) for way in ways], np.int64)
+        plans, own = replace(plans, **{name: came[:, which].ravel()}), own & first[:, which].ravel()
+    return rows_of(plans, np.flatnonzero(own & keeps_rules(instance, plans)))
 
 
 def concessions_of(instance: Instance) -> tuple[str, ...]:
     """The settings in which the members of a family differ: concessions of which the least bounds every plan of the question."""
     moved_by_all = CONCESSIONS["offload"](codes_of(instance, "offload"))
     return tuple(name for name in CONCESSIONS if costs_only(name, moved_by_all))
-
-
-def codes_of(instance: Instance, name: str) -> tuple[int, ...]:
-    """The options of a setting by their numbers."""
-    return tuple(code(name, value) for value in dict(instance.plan_options)[name])
-
-
-def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
-    """The same plans with other settings."""
-    return replace(plans, **{name: np.full(len(plans), number, np.int64) for name, number in settings.items()})
 
 
 def _without_concessions(instance: Instance) -> Instance:
@@ -84,6 +79,7 @@ def _members(instance: Instance, plain: Plans) -> Whole:
     """How many combinations of concessions keep the rules. No rule is about two of them, so the counts of each multiply."""
     counts = np.ones(len(plain), np.int64)
     for name in concessions_of(instance):
-        kept = (keeps_rules(instance, with_settings(plain, {name: number})) for number in codes_of(instance, name))
-        counts *= sum((mask.astype(np.int64) for mask in kept), np.zeros(len(plain), np.int64))
+        came, first = comings(instance, plain, name)
+        kept = [keeps_rules(instance, replace(plain, **{name: column})) & own for column, own in zip(came.T, first.T, strict=True)]
+        counts *= np.sum(kept, axis=0, dtype=np.int64)
     return counts

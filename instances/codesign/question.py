@@ -10,7 +10,7 @@ from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hearing, by_count, questions_of
+from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hearing, by_count, choices_named, opened, questions_of
 from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
@@ -131,7 +131,7 @@ def _keep_configs(file: CodesignFile, written: Written) -> None:
 def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | Portfolio | None:
     """The question of one workload, or of several; of these that of the one named, where one is."""
     if file.workloads is None:
-        asked: Instance | Portfolio | None = resolve(file, written, document, report)
+        asked: Instance | Portfolio | None = resolve(opened(file, choices_named(written.root)), written, document, report)
     else:
         asked = _portfolio(file, written, document, report)
     if asked is None or written.workload is None:

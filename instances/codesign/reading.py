@@ -60,6 +60,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         objective=file.objective,
         prices=prices,
         document=document,
+        only=file.choices.only,
     )
     _check_size(instance, report)
     if file.objective == FEWEST:

@@ -22,7 +22,7 @@ from crossopt.instances.files.quantities import (
     PricePerEnergy,
     RatioChoice,
 )
-from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose
+from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Short
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[
@@ -170,6 +170,16 @@ class ChoicesSection:
     rows: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the rows of a product, or over its inner dimension")] = (1,)
     columns: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the columns")] = (1,)
     layers: Annotated[Degrees, Doc("LSTM: devices in a chain over the depth")] = (1,)
+    rest: Annotated[
+        Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
+    ] = "fixed"
+    only: Annotated[
+        tuple[Literal["expert", "interleave", "sequence_parallel", "zero", "overlap"], ...],
+        Choice(),
+        Doc(
+            "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there are some"
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +188,7 @@ class SharingSection(WorkloadSection):
 
     name: Annotated[str | None, Doc("what to call it; the model's name where nothing is said")] = None
     weight: Annotated[float, Bounds(0.0), Doc("by which its objective counts in the weighted sum; above 0")] = 1.0
-    choices: Annotated[ChoicesSection, Doc("plan choices that replace those of the question for this workload")] = ChoicesSection()
+    choices: Annotated[ChoicesSection, Short("rest"), Doc("plan choices in place of those of the question")] = ChoicesSection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +208,11 @@ class CodesignFile:
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
     hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
-    choices: Annotated[ChoicesSection, Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
+    choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     objective: Annotated[Objective, Doc("what is minimised")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
 
 
-KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices")
+KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")
 """A setting with a single key, such as `tensor=8`, is one of the choices, unless the top has such a key."""

@@ -16,9 +16,10 @@ from crossopt.crossflow.cost import device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, rows_of, rules
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
+from crossopt.instances.codesign.settings import codes_of, comings, listed_as
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
@@ -89,10 +90,10 @@ def device_at(instance: Instance, point: int) -> Hardware:
 
 def combinations(instance: Instance) -> int:
     """How many combinations of plan choices there are, before the rules that make them plans."""
-    return _combined(instance, _layouts(instance))
+    return combined(instance, layouts_of(instance))
 
 
-def _combined(instance: Instance, layouts: Whole) -> int:
+def combined(instance: Instance, layouts: Whole) -> int:
     return len(layouts) * prod(len(values) for _, values in _other_options(instance))
 
 
@@ -100,7 +101,7 @@ def plan_block_count(instance: Instance) -> int:
     """How many blocks `plan_blocks` gives."""
     if not isinstance(instance.workload, Transformer):
         return -(-combinations(instance) // _KERNEL_COMBINATIONS)
-    return -(-_combined(instance, _sound_layouts(instance)) // _COMBINATIONS)
+    return -(-combined(instance, sound_layouts(instance)) // _COMBINATIONS)
 
 
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
@@ -108,7 +109,7 @@ def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
-    for plans in _combination_blocks(instance, _sound_layouts(instance)):
+    for plans in _combination_blocks(instance, sound_layouts(instance)):
         yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
@@ -117,10 +118,10 @@ def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> 
     if not isinstance(instance.workload, Transformer):
         every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
         return every if len(every) <= most else tuple(every[int(row)] for row in np.sort(random.choice(len(every), most, replace=False)))
-    layouts = _sound_layouts(instance)
-    total = _combined(instance, layouts)
+    layouts = sound_layouts(instance)
+    total = combined(instance, layouts)
     numbers = np.arange(total) if total <= most else np.unique(random.integers(total, size=most))
-    plans = _plans(instance, layouts, numbers)
+    plans = plans_numbered(instance, layouts, numbers)
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
@@ -136,7 +137,7 @@ def _never_kept(instance: Instance) -> list[str]:
         broken = [broken_kernel_rules(instance.workload, plan, count) for plan in _kernel_plans(instance)]
         return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
     met: dict[str, bool] = {}
-    for plans in _combination_blocks(instance, _layouts(instance)):
+    for plans in _combination_blocks(instance, layouts_of(instance)):
         for sentence, column in rules(instance.workload, plans, count):
             met[sentence] = met.get(sentence, False) or bool(column.any())
     return [sentence for sentence, kept in met.items() if not kept]
@@ -145,16 +146,29 @@ def _never_kept(instance: Instance) -> list[str]:
 def allows(instance: Instance, plan: object) -> str | None:
     """Why the question does not allow this plan, in words; None if it does."""
     for name, values in instance.plan_options:
-        if getattr(plan, name) not in values:
+        if not (listed_as(instance, table([plan]), name).any() if isinstance(plan, Plan) else getattr(plan, name) in values):
             return f"{name} {getattr(plan, name)} is none of the options"
     return None
+
+
+def plan_values(instance: Instance) -> Options:
+    """The options of a plan as they are listed, and after them what else conditional ones come to somewhere."""
+    if not isinstance(instance.workload, Transformer):
+        return instance.plan_options
+    plans = plain(sound_layouts(instance))
+    return tuple((name, (*values, *_others(instance, plans, name))) for name, values in instance.plan_options)
+
+
+def _others(instance: Instance, plans: Plans, name: str) -> tuple[Any, ...]:
+    came, first = comings(instance, plans, name)
+    return tuple(option(name, number) for number in sorted({*came[first].tolist()} - {*codes_of(instance, name)}))
 
 
 def _hardware_options(instance: Instance) -> Options:
     return instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
 
 
-def _layouts(instance: Instance) -> Whole:
+def layouts_of(instance: Instance) -> Whole:
     """Degrees of tensor, context, pipeline and data parallelism whose product is the number of devices, one row each."""
     options, count = dict(instance.plan_options), instance.cluster.devices
     names = ("tensor", "context", "pipeline") if isinstance(instance.workload, Transformer) else ("rows", "columns", "layers")
@@ -172,12 +186,17 @@ def _other_options(instance: Instance) -> Options:
     return tuple((name, values) for name, values in instance.plan_options if name not in degrees)
 
 
-def _sound_layouts(instance: Instance) -> Whole:
+def sound_layouts(instance: Instance) -> Whole:
     """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
-    layouts = _layouts(instance)
+    layouts = layouts_of(instance)
+    return layouts[keeps_rules(instance, plain(layouts))]
+
+
+def plain(layouts: Whole) -> Plans:
+    """The layouts with all other settings at their defaults."""
     columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
     columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
-    return layouts[keeps_rules(instance, Plans(**columns))]
+    return Plans(**columns)
 
 
 def keeps_rules(instance: Instance, plans: Plans) -> Mask:
@@ -189,25 +208,27 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
 
 def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
     """All combinations of these layouts with all other settings."""
-    total = _combined(instance, layouts)
+    total = combined(instance, layouts)
     for start in range(0, total, _COMBINATIONS):
-        yield _plans(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
+        yield plans_numbered(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
 
 
-def _plans(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
-    """The combinations with these numbers, as columns."""
+def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
+    """The combinations with these numbers, as columns, but for those that do what one before them does."""
     others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
-    for (name, values), place in zip(others, places[1:], strict=True):
-        columns[name] = np.array([code(name, value) for value in values], np.int64)[place]
-    return Plans(*(np.ascontiguousarray(columns[name]) for name in PLAN_FIELDS))
+    own = np.ones(len(numbers), bool)
+    for (name, _), place in zip(others, places[1:], strict=True):
+        came, first = comings(instance, plain(layouts), name)
+        columns[name], own = came[places[0], place], own & first[places[0], place]
+    return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 
 def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
     splits = dict(instance.plan_options)["split"]
-    for split, (rows, columns, layers, data) in product(splits, _layouts(instance)):
+    for split, (rows, columns, layers, data) in product(splits, layouts_of(instance)):
         yield KernelPlan(split=split, rows=int(rows), columns=int(columns), layers=int(layers), data=int(data))
 
 

@@ -56,6 +56,13 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
+class Short:
+    """A single value in place of the mapping is that of this key."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A key that a mapping may have, the argument it becomes, and its type."""
 

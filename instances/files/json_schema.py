@@ -12,6 +12,7 @@ from crossopt.instances.files.annotations import (
     Doc,
     Kind,
     Marks,
+    Short,
     Slot,
     Unit,
     mark_of,
@@ -48,7 +49,9 @@ def _schema(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any]]) 
 
 def _schema_one(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
     if is_dataclass(kind):
-        return _schema_of_record(cast("type[Any]", kind), classes)
+        record, short = _schema_of_record(cast("type[Any]", kind), classes), mark_of(marks, Short)
+        single = [_schema(slot.kind, slot.marks, classes) for slot in slots_of(kind) if short and slot.key == short.key]
+        return {"anyOf": [record, *single]} if single else record
     if origin_of(kind) is dict:
         return {"type": "object", "additionalProperties": _schema(get_args(kind)[1], marks, classes)}
     if origin_of(kind) is tuple:

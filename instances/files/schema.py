@@ -7,7 +7,7 @@ of a tuple or dict inherit what is said of the whole.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast, get_args
 
@@ -19,6 +19,7 @@ from crossopt.instances.files.annotations import (
     Kind,
     Marks,
     Prose,
+    Short,
     Slot,
     Unit,
     mark_of,
@@ -36,7 +37,7 @@ from crossopt.instances.files.other_names import called_here, remedy_for
 from crossopt.instances.files.ranges import WAYS, expand
 from crossopt.instances.files.units import as_float, dimension_named, exact_quantity, format_quantity, nearest, parse_number, quoted
 
-__all__ = ["Bounds", "Choice", "Doc", "Prose", "Unit", "fault_at", "fault_at_key", "read_as"]
+__all__ = ["Bounds", "Choice", "Doc", "Prose", "Short", "Unit", "fault_at", "fault_at_key", "read_as"]
 
 T = TypeVar("T")
 
@@ -86,7 +87,9 @@ def _takes(kind: Kind, marks: Marks, node: Node) -> bool:
         case Scalar():
             if origin is tuple:
                 return any(_takes(*option, node) for option in options_of(get_args(kind)[0], ()))
-            return not is_dataclass(kind) and origin is not dict and kind is not type(None)
+            if is_dataclass(kind):
+                return mark_of(marks, Short) is not None
+            return origin is not dict and kind is not type(None)
 
 
 def _entries(node: Node) -> dict[str, Entry]:
@@ -153,6 +156,9 @@ def _read_one(kind: Kind, marks: Marks, node: Node, told: _Told) -> object:
             return _read_mapping(kind, marks, node, told)
         case tuple() as nodes:
             return _read_items(kind, marks, nodes, told)
+        case Scalar() if is_dataclass(kind) and (short := mark_of(marks, Short)):
+            inner = replace(node, path=below(node.path, short.key))
+            return _read_mapping(kind, marks, replace(node, value={short.key: Entry(node.line, node.column, inner)}), told)
         case Scalar() as scalar:
             return _read_items(kind, marks, (node,), told) if origin_of(kind) is tuple else _value(kind, marks, scalar)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crossopt.instances.errors import Fault, InstanceError
-from crossopt.instances.files.document import DEEPEST, Entry, Node, below, read_text
+from crossopt.instances.files.document import DEEPEST, Entry, Node, Scalar, below, read_text
 
 _SHOWN = 100
 """Longer settings are named by their key alone."""
@@ -17,6 +17,8 @@ class Keys:
 
     top: frozenset[str] = frozenset()
     bare: str | None = None
+    short: str | None = None
+    """The key of that section that a single value in its place stands for, which stays beside what is set."""
 
 
 TOP_ONLY = Keys()
@@ -36,7 +38,11 @@ def lay_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> No
         raise InstanceError(source, [Fault(root.line, root.column, "", "there are no keys to set (write 'key: value' lines)")])
     if value.strip() in {"~", "null"}:
         return _without(root, _path_of(setting, keys))
-    return _replaced(root, _path_of(setting, keys), read_text(value, f"--set {setting}"), setting)
+    path = _path_of(setting, keys)
+    entry = root.value.get(path[0])
+    if keys.short and path[0] == keys.bare and len(path) > 1 and entry is not None and isinstance(entry.node.value, Scalar):
+        root = graft(root, [path[0], keys.short], entry.node)
+    return _replaced(root, path, read_text(value, f"--set {setting}"), setting)
 
 
 def graft(root: Node, path: Sequence[str], value: Node) -> Node:

@@ -4,19 +4,21 @@ Where a device is bought, every combination of a plan's choices is a box of its 
 with all plans: one point each where all designs were enumerated, else those of the tree of cuts, gone down once more.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.plan import Plans, code
+from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes as Places
 from crossopt.instances.codesign.boxes import Grid, Kept, corners, grid, parted, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.settings import listed_as
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words, to_words
@@ -58,7 +60,7 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
         "choices": [[name, [_said(name, value) for value in values]] for name, values in (*chips, *options.items())],
         "answer": [
             *(values.index(hardware[name]) for name, values in chips),
-            *(values.index(getattr(chosen.plan, name)) for name, values in options.items()),
+            *(int(listed_as(instance, table([cast("Plan", chosen.plan)]), name)[0].argmax()) for name in options),
         ],
         "figure": instance.objective,
         "bound": result.bound,
@@ -88,13 +90,19 @@ def _plan_values(instance: Instance, space: Grid, options: dict[str, tuple[Any, 
     found, chip = np.full(shape, np.inf), corners(instance, space, whole(space))
     for plans in plan_blocks(instance):
         if isinstance(plans, Plans) and len(plans):
-            places = []
-            for name, values in options.items():
-                codes = [code(name, value) for value in values]
-                order = np.argsort(codes)
-                places.append(order[np.searchsorted(np.array(codes)[order], getattr(plans, name))])
-            found[tuple(places)] = values_of(instance, chip, plans)[:, 0]
+            values = values_of(instance, chip, plans)[:, 0]
+            for rows, places in _listings([listed_as(instance, plans, name) for name in options]):
+                found[places] = values[rows]
     return found
+
+
+def _listings(listed: Sequence[Mask]) -> Iterator[tuple[Whole, tuple[Whole, ...]]]:
+    """Rows of plans with the combination of options under which each is listed; more than one where options come to the same."""
+    for ways in product(*(range(int(columns.sum(axis=1).max())) for columns in listed)):
+        each = [np.cumsum(columns, axis=1) == way + 1 for columns, way in zip(listed, ways, strict=True)]
+        sound = [(one & columns) for one, columns in zip(each, listed, strict=True)]
+        rows = np.flatnonzero(np.all([one.any(axis=1) for one in sound], axis=0))
+        yield rows, tuple(one[rows].argmax(axis=1) for one in sound)
 
 
 def _chip_values(instance: Instance, space: Grid) -> Array:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from textwrap import wrap
 from typing import Any
 
+from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
 from crossopt.solvers.answer import Rival
@@ -20,18 +21,24 @@ _PAGE = 100
 _TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
 _COUNTABLE = 10**10
+_SAME, _UNLIKE = "do what another one does", "are not as `only` asks"
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
 
 
-def answer(result: DesignResult) -> str:
-    """A result as text."""
+def answer(result: DesignResult, out: LeftOut | None = None) -> str:
+    """A result as text, with what became of the combinations that are no designs."""
     design, evaluation = design_in(result), evaluation_in(result)
     if design is None or evaluation is None:
-        return _no_design(result)
+        return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
     lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
-    notes = [*_rival_lines(result), *_space_lines(result), *(line for note in result.notes for line in wrapped("  ", f"{note}."))]
+    notes = [
+        *_rival_lines(result),
+        *_space_lines(result),
+        *_left_out_lines(out),
+        *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
+    ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
@@ -70,6 +77,19 @@ def _size(result: DesignResult) -> str:
             return f"{_designs(tree.designs)}, {some if promising else f'one look at each of {count_of(groups)} groups of plans'}"
         case _:
             return ""
+
+
+def _left_out_lines(out: LeftOut | None) -> list[str]:
+    """How many combinations are no plans, by what makes them so, the most first."""
+    if out is None:
+        return []
+    if out.combinations == 1:
+        return listed(f"  {'nothing is chosen':<{_LABEL}}", "every setting of the plan is fixed (`choices: all` opens them)")
+    counts = sorted([(out.same, _SAME), (out.unlike, _UNLIKE), *((many, f"break: {rule}") for rule, many in out.broken)], reverse=True)
+    about = "" if out.exact else "about "
+    head = f"{about}{count_of(out.plans)} of {count_of(out.combinations)} combinations of settings; of the others"
+    lines = [wrapped(" " * (_LABEL + 2), f"{about}{count_of(many)} {why}") for many, why in counts if many]
+    return [*listed(f"  {'plans':<{_LABEL}}", head), *(line for one in lines for line in one)] if lines else []
 
 
 def seconds_of(seconds: float) -> str:
@@ -239,7 +259,7 @@ def lowered(bound: float, digits: int = 6) -> str:
     return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
 
 
-def _no_design(result: DesignResult) -> str:
+def _no_design(result: DesignResult, out: LeftOut | None) -> str:
     name = result.question["name"]
     if not result.settled:
         why = f"{result.engine} finds none" if result.stopped == "complete" else f"{result.engine}: {result.stopped}"
@@ -248,6 +268,7 @@ def _no_design(result: DesignResult) -> str:
     proof = f"no design of the question keeps every limit, {known} in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [f"  {reason}" for reason in result.reasons] or ["  `crossopt explain` names the limits and choices that clash"]
+    lines += _left_out_lines(out)
     return "\n".join(lines) + "\n"
 
 

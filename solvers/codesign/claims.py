@@ -9,7 +9,7 @@ from typing import Any
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks
+from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
@@ -183,7 +183,7 @@ def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
 def _open_options(instance: Instance) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Every choice with its options."""
     yield from getattr(instance.hardware, "options", ())
-    yield from instance.plan_options
+    yield from plan_values(instance)
 
 
 def _joint_rules(proof: EnumeratedTogether, portfolio: Portfolio) -> Rules:

@@ -19,7 +19,8 @@ from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.plan_groups import codes_of, concessions_of, with_settings
+from crossopt.instances.codesign.plan_groups import concessions_of
+from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.pricing import head_values_of, rows_of, values_of

@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.plan import Plans, code
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.space import AnyPlans
+from crossopt.instances.codesign.space import AnyPlans, plan_values
 from crossopt.solvers.proofs import Occurring
 
 
@@ -30,7 +30,7 @@ class Leasts:
 def leasts_of(instance: Instance) -> Leasts:
     """Nothing seen yet."""
     hardware = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
-    plan = tuple((name, options) for name, options in instance.plan_options if len(options) > 1)
+    plan = tuple((name, options) for name, options in plan_values(instance) if len(options) > 1)
     open_ones = (*((name, options) for name, options in hardware if len(options) > 1), *plan)
     return Leasts(hardware, plan, {name: np.full(len(options), np.inf) for name, options in open_ones})
 

@@ -15,7 +15,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, plan_blocks, plan_values
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
 from crossopt.solvers.codesign.boxes.branch import Node, Spend, branch, root_node
@@ -114,7 +114,7 @@ def _state(instance: Instance, limit: float, watch: Watch, deadline: float) -> _
     root = root_node(instance, space)
     chip = corners(instance, space, root.box)
     near_ones = [rows_of(block, np.flatnonzero(values_of(instance, chip, block)[:, 0] <= limit)) for block in plan_blocks(instance)]
-    plans, options = joined(near_ones), {name: values for name, values in instance.plan_options if len(values) > 1}
+    plans, options = joined(near_ones), {name: values for name, values in plan_values(instance) if len(values) > 1}
     rows = np.arange(len(plans))
     places = {name: option_places(plans, rows, name, values) for name, values in options.items()}
     sizes = {**dict(zip(space.names, space.sizes, strict=True)), **{name: len(values) for name, values in options.items()}}
@@ -239,7 +239,7 @@ def _told(state: _State) -> Watch:
 
 def _known(state: _State) -> tuple[Known, ...]:
     hardware = {name: tuple(float(value) for value in values) for name, values in zip(state.space.names, state.space.options, strict=True)}
-    options = {**hardware, **{name: values for name, values in state.instance.plan_options if name in state.places}}
+    options = {**hardware, **{name: values for name, values in plan_values(state.instance) if name in state.places}}
     many = {name for name in hardware if (ends := _ends(state.occur[name]))[1] - ends[0] > _FEW}
     every = ((name, values, state.occur[name].tolist(), state.never[name].tolist()) for name, values in options.items())
     return tuple(

@@ -31,7 +31,7 @@ from crossopt.instances.codesign.space import (
 )
 from tests.every import every
 from tests.paths import INSTANCES
-from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, meant, random_question
 
 
 def plans_of(instance: Instance) -> list[Plan | KernelPlan]:
@@ -43,10 +43,12 @@ def plans_of(instance: Instance) -> list[Plan | KernelPlan]:
 
 
 def every_combination(instance: Instance) -> list[Plan | KernelPlan]:
-    """The plain product of the options, of which only plans that keep the rules are left."""
-    kind: Any = Plan if isinstance(instance.workload, Transformer) else KernelPlan
+    """What the plain product of the options comes to, each plan once, of which only plans that keep the rules are left."""
+    model = instance.workload if isinstance(instance.workload, Transformer) else None
+    kind: Any = Plan if model else KernelPlan
     names, options = zip(*instance.plan_options, strict=True)
-    plans = [kind(**dict(zip(names, values, strict=True))) for values in product(*options)]
+    every = [kind(**dict(zip(names, values, strict=True))) for values in product(*options)]
+    plans = dict.fromkeys(meant(plan, model.experts) if model else plan for plan in every)
     device = device_at(instance, 0) if isinstance(instance.hardware, Hardware) else None
     return [plan for plan in plans if not broken_rules(instance.workload, Design(device, instance.cluster, plan))]  # type: ignore[arg-type]
 

@@ -1,10 +1,12 @@
 """Questions that tests ask: written as YAML text, as users write them."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 
@@ -100,3 +102,19 @@ def random_question(seed: int) -> Instance:
     lines += ["choices:", *(f"  {name}: {one_of(options)}" for name, options in choices.items())]
     text = "\n".join(lines)
     return ask(text if "v100" not in text else text.replace(", global_batch", ", precision: fp16, global_batch"))
+
+
+def meant(plan: Plan, experts: int) -> Plan:
+    """What a plan's settings come to, said once more: what there is nothing for is not."""
+    several = plan.data > 1 or plan.context > 1
+    hidden = {"none": (), "data": ("data",), "pipeline": ("pipeline",), "both": ("data", "pipeline")}[plan.overlap]
+    left = [name for name in hidden if (several if name == "data" else plan.pipeline > 1)]
+    overlap: Any = "both" if len(left) == 2 else left[0] if left else "none"
+    return replace(
+        plan,
+        overlap=overlap,
+        zero=plan.zero if several else 0,
+        interleave=plan.interleave if plan.pipeline > 1 else 1,
+        sequence_parallel=plan.sequence_parallel and plan.tensor > 1,
+        expert=plan.expert if experts > 1 else 1,
+    )

@@ -13,7 +13,7 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks
+from crossopt.instances.codesign.space import hardware_choice, hardware_points, plan_blocks, plan_values
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.solvers.answer import Limits, Progress
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
@@ -75,7 +75,7 @@ def options_one_by_one(instance: Instance, expected: dict[Candidate, float], sha
     hardware = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
     near = [chosen for chosen, number in expected.items() if number <= min(expected.values()) * share]
     chosen = [{**hardware_choice(instance, one.point), **asdict(one.plan)} for one in near]
-    open_ones = [(name, options) for name, options in (*hardware, *instance.plan_options) if len(options) > 1]
+    open_ones = [(name, options) for name, options in (*hardware, *plan_values(instance)) if len(options) > 1]
     return {name: [option for option in options if any(one[name] == option for one in chosen)] for name, options in open_ones}
 
 

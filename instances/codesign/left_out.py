@@ -1,0 +1,74 @@
+"""How many combinations of plan choices are no plans of the question, and which rule each of them breaks."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.plan import Plans, rules
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import combined, layouts_of, plain, plans_numbered, sound_layouts
+
+_LOOKED_AT = 1 << 20
+"""Combinations that are counted one by one; of more so many are drawn."""
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What became of the combinations whose degrees multiply to the number of devices."""
+
+    combinations: int
+    plans: int
+    same: int
+    """Those that come to what another one comes to."""
+    unlike: int
+    """Plans that a setting `only` leaves out."""
+    broken: tuple[tuple[str, int], ...]
+    """How many break each rule, the most first; one may break several."""
+    exact: bool
+    """Whether all were counted; else they are estimates from a sample."""
+
+
+def left_out(instance: Instance) -> LeftOut | None:
+    """The counts; None where plans are not those of a transformer."""
+    if not isinstance(instance.workload, Transformer):
+        return None
+    if not instance.only:
+        return _counted(instance)
+    strictly, every = _counted(instance), _counted(replace(instance, only=()))
+    return replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans)
+
+
+def _counted(instance: Instance) -> LeftOut:
+    every, sound = layouts_of(instance), sound_layouts(instance)
+    others = combined(instance, every[:1]) if len(every) else 0
+    counts = Counter[str]({sentence: others * count for sentence, count in _broken(instance, plain(every)).items()})
+    total = len(sound) * others
+    numbers = np.arange(total) if total <= _LOOKED_AT else np.sort(np.random.default_rng(0).integers(total, size=_LOOKED_AT))
+    own, kept, seen = 0, 0, Counter[str]()
+    for start in range(0, len(numbers), _AT_ONCE):
+        plans = plans_numbered(instance, sound, numbers[start : start + _AT_ONCE])
+        broken, held = _broken_by(instance, plans)
+        seen, own, kept = seen + broken, own + len(plans), kept + held
+    scale = total / max(len(numbers), 1)
+    counts += Counter({sentence: round(count * scale) for sentence, count in seen.items()})
+    same = total - round(own * scale)
+    return LeftOut(len(every) * others, round(kept * scale), same, 0, tuple(counts.most_common()), total == len(numbers))
+
+
+def _broken(instance: Instance, plans: Plans) -> Counter[str]:
+    return _broken_by(instance, plans)[0]
+
+
+def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
+    """How many plans break each rule, and how many none."""
+    held: Whole = np.ones(len(plans), bool)
+    counts = Counter[str]()
+    for sentence, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
+        held &= column
+        if broken := int(len(column) - column.sum()):
+            counts[sentence] = broken
+    return counts, int(held.sum())

@@ -1,0 +1,47 @@
+"""Settings of plans as a question lists them, and what they come to at plans to which some of them mean nothing.
+
+A setting that is listed holds where it applies: `overlap: both` is the data overlap alone at a plan of one stage, and `sequence_parallel:
+true` is nothing at a plan of tensor degree 1. So no listed value deletes a plan, and options that come to the same are one plan.
+"""
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.plan import CONDITIONAL, Plans, applied, code
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+
+
+def codes_of(instance: Instance, name: str) -> tuple[int, ...]:
+    """The options of a setting by their numbers."""
+    return tuple(code(name, value) for value in dict(instance.plan_options)[name])
+
+
+def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
+    """The same plans with other settings."""
+    return replace(plans, **{name: np.full(len(plans), number, np.int64) for name, number in settings.items()})
+
+
+def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
+    """What each option of a setting (columns) comes to at each plan (rows), and which are the first to come to that.
+
+    The others are no plans of their own; nor are those that do not come to themselves where the question has a setting `only` so."""
+    codes = np.array(codes_of(instance, name), np.int64)
+    came: Whole = np.broadcast_to(codes, (len(plans), len(codes)))
+    if name not in CONDITIONAL:
+        return came, np.ones(came.shape, bool)
+    model, first = cast("Transformer", instance.workload), np.ones(came.shape, bool)
+    came = np.column_stack([getattr(applied(model, with_settings(plans, {name: number})), name) for number in codes.tolist()])
+    for place in range(1, len(codes)):
+        first[:, place] = (came[:, :place] != came[:, place : place + 1]).all(axis=1)
+    return came, first & (came == codes) if name in instance.only else first
+
+
+def listed_as(instance: Instance, plans: Plans, name: str) -> Mask:
+    """Which options of a setting (columns) come to what each plan (row) has."""
+    came, _ = comings(instance, plans, name)
+    found: Mask = came == np.asarray(getattr(plans, name))[:, None]
+    return found & (came == np.array(codes_of(instance, name))) if name in instance.only else found

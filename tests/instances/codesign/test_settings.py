@@ -1,0 +1,185 @@
+"""Settings hold where they apply: no listed value deletes a plan, one more option never loses a design, and a default may be named."""
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossopt.crossflow.plan import Plan
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import left_out
+from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.space import allows, combinations
+from crossopt.instances.errors import InstanceError
+from crossopt.reports.cli import main
+from tests.instances.codesign.test_space import every_combination, plans_of
+from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.questions import ask, meant
+from tests.solvers.codesign.test_exhaustive import values_one_by_one
+
+SMALL = """
+kind: codesign
+workload: {transformer: {layers: 8, hidden: 1024, heads: 8, ffn: 4096, vocabulary: 32000, sequence: 1024}, global_batch: 32}
+cluster: {devices: 8, devices_per_node: 4}
+hardware: a100-40g
+"""
+LLAMA = """
+kind: codesign
+workload:
+  transformer: {layers: 28, hidden: 3072, heads: 24, kv_heads: 8, ffn: 8192, gated: true, vocabulary: 128256, sequence: 8192}
+  global_batch: 256
+cluster: {devices: 128}
+hardware: h100-sxm
+choices: {tensor: divisors, pipeline: divisors, microbatch: [1, 2, 4], zero: [0, 1, 2, 3], recompute: [none, selective, full]}
+"""
+OPTIONS = {
+    "tensor": ["1", "2", "4", "8"],
+    "context": ["1", "2"],
+    "pipeline": ["1", "2", "4", "8"],
+    "microbatch": ["1", "2", "4"],
+    "interleave": ["1", "2", "4"],
+    "sequence_parallel": ["false", "true"],
+    "recompute": ["none", "selective", "full"],
+    "zero": ["0", "1", "2", "3"],
+    "overlap": ["none", "data", "pipeline", "both"],
+    "expert": ["1", "2"],
+}
+DEFAULTS = {name: "divisors" if name == "data" else options[0] for name, options in {**OPTIONS, "data": [""]}.items()}
+FULL = ["tensor=[1,2,4,8]", "pipeline=[1,2,4,8]"]
+
+
+def listed(choices: dict[str, list[str]]) -> list[str]:
+    return [f"{name}=[{','.join(options)}]" for name, options in choices.items() if options]
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> dict[str, list[str]]:
+    """Options of some settings; degrees always leave a plan."""
+    names = draw(st.lists(st.sampled_from(sorted(OPTIONS)), unique=True, max_size=6))
+    found = {name: draw(st.lists(st.sampled_from(OPTIONS[name]), unique=True, min_size=1)) for name in names}
+    return found | {name: sorted({"1", *found[name]}) for name in ("tensor", "context", "pipeline") if name in found}
+
+
+@given(choices(), st.data())
+def test_one_more_option_never_makes_the_optimum_worse(some: dict[str, list[str]], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(OPTIONS)))
+    more = some | {name: [*some.get(name, [DEFAULTS[name]]), data.draw(st.sampled_from(OPTIONS[name]))]}
+    few, many = (answered(ask(SMALL, *listed(one)), "exhaustive").value for one in (some, more))
+    assert few is None or (many is not None and many <= few)
+
+
+@given(choices(), st.sampled_from(sorted(DEFAULTS)))
+def test_a_default_that_is_named_changes_nothing(some: dict[str, list[str]], name: str) -> None:
+    left = {other: options for other, options in some.items() if other != name}
+    assert plans_of(ask(SMALL, *listed(left), f"{name}={DEFAULTS[name]}")) == plans_of(ask(SMALL, *listed(left)))
+
+
+@given(choices())
+def test_every_combination_that_keeps_the_rules_is_a_plan_once(some: dict[str, list[str]]) -> None:
+    instance = ask(SMALL, *listed(some))
+    plans = plans_of(instance)
+    assert sorted(map(str, plans)) == sorted(map(str, every_combination(instance)))
+    assert [allows(instance, plan) for plan in plans] == [None] * len(plans)
+
+
+def test_a_fixed_overlap_does_not_force_a_pipeline() -> None:
+    """Nor does sequence parallelism force tensor ranks: what is best without either is found with both."""
+    fixed = answered(ask(LLAMA, "overlap=both", "sequence_parallel=true"), "boxes")
+    free = answered(ask(LLAMA, "overlap=[none, data, pipeline, both]", "sequence_parallel=[false, true]"), "boxes")
+    strict = answered(ask(LLAMA, "overlap=both", "sequence_parallel=true", "only=[overlap, sequence_parallel]"), "boxes")
+    assert fixed.value == free.value
+    assert strict.value is not None
+    assert fixed.value is not None
+    assert strict.value > fixed.value * 1.2
+
+
+def test_both_overlaps_hold_the_one_that_there_is() -> None:
+    """`[none, both]` hid the exchange of gradients of plans without stages."""
+    plans = plans_of(ask(SMALL, *FULL, "overlap=[none, both]"))
+    assert {plan.overlap for plan in plans if isinstance(plan, Plan) and plan.pipeline == 1 and plan.data > 1} == {"none", "data"}
+    assert {plan.overlap for plan in plans if isinstance(plan, Plan) and plan.pipeline == 8} == {"none", "pipeline"}
+
+
+def test_a_setting_only_leaves_out_what_it_says_and_tells_how_much() -> None:
+    usual, strict = ask(SMALL, *FULL, "overlap=both"), ask(SMALL, *FULL, "overlap=both", "only=overlap")
+    assert {plan.overlap for plan in plans_of(strict) if isinstance(plan, Plan)} == {"both"}
+    out = left_out(strict)
+    assert out is not None
+    assert (out.plans, out.unlike) == (len(plans_of(strict)), len(plans_of(usual)) - len(plans_of(strict)))
+
+
+def counted(instance: Instance) -> tuple[int, int]:
+    """Plans and combinations, one by one."""
+    return len(every_combination(instance)), combinations(instance)
+
+
+@given(choices())
+def test_what_is_left_out_is_counted(some: dict[str, list[str]]) -> None:
+    instance = ask(SMALL, *listed(some))
+    out = left_out(instance)
+    assert out is not None
+    assert (out.exact, (out.plans, out.combinations)) == (True, counted(instance))
+    assert out.plans <= out.combinations - out.same - max((many for _, many in out.broken), default=0)
+    assert [many for _, many in out.broken] == sorted((many for _, many in out.broken), reverse=True)
+
+
+def test_all_opens_every_setting_and_what_is_named_stays() -> None:
+    every = ask(SMALL, "choices=all")
+    assert dict(every.plan_options)["tensor"] == (1, 2, 4, 8)
+    assert dict(every.plan_options)["overlap"] == ("none", "data", "pipeline", "both")
+    assert dict(every.plan_options)["offload"] == ("none",)
+    one = ask(SMALL, "choices=all", "tensor=1")
+    assert (dict(one.plan_options)["tensor"], one.plan_options[2:]) == ((1,), every.plan_options[2:])
+    assert ask(SMALL, "rest=all", "tensor=1").plan_options == one.plan_options
+    assert ask(SMALL, "choices=fixed").plan_options == ask(SMALL).plan_options
+    assert answered(every, "boxes").value == answered(every, "exhaustive").value
+
+
+def test_all_that_is_no_word_is_refused() -> None:
+    with pytest.raises(InstanceError, match=r"choices.rest: 'al' is unknown \(did you mean 'all'\?\)"):
+        ask(SMALL, "choices=al")
+
+
+def test_answers_say_what_was_left_out_and_where_nothing_was_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    assert main(["solve", str(path), "--set", "workload.transformer.layers=2"]) == 0
+    assert "`choices: all` opens them" in capsys.readouterr().out
+    assert main(["solve", str(path), "--set", "tensor=divisors", "--set", "pipeline=divisors", "--set", "overlap=[none, both]"]) == 0
+    said = capsys.readouterr().out
+    assert "of 20 combinations of settings; of the others" in said
+    assert "do what another one does" in said
+
+
+def leaves(tree: Any, places: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], float | None]]:  # noqa: ANN401 - of JSON
+    """The options of each combination, with its value; a branch that is cut short stands for all below it."""
+    if not isinstance(tree, list):
+        yield places, tree
+        return
+    for place, part in tree[1:]:
+        yield from leaves(part, (*places, place))
+
+
+def test_a_certificate_lists_what_each_combination_comes_to(tmp_path: Path) -> None:
+    """Whoever asks for options as they are listed is told what they come to."""
+    question, result, certificate = (tmp_path / name for name in ("small.yaml", "small.json", "listed.json"))
+    question.write_text(SMALL, encoding="utf-8")
+    settings = (*FULL, "overlap=[both, none]", "zero=[1, 0]", "sequence_parallel=true")
+    options = [part for one in settings for part in ("--set", one)]
+    assert main(["solve", str(question), *options, "--engine", "exhaustive", "--out", str(result)]) == 0
+    assert main(["export", str(result), "--as", "certificate", "--out", str(certificate)]) == 0
+    listing = json.loads(certificate.read_text(encoding="utf-8"))
+    instance = read_instance(question, settings)
+    values = {str(one.plan): value for one, value in values_one_by_one(instance).items()}
+    names, found = [name for name, _ in listing["choices"]], dict(leaves(listing["tree"]))
+    lists = dict(instance.plan_options)
+    for places in product(*(range(len(options)) for _, options in listing["choices"])):
+        chosen: dict[str, Any] = {name: lists[name][place] for name, place in zip(names, places, strict=True)}
+        own = meant(Plan(**chosen, data=max(8 // (chosen["tensor"] * chosen["pipeline"]), 1)), 1)
+        least = next(found[places[:depth]] for depth in range(len(places) + 1) if places[:depth] in found)
+        assert least == (values.get(str(own)) if own.devices == 8 else None)
