@@ -250,11 +250,17 @@ def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: A
         return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
     if len(options) == 1:
         return options[0]
-    forms = {get_args(get_type_hints(one)["form"])[0]: one for one in options}
+    forms = _by_form(tuple(options))
     form = value.get("form") if isinstance(value, dict) else None
     if not isinstance(form, str) or form not in forms:
         raise ValueError(f"{path}.form: {str(form)[:40]!r} is none of {', '.join(forms)}")
     return forms[form]
+
+
+@cache
+def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
+    """Dataclasses by the word that their field `form` always holds."""
+    return {get_args(_fields_of(one)["form"])[0]: one for one in kinds}
 
 
 def _is(hint: Any, value: object) -> bool:  # noqa: ANN401

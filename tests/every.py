@@ -11,15 +11,17 @@ import pytest
 Test = Callable[..., None]
 
 
-def every(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test], Test]:
-    """The test with each of some values, as `pytest.mark.parametrize` has it, but all of them in one test."""
+def every(names: str | tuple[str, ...], cases: Iterable[Any] | Callable[[], Iterable[Any]]) -> Callable[[Test], Test]:
+    """The test with each of some values, as `pytest.mark.parametrize` has it, but all of them in one test.
+
+    A function that gives the cases is asked when the test runs, and not while tests are collected.
+    """
     several = (names,) if isinstance(names, str) else names
-    values = [(one,) if isinstance(names, str) else tuple(one) for one in cases]
 
     def of(test: Test) -> Test:
         @wraps(test)
         def looped(**given: Any) -> None:  # noqa: ANN401
-            for number, one in enumerate(values):
+            for number, one in enumerate((case,) if isinstance(names, str) else tuple(case) for case in given_by(cases)):
                 with pytest.MonkeyPatch.context() as patches:
                     try:
                         test(**_own(given, number, patches), **dict(zip(several, one, strict=True)))
@@ -33,6 +35,10 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test]
         return looped
 
     return of
+
+
+def given_by(cases: Iterable[Any] | Callable[[], Iterable[Any]]) -> Iterable[Any]:
+    return cases() if callable(cases) else cases
 
 
 def _own(given: dict[str, Any], number: int, patches: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -27,8 +27,21 @@ LONGEST_FILE, LONGEST_FUNCTION, FULLEST_FOLDER = 400, 50, 14
 FLAT = {"crossflow": 36}
 """Folders with more files: the formulas of the cost model stand side by side."""
 FILES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 OURS = [name for name in FILES if not name.startswith(HANDED_OUT)]
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every file, parsed when a test asks: while tests are collected nobody shall wait for it."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_for_these_tests() -> Iterator[None]:
+    """A million objects less for whatever runs later."""
+    yield
+    trees.cache_clear()
+    imports.cache_clear()
 
 
 @cache
@@ -55,7 +68,7 @@ def kind_of(parts: list[str]) -> str | None:
 def forbidden(name: str) -> Iterator[str]:
     """What a file imports against the rule."""
     room, *parts = Path(name).with_suffix("").parts
-    for module in imports(TREES[name]):
+    for module in imports(trees()[name]):
         if not module.startswith("crossopt."):
             continue
         other, *path = module.split(".")[1:]
@@ -73,7 +86,7 @@ def forbidden(name: str) -> Iterator[str]:
 
 def test_the_walk_sees_all_rooms() -> None:
     assert {name.split("/")[0] for name in FILES} == set(ROOMS)
-    assert "crossopt.instances.kinds.kind_asked" in set(imports(TREES["reports/cli.py"]))
+    assert "crossopt.instances.kinds.kind_asked" in set(imports(trees()["reports/cli.py"]))
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -83,8 +96,8 @@ def test_imports_run_one_way(room: str) -> None:
 
 
 def test_no_import_is_relative_and_none_leaves_the_package_out() -> None:
-    relative = [name for name, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    bare = [name for name in OURS for module in imports(TREES[name]) if module.split(".")[0] in ROOMS]
+    relative = [name for name, tree in trees().items() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    bare = [name for name in OURS for module in imports(trees()[name]) if module.split(".")[0] in ROOMS]
     assert (relative, bare) == ([], [])
 
 
@@ -146,29 +159,29 @@ def at_once(tree: ast.Module) -> ast.Module:
 )
 def test_a_solver_is_named_in_few_files_and_imported_when_it_is_asked(packages: set[str], places: list[str]) -> None:
     """So that it can be replaced in one place, for each form of model, and that nobody waits for it who does not need it."""
-    assert [name for name, tree in TREES.items() if named(packages, tree)] == places
-    assert [place for place in places if named(packages, at_once(TREES[place]))] == []
+    assert [name for name, tree in trees().items() if named(packages, tree)] == places
+    assert [place for place in places if named(packages, at_once(trees()[place]))] == []
 
 
 def test_the_compiler_is_named_in_one_file() -> None:
-    assert [name for name, tree in TREES.items() if named({"numba"}, tree)] == ["formulation/compiled.py"]
+    assert [name for name, tree in trees().items() if named({"numba"}, tree)] == ["formulation/compiled.py"]
 
 
 def test_networkx_is_named_in_one_file_at_most() -> None:
-    assert len([name for name, tree in TREES.items() if named({"networkx"}, tree)]) <= 1
+    assert len([name for name, tree in trees().items() if named({"networkx"}, tree)]) <= 1
 
 
 @pytest.mark.parametrize("name", [name for name in OURS if Path(name).name in {"judge.py", "prove.py", "check.py", "checking.py"}])
 def test_judges_and_checks_name_no_solver(name: str) -> None:
     """A proof that the same code wrote and checks proves nothing."""
-    assert [module for module in imports(TREES[name]) if ".backends" in module or (".engines" in module and "judge" in name)] == []
+    assert [module for module in imports(trees()[name]) if ".backends" in module or (".engines" in module and "judge" in name)] == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_files_and_functions_are_short(room: str) -> None:
     names = [name for name in FILES if name.startswith(f"{room}/")]
     assert [name for name in names if len(FILES[name].read_text(encoding="utf-8").splitlines()) > LONGEST_FILE] == []
-    lengths = {f"{name}:{node.name}": (node.end_lineno or 0) - node.lineno + 1 for name in names for node in functions(TREES[name])}
+    lengths = {f"{name}:{node.name}": (node.end_lineno or 0) - node.lineno + 1 for name in names for node in functions(trees()[name])}
     assert {function: lines for function, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
 
 
@@ -178,15 +191,15 @@ def test_libraries_print_nothing_and_assert_nothing() -> None:
     found = [
         name
         for name in OURS
-        for node in ast.walk(TREES[name])
+        for node in ast.walk(trees()[name])
         if isinstance(node, ast.Assert) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in banned)
     ]
     assert found == []
 
 
 def test_every_file_says_what_it_is_for() -> None:
-    assert [name for name in FILES if not ast.get_docstring(TREES[name])] == []
+    assert [name for name in FILES if not ast.get_docstring(trees()[name])] == []
 
 
 def test_no_function_hides_its_arguments() -> None:
-    assert [(name, node.name) for name, tree in TREES.items() for node in functions(tree) if node.args.kwarg] == []
+    assert [(name, node.name) for name, tree in trees().items() for node in functions(tree) if node.args.kwarg] == []

@@ -13,8 +13,8 @@ from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from tests.every import every
-from tests.solvers.codesign.linear.test_refine import FREE, SOLVERS, WIDE, agrees, cold, step_time_question
-from tests.solvers.codesign.questions import TINY_FREE, ask
+from tests.solvers.codesign.linear.test_refine import SOLVERS, WIDE, agrees, cold, step_time_question
+from tests.solvers.codesign.questions import FREE, TINY_FREE, ask
 
 TRUE: dict[int, float | None] = {}
 FAST = ("strong", "table")

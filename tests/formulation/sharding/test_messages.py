@@ -11,11 +11,11 @@ from crossopt.formulation.sharding.dual import bound_of
 from crossopt.formulation.sharding.timeline import in_use, timeline_of
 from crossopt.solvers.sharding.messages.ascent import ascent_of, climb, priced, proof_of
 from tests.every import every
-from tests.instances.sharding.cores import CORES
+from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of, peak
 
 
-@every("core", CORES)
+@every("core", cores)
 def test_rows_of_the_timeline_tell_the_peak(core: Core) -> None:
     random = np.random.default_rng(7)
     timeline = timeline_of(core)
@@ -28,7 +28,7 @@ def test_rows_of_the_timeline_tell_the_peak(core: Core) -> None:
         assert paid * max(core.limit or 0, 1) == pytest.approx(float(used @ multipliers))
 
 
-@every("core", CORES)
+@every("core", cores)
 def test_messages_never_pass_the_optimum(core: Core) -> None:
     best = min((cost for _, cost in choices_of(core)), default=None)
     ascent = ascent_of(core)
@@ -47,7 +47,7 @@ def test_messages_never_pass_the_optimum(core: Core) -> None:
         assert all(later >= sooner - 1e-6 for sooner, later in pairwise(bounds))
 
 
-@every("core", [core for core in CORES if core.limit])
+@every("core", lambda: [core for core in cores() if core.limit])
 def test_directions_that_cancel_lead_nowhere_far(core: Core) -> None:
     """The step stays within a few times what one along the last excess of memory would be."""
     ascent = ascent_of(core)
@@ -67,7 +67,7 @@ def test_directions_that_cancel_lead_nowhere_far(core: Core) -> None:
 def test_messages_on_trees_without_limit_reach_the_optimum() -> None:
     """There the relaxation is exact, whatever the costs."""
     seen = 0
-    for core in CORES:
+    for core in cores():
         if core.limit is not None or not _forest(core):
             continue
         ascent = ascent_of(core)

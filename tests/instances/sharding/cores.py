@@ -1,5 +1,7 @@
 """Tiny cores at random, as engines are given them."""
 
+from functools import cache
+
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.editing import NothingAllowedError
 from crossopt.formulation.sharding.reductions.consistency import consistent
@@ -14,4 +16,7 @@ def _allowed(seed: int, nodes: int = 5, most: int = 4) -> Core | None:
         return None
 
 
-CORES = [core for seed in range(80) if (core := _allowed(seed))]
+@cache
+def cores() -> tuple[Core, ...]:
+    """Made when a test asks: while tests are collected nobody shall wait for them."""
+    return tuple(core for seed in range(80) if (core := _allowed(seed)))

@@ -79,6 +79,14 @@ _HARDWARE_CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+def has_free_hardware(seed: int) -> bool:
+    """Whether the random question of that number chooses its hardware: what is drawn first."""
+    return bool(np.random.default_rng(seed).integers(2))
+
+
+FREE = [seed for seed in range(60) if has_free_hardware(seed)]
+
+
 @cache
 def random_question(seed: int) -> Instance:
     """A small question like no other: dense or with experts, fixed or free hardware, any objective, loose or hard limits."""

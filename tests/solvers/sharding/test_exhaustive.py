@@ -20,7 +20,7 @@ from crossopt.solvers.sharding.answer import BY_EVERY
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
 from crossopt.solvers.sharding.judge import weigh
-from tests.instances.sharding.cores import CORES
+from tests.instances.sharding.cores import cores
 from tests.instances.sharding.files import answered, checked, written
 from tests.instances.sharding.tiny import choices_of, least, peak, tiny
 from tests.paths import reference
@@ -30,7 +30,7 @@ from tests.paths import reference
 def test_the_best_of_all_is_the_best_one_by_one(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(every, "_AT_ONCE", at_once)
     none = 0
-    for core in CORES[:40]:
+    for core in cores()[:40]:
         costs, best = [cost for _, cost in choices_of(core)], best_of_all(core)
         assert (None if best is None else best.cost) == min(costs, default=None)
         if best is not None:
@@ -113,7 +113,7 @@ def test_many_choices_are_refused_in_words() -> None:
 
 
 def test_the_greatest_costs_are_counted_exactly() -> None:
-    core = next(core for core in CORES if choices_in(core) > 4 and best_of_all(core) is not None)
+    core = next(core for core in cores() if choices_in(core) > 4 and best_of_all(core) is not None)
     allowed = core.costs < FORBIDDEN
     costs = np.where(allowed, core.costs + (1 << 56) - 1, FORBIDDEN)
     dear, best = replace(core, costs=costs), best_of_all(core)

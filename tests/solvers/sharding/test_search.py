@@ -15,7 +15,7 @@ from crossopt.solvers.sharding.search import neighbourhoods as search
 from crossopt.solvers.sharding.search.layout import layout_of, least_slack, moved, standing_of
 from crossopt.solvers.sharding.search.neighbourhoods import Clock, searched
 from tests.every import every
-from tests.instances.sharding.cores import CORES
+from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of, peak
 
 
@@ -25,7 +25,7 @@ def _turns(most: int) -> Clock:
     return lambda: next(looks) / most
 
 
-@every("core", CORES[:30])
+@every("core", lambda: cores()[:30])
 def test_what_stands_stays_right_as_it_moves(core: Core) -> None:
     random = np.random.default_rng(3)
     layout = layout_of(core)
@@ -46,7 +46,7 @@ def test_what_stands_stays_right_as_it_moves(core: Core) -> None:
             assert least_slack(standing, low, high) == standing.slack[low:high].min()
 
 
-@every("core", CORES)
+@every("core", cores)
 def test_the_search_finds_the_optimum_of_tiny_problems(core: Core) -> None:
     choices = choices_of(core)
     told: list[int] = []
@@ -65,14 +65,14 @@ def test_the_search_finds_the_optimum_of_tiny_problems(core: Core) -> None:
 
 
 def test_the_same_seed_finds_the_same_choice() -> None:
-    for core in CORES[:20:2]:
+    for core in cores()[:20:2]:
         one, other = (searched(core, _turns(40), 1, lambda *_: None, partial(bound_of, core), threads=False) for _ in range(2))
         assert (one.labels is None) == (other.labels is None)
         assert one.labels is None or np.array_equal(one.labels, other.labels)
 
 
 def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> None:
-    core = next(core for core in CORES if core.limit is not None and choices_of(core))
+    core = next(core for core in cores() if core.limit is not None and choices_of(core))
     given = min(choices_of(core), key=lambda choice: choice[1])
     found = searched(core, _turns(300), 5, lambda *_: None, lambda dual: bound_of(core, dual), start=given[0])
     assert found.cost == given[1] >= found.bound
@@ -80,7 +80,7 @@ def test_a_search_in_two_threads_ends_in_time_and_keeps_what_it_was_given() -> N
 
 def test_what_is_decoded_late_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The climb may find something during the last walk."""
-    core = next(core for core in CORES if len({cost for _, cost in choices_of(core)}) > 1)
+    core = next(core for core in cores() if len({cost for _, cost in choices_of(core)}) > 1)
     worst, best = (by(choices_of(core), key=lambda choice: choice[1]) for by in (max, min))
     ascent, looks = ascent_of(core), count()
 

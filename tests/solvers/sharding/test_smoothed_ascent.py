@@ -17,7 +17,7 @@ from crossopt.solvers.sharding.messages.passes import State, network_of, passed,
 from crossopt.solvers.sharding.messages.smoothed_ascent import cool, cooling_of
 from crossopt.solvers.sharding.messages.smoothing import smoothed
 from tests.every import every
-from tests.instances.sharding.cores import CORES
+from tests.instances.sharding.cores import cores
 from tests.instances.sharding.tiny import choices_of
 from tests.paths import reference
 
@@ -29,7 +29,7 @@ def _cooled(core: Core, rounds: int) -> Ascent:
     return ascent
 
 
-@every("core", CORES)
+@every("core", cores)
 def test_cooled_bounds_never_pass_the_optimum(core: Core) -> None:
     best = min((cost for _, cost in choices_of(core)), default=None)
     ascent = _cooled(core, 12)
@@ -53,7 +53,7 @@ def test_cooling_goes_on_where_single_steps_stand_still() -> None:
 
 
 def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    ascent, heats, shares = ascent_of(CORES[0]), list[float](), iter((0.0, 0.5, 1.0))
+    ascent, heats, shares = ascent_of(cores()[0]), list[float](), iter((0.0, 0.5, 1.0))
     climb(ascent, lambda _: True, 1)
     cooling = cooling_of(ascent)
     monkeypatch.setattr(smoothed_ascent, "smoothed", lambda network, state, weights, heat, forward: heats.append(heat) or 0.0)
@@ -63,7 +63,7 @@ def test_the_heat_falls_with_the_share_of_the_time_that_is_gone(monkeypatch: pyt
     assert [heat / cooling.heat for heat in heats[:: len(heats) // 3]] == pytest.approx([1.0, 0.003**0.5, 0.003])
 
 
-@every("core", CORES[:40])
+@every("core", lambda: cores()[:40])
 @every("heat", [1e-3, 1.0, 100.0])
 def test_a_smoothed_pass_gains_no_more_than_a_plain_one(core: Core, heat: float) -> None:
     network, weights = network_of(core), np.zeros(len(core.costs))

@@ -175,60 +175,66 @@ def test_figures_that_overflow_the_model_are_an_error_and_no_answer() -> None:
 
 # The tree as a certificate ----------------------------------------------------------------------------------------------------------
 
-PROVED = solved(RATED)
-CUT = next(place for place, cut in enumerate(PROVED.cuts) if cut)
-"""The first box that is cut."""
+
+def proved() -> Found:
+    return solved(RATED)
+
+
+def first_cut() -> int:
+    """The place of the first box that is cut."""
+    return next(place for place, cut in enumerate(proved().cuts) if cut)
 
 
 def with_cut(place: int, cut: Kept | None) -> Cuts:
-    return (*PROVED.cuts[:place], cut, *PROVED.cuts[place + 1 :])
+    cuts = proved().cuts
+    return (*cuts[:place], cut, *cuts[place + 1 :])
 
 
 def test_the_question_of_these_tests_needs_cuts() -> None:
-    assert sum(cut is not None for cut in PROVED.cuts) >= 3
+    assert sum(cut is not None for cut in proved().cuts) >= 3
 
 
 def test_a_bound_above_the_optimum_by_one_unit_in_the_last_place_is_refused() -> None:
-    assert PROVED.bound is not None
-    [fault] = refuted(RATED, PROVED.cuts, nextafter(PROVED.bound, inf))
+    assert proved().bound is not None
+    [fault] = refuted(RATED, proved().cuts, nextafter(proved().bound, inf))
     assert fault.startswith("1 plans are not bounded by")
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0 - 1e-9])
 def test_a_lower_bound_is_accepted(share: float) -> None:
-    assert PROVED.bound is not None
-    assert refuted(RATED, PROVED.cuts, PROVED.bound * share) == ()
+    assert proved().bound is not None
+    assert refuted(RATED, proved().cuts, proved().bound * share) == ()
 
 
 def test_each_cut_is_needed_or_its_removal_leaves_the_rest_too_long() -> None:
     """The tree is written in order, so that a box that is no longer cut hands its parts' cuts to other boxes."""
-    for place, cut in enumerate(PROVED.cuts):
+    for place, cut in enumerate(proved().cuts):
         if cut:
-            assert refuted(RATED, with_cut(place, None), PROVED.bound)
+            assert refuted(RATED, with_cut(place, None), proved().bound)
 
 
 def test_a_tree_without_its_root_cut_is_refused_for_the_plans_it_leaves() -> None:
-    [fault] = refuted(RATED, (None,), PROVED.bound)
-    assert fault == f"{PROVED.promising} plans are not bounded by {PROVED.bound!r} in a box that is not cut"
+    [fault] = refuted(RATED, (None,), proved().bound)
+    assert fault == f"{proved().promising} plans are not bounded by {proved().bound!r} in a box that is not cut"
 
 
 @every("cut", [(-1, 0, 0), (99, 0, 0), (0, -1, 1), (0, 0, 10**9), (0, 2, 1)])
 @every("before", [(), ((1, 1, 1),)])
 def test_a_cut_outside_the_box_is_refused(cut: tuple[int, int, int], before: Kept) -> None:
-    assert "choice {} cannot be cut to {} to {}".format(*cut) in refuted(RATED, with_cut(CUT, (*before, cut)), PROVED.bound)
+    assert "choice {} cannot be cut to {} to {}".format(*cut) in refuted(RATED, with_cut(first_cut(), (*before, cut)), proved().bound)
 
 
 def test_a_cut_that_takes_nothing_off_is_refused() -> None:
     box = root_node(RATED, grid(RATED)).box
     low, high = (int(end[0, 0]) for end in (box.low, box.high))
-    assert f"choice 0 cannot be cut to {low} to {high}" in refuted(RATED, with_cut(CUT, ((0, low, high),)), PROVED.bound)
-    assert "a box is cut into nothing but itself" in refuted(RATED, with_cut(CUT, ()), PROVED.bound)
+    assert f"choice 0 cannot be cut to {low} to {high}" in refuted(RATED, with_cut(first_cut(), ((0, low, high),)), proved().bound)
+    assert "a box is cut into nothing but itself" in refuted(RATED, with_cut(first_cut(), ()), proved().bound)
 
 
 def test_a_list_that_is_too_long_or_too_short_is_refused() -> None:
-    assert refuted(RATED, (*PROVED.cuts, None), PROVED.bound) == ("the tree of cuts is longer than its boxes",)
-    assert refuted(RATED, PROVED.cuts[:-1], PROVED.bound) == ("the tree of cuts ends too early",)
-    assert refuted(RATED, (), PROVED.bound) == ("the tree of cuts ends too early",)
+    assert refuted(RATED, (*proved().cuts, None), proved().bound) == ("the tree of cuts is longer than its boxes",)
+    assert refuted(RATED, proved().cuts[:-1], proved().bound) == ("the tree of cuts ends too early",)
+    assert refuted(RATED, (), proved().bound) == ("the tree of cuts ends too early",)
 
 
 def test_the_tree_of_another_question_does_not_prove_this_one() -> None:
@@ -242,7 +248,7 @@ def test_the_tree_of_another_question_does_not_prove_this_one() -> None:
 
 def test_more_boxes_are_left_whole_than_are_cut() -> None:
     """In a tree of which every knot has two branches or more there are more leaves than knots."""
-    trees = [PROVED.cuts, solved(QUESTIONS["quickstart, energy"]).cuts]
+    trees = [proved().cuts, solved(QUESTIONS["quickstart, energy"]).cuts]
     assert all(sum(cut is None for cut in cuts) > sum(cut is not None for cut in cuts) > 0 for cuts in trees)
 
 

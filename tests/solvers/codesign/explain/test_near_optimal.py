@@ -75,12 +75,13 @@ def options_of(known: Known, mask: tuple[bool, ...]) -> set[object]:
     return {option for option, holds in zip(known.options, mask, strict=True) if holds}
 
 
-FEASIBLE = [instance for instance in SMALL if enumerated(instance).value is not None]
+def feasible() -> list[Instance]:
+    return [instance for instance in SMALL if enumerated(instance).value is not None]
 
 
 @pytest.mark.slow
 @every(("gap", "few"), GAPS)
-@every("instance", FEASIBLE)
+@every("instance", feasible)
 def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: float, few: int) -> None:
     near = known_near(instance, gap, few)
     expected = counted(instance, near.limit)
@@ -101,7 +102,7 @@ def test_what_is_proved_is_what_enumeration_counts(instance: Instance, gap: floa
 @pytest.mark.slow
 def test_these_questions_have_gaps_between_ends_and_choices_that_do_not_matter() -> None:
     """The comparison would say little without them."""
-    near = [known for instance in FEASIBLE for known in known_near(instance, 0.05, 8).choices]
+    near = [known for instance in feasible() for known in known_near(instance, 0.05, 8).choices]
     assert any(not known.asked_between and sum(known.never) > 2 for known in known_near(SMALL[1], 0.02, 2).choices)
     assert any(all(known.occur) for known in near)
     assert any(sum(known.occur) == 1 for known in near)

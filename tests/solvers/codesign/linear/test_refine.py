@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.hardware import Hardware
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.formulation.codesign.parts import Chip
 from crossopt.formulation.codesign.screen import Priced
@@ -32,7 +31,7 @@ from crossopt.solvers.proofs import Relaxed
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked
-from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.questions import FREE, GEMM, LSTM, TINY_FREE, ask, random_question
 
 PATHFINDING = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
 QUICK = read_instance(INSTANCES / "quickstart.yaml")
@@ -84,9 +83,6 @@ def agrees_with(value: float | None, bound: float | None, true: float | None) ->
 @once
 def solved(instance: Instance, engine: str) -> DesignResult:
     return answered(instance, engine)
-
-
-FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
 
 
 @pytest.mark.parametrize("seed", FREE[3:8])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from crossopt.crossflow.hardware import Hardware
 from crossopt.formulation.certificate import Leaf, unpacked
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.instance import Instance
@@ -27,7 +26,7 @@ from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import again, answered, checked
-from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.questions import FREE, GEMM, TINY_FREE, ask, random_question
 
 PATHFINDING = read_instance(INSTANCES / "gpt3-175b-pathfinding-7nm.yaml")
 QUICK = read_instance(INSTANCES / "quickstart.yaml")
@@ -37,7 +36,6 @@ WIDE = (
     "l2_area=[20 mm^2, 80 mm^2]",
 )
 BY_SOLVER = ("milp", "cpsat")
-FREE = [seed for seed in range(60) if not isinstance(random_question(seed).hardware, Hardware)]
 
 
 def silent(progress: Progress) -> None:
