@@ -11,7 +11,7 @@ from crossopt.reports.texts.near import common_words
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.codesign.claims import PROVERS
-from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
 
 _WIDTH = 24
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
@@ -68,6 +68,8 @@ def _size(result: DesignResult) -> str:
             (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
             some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} boxes"
             return f"{_designs(tree.designs)}, {some if promising else f'one look at each of {count_of(groups)} groups of plans'}"
+        case Word(by=words):
+            return words
         case _:
             return ""
 
