@@ -22,6 +22,8 @@ _DIGITS = 4
 _COUNTABLE = 10**10
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
+_BLINK = 0.001
+"""Seconds that nobody tells apart from none."""
 
 
 def answer(result: DesignResult) -> str:
@@ -75,7 +77,9 @@ def _size(result: DesignResult) -> str:
 
 
 def seconds_of(seconds: float) -> str:
-    """How long it took."""
+    """How long it took, as a person would say it."""
+    if 0.0 < seconds < _BLINK:
+        return "under 1 ms"
     return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
 
 

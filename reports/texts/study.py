@@ -89,7 +89,7 @@ def ends_of(gaps: Spread) -> str:
 
 def time_of(seconds: float) -> str:
     """A time, or that it never came."""
-    return "-" if seconds == NEVER else f"{seconds:.3g} s"
+    return "-" if seconds == NEVER else seconds_of(seconds) if seconds < 0.001 else f"{seconds:.3g} s"
 
 
 def late(times: Spread) -> str:
