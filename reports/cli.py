@@ -22,12 +22,16 @@ from crossopt.reports.commands.console import (
 from crossopt.reports.commands.families import ANSWERED, NO_DESIGN, code_of
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
+_MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
     _make_printable()
-    return _coded(lambda: _run(arguments))
+    code = _coded(lambda: _run(arguments))
+    if code == NO_DESIGN:
+        sys.stderr.write(f"{_MORE}\n")
+    return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
