@@ -143,14 +143,13 @@ def _by_kind(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
+    from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     report = check(options.file, options.cross_check)
-    for line in report.checked:
-        sys.stdout.write(f"  {line}\n")
-    for line in report.refused:
-        sys.stdout.write(f"  REFUSED  {line}\n")
+    for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
+        sys.stdout.write(fitted(f"  {line}\n"))
     accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
-    sys.stdout.write(f"{options.file}: {accepted if report.accepted else 'refused'}\n")
+    sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED
 
 

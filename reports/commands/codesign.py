@@ -16,6 +16,7 @@ from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
 from crossopt.reports.commands.families import Ending, code_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Status
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _front(options: Namespace) -> Ending:
 
     def written(found: "Front") -> Kept:
         text, status = front_json(asked, options, found), _status(found)
-        shown = text if options.json or str(options.out) == "-" else front_text(asked.name, first, second, found)
+        shown = text if options.json or str(options.out) == "-" else fitted(front_text(asked.name, first, second, found))
         spare = status == "UNKNOWN" and found.stopped == "interrupted"
         return Kept(text, shown, code_of(status, options.strict and not found.proved), spare)
 
@@ -77,7 +78,7 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
+        sys.stdout.write(fitted(evaluation_text(instance.name, single.design, single.evaluation)))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 
 
