@@ -22,12 +22,16 @@ from crossopt.reports.commands.console import (
 from crossopt.reports.commands.families import ANSWERED, NO_DESIGN, code_of
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
+_MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
     _make_printable()
-    return _coded(lambda: _run(arguments))
+    code = _coded(lambda: _run(arguments))
+    if code == NO_DESIGN:
+        sys.stderr.write(f"{_MORE}\n")
+    return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -139,14 +143,13 @@ def _by_kind(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.families import check  # noqa: PLC0415
+    from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     report = check(options.file, options.cross_check)
-    for line in report.checked:
-        sys.stdout.write(f"  {line}\n")
-    for line in report.refused:
-        sys.stdout.write(f"  REFUSED  {line}\n")
+    for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
+        sys.stdout.write(fitted(f"  {line}\n"))
     accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
-    sys.stdout.write(f"{options.file}: {accepted if report.accepted else 'refused'}\n")
+    sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED
 
 

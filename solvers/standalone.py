@@ -375,13 +375,13 @@ def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
         need(said, f"design {places} is not worth what is said")
         priced += value is not None
     prices = f"of the answer and {len(drawn)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
-    total = prod(len(options) for _, options in choices)
-    return f"{total} designs lie in {len(every)} boxes, none said to be below {float(bound)}; {prices}"
+    return f"{prod(len(some) for _, some in choices)} designs lie in {len(every)} boxes, none said to be below {float(bound)}; {prices}"
 
 
 def main(words: list[str]) -> int:
     try:
         at = [*words, "--price"].index("--price")
+        need(at > 0, "no file is named (python standalone.py CERTIFICATE.json[.gz] [PROBLEM.json[.gz]] [--price N COMMAND])")
         certificate, *problems = map(read, words[:at])
         known = certificate["format"] == 1 and certificate["kind"] in ("sharding", "codesign") and len(problems) <= 1
         need(known, "its kind or its format is not known here, or there are too many files")

@@ -1,6 +1,7 @@
 """Devices and models that many tests share, each small enough to reason about."""
 
 import gc
+import os
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Mem
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.solvers.backends import wall
+
+os.environ.pop("COLUMNS", None)  # texts are as wide as without a terminal, wherever tests run
 
 # No deadline, and no complaint that examples are drawn slowly: a busy machine is no fault of what is tested.
 settings.register_profile("crossopt", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])

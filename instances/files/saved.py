@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,10 +22,34 @@ _LONGEST = 100
 def write_whole(path: Path, text: str) -> None:
     """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then.
 
-    A link stays a link; a device or a pipe, such as /dev/null, is written to as it is. An OSError says the name of the file.
+    A link stays a link; a device, such as /dev/null, is written to as it is. An OSError says the name of the file.
     """
     with naming(path):
-        _write(Path(os.path.realpath(path)), text)
+        _write(path if _is_a_stream(path) else Path(os.path.realpath(path)), text)
+
+
+def _is_a_stream(path: Path) -> bool:
+    """Whether what is there is written to as it is: a device, or an output of this very process; an OSError for pipes and the like, as
+    whoever writes there would wait for a reader, who may never come."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    if stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode):
+        return False
+    if not stat.S_ISCHR(there.st_mode) and not any(_is_open_as(stream, there) for stream in (1, 2)):
+        raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(there.st_mode), 'something else')} and not a regular file", str(path))
+    return True
+
+
+_KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a disk"}
+
+
+def _is_open_as(stream: int, there: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream), there)
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -69,10 +94,10 @@ def check_writable(path: Path) -> None:
 
     Permissions do not tell: a superuser has them all, and yet cannot write to /proc or to a disk that is mounted to be read.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not os.access(target, os.W_OK):
+    target, stream = Path(os.path.realpath(path)), _is_a_stream(path)
+    if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    if target.exists() and not target.is_file():
+    if stream:
         return
     handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
     os.close(handle)

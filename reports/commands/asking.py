@@ -19,6 +19,7 @@ from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, shown_of
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, held
 from crossopt.solvers.checking import check as report_of
@@ -58,7 +59,7 @@ def solve(options: Namespace, kind: str) -> Ending:
 def kept_of(options: Namespace, result: Result[Any, Any], words: Callable[[], str]) -> Kept:
     """An answer as the options want it written: in words or as JSON."""
     text = to_text(result) if options.json or options.out else ""
-    shown = text if options.json or str(options.out) == "-" else words()
+    shown = text if options.json or str(options.out) == "-" else fitted(words())
     code, spare = (
         code_of(result.status, options.strict and not result.proved),
         result.status == "UNKNOWN" and result.stopped == "interrupted",
@@ -123,7 +124,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     rows = [_compared(name, sheet) for name, sheet in sheets.items()]
     rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
     sheet = next(one for one in sheets.values() if one.result is best)
-    sys.stdout.write(compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows))
+    sys.stdout.write(fitted(compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)))
     return Ending(first.status, first.proved)
 
 

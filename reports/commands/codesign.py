@@ -3,6 +3,10 @@
 import json
 import sys
 from argparse import Namespace
+from dataclasses import replace
+from math import isfinite
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import read_instance
@@ -11,8 +15,12 @@ from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import question_of
 from crossopt.reports.commands.families import Ending, code_of
-from crossopt.reports.commands.keeping.keeper import Kept
+from crossopt.reports.commands.keeping.keeper import Kept, keeper
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Status
+
+if TYPE_CHECKING:
+    from crossopt.solvers.codesign.combined.pareto import Front
 
 
 def solve(options: Namespace) -> Ending:
@@ -25,7 +33,10 @@ def _front(options: Namespace) -> Ending:
     from crossopt.reports.texts.front import front_text  # noqa: PLC0415
 
     asking.refuse_before(options, "codesign")
-    limits, asked = asking.limits_of(options), question_of(options, {})
+    limits, keep = asking.limits_of(options), keeper()
+    began = keep.began if keep else monotonic()
+    asked = question_of(options, {})
+    limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
     if not isinstance(asked, Instance):
         place, one, what = (
             ("cluster.devices", f"--set cluster.devices={asked.counts[-1]}", "number of devices")
@@ -35,12 +46,26 @@ def _front(options: Namespace) -> Ending:
         message = f"a front is found for one {what} at a time (say {one})"
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
-    found = front_in(asked, options, limits)
-    status: Status = "FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN"
-    text, ending = front_json(asked, options, found), Ending(status, found.proved)
-    shown = text if options.json or str(options.out) == "-" else front_text(asked.name, first, second, found)
-    asking.hand_out(Kept(text, shown, code_of(ending.status, options.strict and not ending.proved)), options.out)
-    return ending
+
+    def written(found: "Front") -> Kept:
+        text, status = front_json(asked, options, found), _status(found)
+        shown = text if options.json or str(options.out) == "-" else fitted(front_text(asked.name, first, second, found))
+        spare = status == "UNKNOWN" and found.stopped == "interrupted"
+        return Kept(text, shown, code_of(status, options.strict and not found.proved), spare)
+
+    def hand_over(found: "Front") -> None:
+        stopped = "time limit" if isfinite(limits.seconds) else found.stopped
+        if keep:
+            keep.keep(replace(written(replace(found, stopped=stopped)), spare=not found.points))
+
+    found = front_in(asked, options, limits, hand_over)
+    asking.hand_out(written(found), options.out)
+    return Ending(_status(found), found.proved)
+
+
+def _status(found: "Front") -> Status:
+    """What is known of the whole question."""
+    return "FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN"
 
 
 def evaluate(options: Namespace) -> Ending:
@@ -53,7 +78,7 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
+        sys.stdout.write(fitted(evaluation_text(instance.name, single.design, single.evaluation)))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 
 

@@ -15,6 +15,7 @@ from crossopt.reports.commands.console import check_target, seconds_of, spare_qu
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -38,7 +39,7 @@ def explain(options: Namespace) -> Status:
         result, text = explained(instance, options.near, limits, watch)
         if other is not None:
             text += explain_with(other, forced, result, limits, watch)
-    sys.stdout.write(text)
+    sys.stdout.write(fitted(text))
     return result.status
 
 
@@ -75,10 +76,10 @@ def _explain_relaxation(options: Namespace) -> Status:
     with progress_on(sys.stderr, "s") as watch:
         found = relaxed(instance, options.near or 0.0, seconds_of(options.time_limit), watch)
     if isinstance(found, Untold):
-        sys.stdout.write(f"{instance.name}: {found.why}\n")
+        sys.stdout.write(fitted(f"{instance.name}: {found.why}\n"))
         return found.status
     text = json.dumps({"kind": "relaxation", "instance": instance.document, **asdict(found)}, indent=2, allow_nan=False) + "\n"
-    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else relaxation_text(found)
+    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else fitted(relaxation_text(found))
     try:
         for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
             if target and str(target) != "-":

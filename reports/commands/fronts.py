@@ -3,6 +3,7 @@
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
+from crossopt.reports.commands.keeping.keeper import keeper
+from crossopt.reports.commands.keeping.watch import SHARE
 from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
 from crossopt.solvers.checking import ANEW, Report, differences, held
@@ -28,20 +31,38 @@ from crossopt.solvers.family import solve as solved
 KIND = "front"
 
 
-def front_in(instance: Instance, options: Namespace, limits: Limits) -> Front:
-    """The front, all its questions together within the time limit."""
+def front_in(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None]) -> Front:
+    """The front, all its questions together within the time limit; who keeps answers for this process is told what there is on the way."""
     first, _, second = options.pareto.partition(",")
-    deadline = monotonic() + limits.seconds
+    keep, deadline = keeper(), monotonic() + limits.seconds
     with progress_on(sys.stderr, "") as watch:
 
         def solve(asked: Instance) -> DesignResult:
             left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-            return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch), asked)
+            return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=True), asked)
 
         try:
-            return front(instance, first, second, options.points, solve)
+            if keep is None:
+                return front(instance, first, second, options.points, solve)
+            keep.searching = True
+            found = front(instance, first, second, options.points, solve, _now_and_then(told))
+            keep.finish()
         except ValueError as error:
             usage(f"--pareto {options.pareto}: {error}")
+        return found if found.stopped != "interrupted" or monotonic() < deadline else replace(found, stopped="time limit")
+
+
+def _now_and_then(told: Callable[[Front], None]) -> Callable[[Front], None]:
+    """The same, where it takes a small share of the time."""
+    due = 0.0
+
+    def tell(found: Front) -> None:
+        nonlocal due
+        if (began := monotonic()) >= due:
+            told(found)
+            due = monotonic() + (monotonic() - began) / SHARE
+
+    return tell
 
 
 @dataclass(frozen=True, slots=True)

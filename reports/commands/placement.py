@@ -12,6 +12,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.placement import devices_of, sheet
 from crossopt.reports.sheets.sheet import Bar
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.placement.family import FAMILY
@@ -36,5 +37,5 @@ def compare(options: argparse.Namespace) -> Ending:
     rivals = compared(question, min(seconds, _SEARCH), options.seeds, splits)
     rows += [Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds) for one in rivals]
     asks = "one sample in ms" if question.problem == "latency" else f"busiest device in ms, --contiguous {question.contiguity}"
-    sys.stdout.write(compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows))
+    sys.stdout.write(fitted(compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)))
     return Ending(result.status, result.proved)

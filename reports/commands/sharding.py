@@ -11,6 +11,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sharding import sheet
 from crossopt.reports.sheets.sheet import Bar
+from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.sharding.comparison import Row, compared, known_best
@@ -34,5 +35,5 @@ def compare(options: Namespace) -> Ending:
     own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
     rows = [Compared(Bar(one.name, one.value, one.note), one.bound, one.seconds) for one in (own, *rivals)]
     unit = f" in {result.question['unit']}" if result.question["unit"] else ""
-    sys.stdout.write(compared_text(sheet(question, result), f"cost{unit}", rows))
+    sys.stdout.write(fitted(compared_text(sheet(question, result), f"cost{unit}", rows)))
     return Ending(result.status, result.proved)

@@ -129,6 +129,7 @@ def _limit(text: str | None) -> float | None:
 
 def _deliver(options: Namespace, study: Study) -> None:
     from crossopt.reports.texts.study import study_text  # noqa: PLC0415
+    from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text = text_of(study)
     try:
@@ -139,4 +140,4 @@ def _deliver(options: Namespace, study: Study) -> None:
 
             write_whole(options.chart, study_page(study))
     finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if str(options.out) == "-" else study_text(study))
+        sys.stdout.write(text if str(options.out) == "-" else fitted(study_text(study)))

@@ -9,21 +9,24 @@ from typing import Any
 from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
+from crossopt.reports.texts.width import page_width
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.codesign.claims import PROVERS
-from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space
+from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
 
-_WIDTH = 24
+_WIDTH, _FRAMED = 24, 66
+"""Of a bar, and of what stands beside one in a frame."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 _LABEL = 20
-_PAGE = 100
 _TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
 _COUNTABLE = 10**10
 _SAME, _UNLIKE = "do what another one does", "are not as `only` asks"
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
+_BLINK = 0.001
+"""Seconds that nobody tells apart from none."""
 
 
 def answer(result: DesignResult, out: LeftOut | None = None) -> str:
@@ -75,6 +78,8 @@ def _size(result: DesignResult) -> str:
             (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
             some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} boxes"
             return f"{_designs(tree.designs)}, {some if promising else f'one look at each of {count_of(groups)} groups of plans'}"
+        case Word(by=words):
+            return words
         case _:
             return ""
 
@@ -93,7 +98,9 @@ def _left_out_lines(out: LeftOut | None) -> list[str]:
 
 
 def seconds_of(seconds: float) -> str:
-    """How long it took."""
+    """How long it took, as a person would say it."""
+    if 0.0 < seconds < _BLINK:
+        return "under 1 ms"
     return f"{seconds:.2g} s" if seconds < 10.0 else f"{count_of(round(seconds))} s"
 
 
@@ -172,7 +179,7 @@ def _likely_line(evaluation: dict[str, Any]) -> list[str]:
     """The step times by the optimistic and the pessimistic constants, where there are some."""
     low, high = evaluation["likely"]
     words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants"
-    return [f"  {'':<{_LABEL}}{words}"] if low < high else []
+    return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
 
 
 def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
@@ -217,7 +224,7 @@ def _space_lines(result: DesignResult) -> list[str]:
     words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
     share, common = common_words(space, result.value or 0.0)
     alike = listed(f"  {share:<{_LABEL}}", common) if common else []
-    return [f"  {'other designs':<{_LABEL}}{words}", *alike, *_undecided_lines(space)]
+    return [*wrapped(f"  {'other designs':<{_LABEL}}", words), *alike, *_undecided_lines(space)]
 
 
 def _undecided_lines(space: Space) -> list[str]:
@@ -315,7 +322,9 @@ def _designs(number: int) -> str:
 
 def wrapped(label: str, text: str) -> list[str]:
     """The text after a label, on as many lines as the page needs, each below the first."""
-    lines = wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
+    lines = wrap(
+        text, page_width(), initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False
+    )
     return lines or [label.rstrip()]
 
 
@@ -325,6 +334,7 @@ def listed(label: str, items: str) -> list[str]:
 
 
 def _bar(share: float, *, framed: bool = False) -> str:
-    eighths = round(share * _WIDTH * 8)
+    width = min(_WIDTH, page_width() - _FRAMED) if framed else _WIDTH
+    eighths = round(share * width * 8)
     bar = _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-    return f"|{bar:<{_WIDTH}}|" if framed else bar
+    return f"|{bar:<{width}}|" if framed else bar

@@ -1,6 +1,6 @@
 """A Pareto front for the terminal: one line a point, with its bound where one is known and what was chosen."""
 
-from crossopt.reports.texts.design import amount, bound_amount, design_words
+from crossopt.reports.texts.design import amount, bound_amount, design_words, listed, wrapped
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 
@@ -18,14 +18,16 @@ def front_text(name: str, first: str, second: str, found: Front) -> str:
     count = f"{len(points)} design{'s' * (len(points) != 1)}"
     proved = f"each proved; nothing is better in {labels[0]} that is not worse in {labels[1]}"
     words = proved if found.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
-    lines = [f"{name}: {count}, {words}", ""]
+    lines = [*wrapped(f"{name}: ", f"{count}, {words}"), ""]
     bounded = any(point.result.bound is not None for point in points)
     rows = [(*labels, *([_BOUND] if bounded else []), "design")]
     for point in points:
         told = [amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]), *_bound(point, _UNITS[second], bounded)]
         rows.append((*told, design_words(design_in(point.result) or {})))
-    lines += [f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  {words}" for *figures, words in rows]
-    lines += ["", f"  {_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}"] if bounded else []
+    for *figures, words in rows:
+        lines += listed(f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  ", words)
+    legend = wrapped("  ", f"{_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}")
+    lines += ["", *legend] if bounded else []
     return "\n".join(lines) + "\n"
 
 

@@ -6,12 +6,12 @@ from textwrap import wrap
 from typing import Any
 
 from crossopt.instances.files.units import format_quantity
+from crossopt.reports.texts.width import page_width
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Space
 
 _DIGITS = 4
 _LISTED = 3
-_PAGE = 100
 _TIE = "\N{NO-BREAK SPACE}"
 
 
@@ -56,7 +56,7 @@ def _undecided(known: Known, places: list[int]) -> str:
 
 def _indented(text: str) -> list[str]:
     tied = re.sub(r"(?<!,) ", _TIE, text)
-    lines = wrap(tied, _PAGE, initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+    lines = wrap(tied, page_width(), initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
     return [line.replace(_TIE, " ") for line in lines]
 
 

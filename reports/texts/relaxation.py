@@ -7,13 +7,15 @@ from itertools import groupby
 from crossopt.reports.drawing.tree import TreeNode, tree_svg
 from crossopt.reports.pages.style import alone
 from crossopt.reports.texts.design import lowered
+from crossopt.reports.texts.width import page_width
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 
 _ROWS = 40
 """Nodes that are listed."""
 _STEPS = 8
 """Moments that are told of how the bound rose."""
-_WIDTH = 58
+_WIDTH, _PAGE = 58, 100
+"""Of a choice, on so wide a page."""
 _BETWEEN, _NOT = " · ", "not "
 """What stands between the settings of a plan, and before a choice that is forbidden."""
 
@@ -66,15 +68,16 @@ def _tree(found: Relaxed) -> list[str]:
     """A row for each node, and how the bound rose."""
     if len(found.nodes) == 1:
         return [f"  no branching: {ending(found)}"]
+    width = _WIDTH - (_PAGE - page_width())
     lines = [
         "  branch and bound, the least bound first",
         *(f"    {words}" for words in said_once(found)),
-        f"    {'node':>5}{'from':>6}  {'choice':<{_WIDTH}}  {'bound':>9}  fractions  what became of it",
+        f"    {'node':>5}{'from':>6}  {'choice':<{width}}  {'bound':>9}  fractions  what became of it",
     ]
     for number, (node, whole) in enumerate(zip(found.nodes[:_ROWS], _choices(found), strict=False)):
         parent = "" if node.parent is None else f"{node.parent:,}"
-        choice = whole if len(whole) <= _WIDTH else f"{whole[: _WIDTH // 2 - 3]}...{whole[-_WIDTH // 2 :]}"
-        lines.append(f"    {number:>5,}{parent:>6}  {choice:<{_WIDTH}}  {_bound(node):>9}  {node.fractions:>9}  {_became(found, node)}")
+        choice = whole if len(whole) <= width else f"{whole[: width // 2 - 3]}...{whole[-width // 2 :]}"
+        lines.append(f"    {number:>5,}{parent:>6}  {choice:<{width}}  {_bound(node):>9}  {node.fractions:>9}  {_became(found, node)}")
     if len(found.nodes) > _ROWS:
         lines.append(f"    ... and {len(found.nodes) - _ROWS:,} more (--svg FILE draws them, --out FILE has them all)")
     return [*lines, "", *_steps(found), f"  {ending(found)}"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from crossopt.reports.texts.design import amount, design_words, listed, seconds_of, wrapped
+from crossopt.reports.texts.width import page_width
 from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
@@ -19,7 +20,7 @@ from crossopt.solvers.study.figures import (
 )
 from crossopt.solvers.study.records import Question, Run, Study
 
-_NAME, _ENGINE, _COLUMN, _PAGE = 28, 16, 14, 100
+_NAME, _ENGINE, _COLUMN = 28, 16, 14
 _SUBJECT, _LONGEST = 13, 54
 """Signs of a name beside its values on the axes, and of a name with many of them."""
 
@@ -39,10 +40,9 @@ def _one(study: Study) -> list[str]:
     cells = _cells(study, 0)
     lines = [f"{question.name}: {question.objective.replace('_', ' ')} in {question.unit}", ""]
     seeded = any(one.runs > 1 for one in cells)
-    seeds = f"{'range over seeds':>20}" if seeded else ""
-    heads = f"{'value':>11}{'above bound':>13}{seeds}{'to 1 %':>11}{'to proof':>11}{'seconds':>11}"
-    lines.append(f"  {'engine':<{_ENGINE}}{heads}")
-    lines += [_row(one, seeded) for one in cells]
+    seeds = (("range over seeds", 20),) if seeded else ()
+    heads = (("value", 11), ("above bound", 13), *seeds, ("to 1 %", 11), ("to proof", 11), ("seconds", 11))
+    lines += _table(heads, [_row(one, seeded) for one in cells])
     lines += ["", *(line for one in cells for line in _design(one)), ""]
     return [*lines, *wrapped("  ", _verdict(study, 0)), ""]
 
@@ -51,13 +51,25 @@ def _cells(study: Study, question: int) -> list[Cell]:
     return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
 
 
-def _row(one: Cell, seeded: bool) -> str:
+def _table(heads: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Figures behind the engine that each row begins with, in columns of these widths; those that find no room go on below."""
+    room, start = page_width() - 2 - _ENGINE, 0
+    while start < len(heads):
+        end, wide = start, 0
+        while end < len(heads) and (end == start or wide + heads[end][1] <= room):
+            end, wide = end + 1, wide + heads[end][1]
+        for name, *figures in (["engine", *(head for head, _ in heads)], *rows):
+            shown = zip(figures[start:end], heads[start:end], strict=False)
+            yield f"  {name:<{_ENGINE}}{''.join(f'{word:>{width}}' for word, (_, width) in shown)}".rstrip()
+        start = end
+
+
+def _row(one: Cell, seeded: bool) -> list[str]:
     value = "none" if one.value.middle == NEVER else f"{one.value.middle:.5g}"
     gap = "" if one.above is None else share_of(one.above.middle)
-    seeds = f"{'' if one.runs == 1 else _range(one):>20}" if seeded else ""
+    seeds = ["" if one.runs == 1 else _range(one)] if seeded else []
     near = "" if one.near is None else late(one.near)
-    figures = f"{value:>11}{gap:>13}{seeds}{near:>11}{late(one.proved):>11}{time_of(one.seconds.middle):>11}"
-    return f"  {called(one.run):<{_ENGINE}}{figures}".rstrip()
+    return [called(one.run), value, gap, *seeds, near, late(one.proved), time_of(one.seconds.middle)]
 
 
 def _range(one: Cell) -> str:
@@ -89,7 +101,7 @@ def ends_of(gaps: Spread) -> str:
 
 def time_of(seconds: float) -> str:
     """A time, or that it never came."""
-    return "-" if seconds == NEVER else f"{seconds:.3g} s"
+    return "-" if seconds == NEVER else seconds_of(seconds) if seconds < 0.001 else f"{seconds:.3g} s"
 
 
 def late(times: Spread) -> str:
@@ -126,7 +138,7 @@ def _several(study: Study) -> Iterator[str]:
 def _grid(study: Study, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     ends = [len(", ".join(question.at)) for question in study.questions]
     width = min(max(len(question.name) for question in study.questions), max(_NAME, min(max(ends) + _SUBJECT, _LONGEST)))
-    room = max((_PAGE - 2 - width) // _COLUMN, 1)
+    room = max((page_width() - 2 - width) // _COLUMN, 1)
     for first in range(0, len(heads), room):
         chosen = slice(first, first + room)
         yield f"  {'':<{width}}" + "".join(f"{head:>{_COLUMN}}" for head in heads[chosen])
@@ -179,9 +191,8 @@ def _short(seconds: float) -> str:
 def _engines(study: Study) -> Iterator[str]:
     """What each engine comes to over all questions."""
     yield from ("", "  over the questions that have a design and a bound: median and range")
-    yield f"  {'engine':<{_ENGINE}}{'above bound':>14}{'range':>22}{'within 1 %':>14}{'to 1 %':>11}{'proved':>10}{'to proof':>11}"
-    for engine in study.plan.engines:
-        yield _overall(overall(study, engine))
+    heads = (("above bound", 14), ("range", 22), ("within 1 %", 14), ("to 1 %", 11), ("proved", 10), ("to proof", 11))
+    yield from _table(heads, [_overall(overall(study, engine)) for engine in study.plan.engines])
     if words := refuted_words(study):
         yield from wrapped("  ", words)
     yield ""
@@ -194,13 +205,12 @@ def refuted_words(study: Study) -> str:
     return f"{_counted(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
 
 
-def _overall(one: Overall) -> str:
+def _overall(one: Overall) -> list[str]:
     if one.above is None or one.near_after is None or one.proved_after is None:
-        return f"  {one.engine:<{_ENGINE}}{'none':>14}"
+        return [one.engine, "none"]
     ends = ends_of(one.above) if one.above.least < NEVER else ""
     near, proved = f"{one.near} of {one.questions}", f"{one.proved} of {one.questions}"
-    times = f"{late(one.near_after):>11}{proved:>10}{late(one.proved_after):>11}"
-    return f"  {one.engine:<{_ENGINE}}{share_of(one.above.middle):>14}{ends:>22}{near:>14}{times}"
+    return [one.engine, share_of(one.above.middle), ends, near, late(one.near_after), proved, late(one.proved_after)]
 
 
 def _along(study: Study) -> Iterator[str]:

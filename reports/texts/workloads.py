@@ -39,6 +39,8 @@ def _headline(result: DesignResult) -> list[str]:
     if result.proof is None and (result.stopped == "complete" or result.engine not in PROVERS):
         why = "" if result.stopped == "complete" else f" ({result.stopped})"
         return wrapped(label, f"{result.engine}: a design without a proof{why}")
+    if result.settled:
+        return wrapped(label, f"{_size(result)}, as told in {seconds_of(result.seconds)} by {result.engine}, in {result.proved_by}")
     return wrapped(label, f"not proved: {result.stopped}")
 
 

@@ -22,17 +22,19 @@ from crossopt.solvers.proofs import (
     EnumeratedTogether,
     Exact,
     JointSpace,
+    Proof,
     Relaxation,
     Relaxed,
     Space,
     Tree,
     WholeProof,
+    Word,
 )
 
 Rules = tuple[tuple[str, bool], ...]
 
 PROVERS: dict[str, type | tuple[type, ...]] = {
-    "exhaustive": Enumerated,
+    "exhaustive": (Enumerated, Word),
     "boxes": Boxes,
     "milp": (Relaxed, Exact),
     "cpsat": (Relaxed, Exact),
@@ -40,6 +42,18 @@ PROVERS: dict[str, type | tuple[type, ...]] = {
 """Engines that prove something about one workload, and how; of several workloads the first two do."""
 _FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
 """Combinations of choices up to which plans are counted: together, and where they are made one by one."""
+COUNTED_AGAIN = 10**10
+"""Designs that a check enumerates anew, in some quarter of an hour; that more were enumerated is only told."""
+TOLD = Word("an enumeration of every design, which nobody carries out again")
+
+
+def too_many(parts: Sequence[Instance]) -> int:
+    """How many designs of these parts would be priced again, where that are more than a check prices; 0 where it does.
+
+    Plans that are not quickly counted are all combinations."""
+    counts = ((combinations(part) if (plans := plans_of(part)) is None else plans) for part in parts)
+    priced = hardware_points(parts[0]) * sum(counts)
+    return priced if priced > COUNTED_AGAIN else 0
 
 
 def enumerated(space: Space, conflicts: tuple[Conflict, ...]) -> Enumerated:
@@ -103,7 +117,7 @@ def faults_of(question: Instance | Portfolio | Counted, result: DesignResult) ->
 
 def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, bool]]:
     proof, engine = result.proof, result.engine
-    yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, PROVERS.get(engine, ()))
+    yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
     rules = [judge_rival(judge, instance, rival) for rival in expert_rivals(instance)] if proved else []
     yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
@@ -111,6 +125,8 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
     if isinstance(proof, Enumerated):
         yield from _space_rules(result, proof, instance)
+    elif isinstance(proof, Word):
+        yield "bound: enumeration has no bound but the best value", result.bound == result.value
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, (instance,))
     elif isinstance(proof, Relaxed):
@@ -119,12 +135,17 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
         yield from _relaxation_rules(result, proof, exact(proof.relaxation, proof.whole).by, instance)
 
 
+def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequence[Instance]) -> bool:
+    """Whether an engine proves so; that every design was enumerated is told only where a check enumerates fewer."""
+    return proof is None or (isinstance(proof, provers) and (not isinstance(proof, Word) or (proof == TOLD and too_many(parts) > 0)))
+
+
 def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
     proof, engine, found = result.proof, result.engine, result.answer is not None
-    provers = {"exhaustive": EnumeratedTogether, "boxes": Boxes}
+    provers = {"exhaustive": (EnumeratedTogether, Word), "boxes": (Boxes,)}
     known = engine in (*provers, "expert", "plan-only")
     yield f"there is no engine {engine!r} for several workloads", known
-    yield f"proof: the engine {engine} proves nothing so", proof is None or isinstance(proof, provers.get(engine, ()))
+    yield f"proof: the engine {engine} proves nothing so", _is_of(proof, provers.get(engine, ()), portfolio.parts)
     yield "rivals and reasons are told of one workload", not (result.rivals or result.reasons)
     needed = len(portfolio.parts) if portfolio.combine == "worst_regret" and (found or proof) else 0
     yield f"{needed} answers about workloads alone are needed, {len(result.parts)} are there", len(result.parts) == needed
@@ -134,6 +155,8 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
     yield "alone: these are not the optima of the workloads", result.answer is None or result.answer.alone == values
     if isinstance(proof, EnumeratedTogether):
         yield from _joint_rules(proof, portfolio)
+    elif isinstance(proof, Word):
+        yield "bound: enumeration has no bound but the best value", result.bound == result.value
     elif isinstance(proof, Boxes):
         yield from _tree_rules(proof, portfolio.parts)
 

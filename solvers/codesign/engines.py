@@ -12,8 +12,8 @@ from crossopt.solvers.answer import Found, Limits, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
-from crossopt.solvers.codesign.claims import enumerated, exact, reasons_of, relaxed
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, expert_rivals
@@ -42,12 +42,14 @@ COUNTED = 20_000_000
 def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     """Price every design; the least value is the answer and its own bound."""
     found = search(instance, watch, monotonic() + limits.seconds)
-    reasons, complete = conflicts_of(instance, found), found.stopped == "complete"
+    complete = found.stopped == "complete"
+    told = complete and too_many((instance,)) > 0
+    reasons = () if told else conflicts_of(instance, found)
     seen = f"{found.space.feasible:,} of the designs that were priced keep every limit"
     return Found(
         answer=answer_of(instance, found.best),
         bound=_least(found.value) if complete else None,
-        proof=enumerated(found.space, reasons) if complete else None,
+        proof=TOLD if told else enumerated(found.space, reasons) if complete else None,
         engine="exhaustive",
         stopped=found.stopped,
         reasons=reasons_of(reasons),

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Watch
 from crossopt.solvers.checking import ANEW, differences
@@ -17,19 +16,17 @@ from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.boxes.search import reread, search
-from crossopt.solvers.codesign.claims import plans_of
+from crossopt.solvers.codesign.claims import COUNTED_AGAIN, too_many
 from crossopt.solvers.codesign.combined.workloads import boxes as together
 from crossopt.solvers.codesign.combined.workloads import exhaustive as all_together
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of
 from crossopt.solvers.codesign.objective import joint
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree
+from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, Word
 
 NOTHING = "proof: nothing shows what is said"
 ASKED = "the engine boxes was asked as well: "
-_ENUMERATED = 10**10
-"""Designs that are enumerated anew, in some quarter of an hour."""
 _LOOK = 10.0
 """Seconds for a look at a claim that there is no design."""
 _ANY = 0.999
@@ -55,15 +52,15 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
             return _cut_again(instance, result, proof, _as_told(watch, result))
         case Exact() as proof:
             return _counted_again(instance, result, proof)
-        case Relaxed():
+        case Relaxed() | Word():
             return _solvers_word(instance, result, watch)
     return Proved(refused=(NOTHING,))
 
 
 def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
     """Enumerate every design again."""
-    if too_many := _too_many(result, (instance,), (proof.space.plans,)):
-        return too_many
+    if told := _enumeration_told(result, (instance,)):
+        return told
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     if found.stopped != "complete":
@@ -75,13 +72,11 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     return Proved(facts, tuple(faults))
 
 
-def _too_many(result: DesignResult, parts: Sequence[Instance], plans: Sequence[int]) -> Proved | None:
-    """That nobody looks at so many designs again, where there are so many; plans that are not quickly counted are all combinations."""
-    counts = (combinations(part) if plans_of(part) is None else said for part, said in zip(parts, plans, strict=True))
-    most = hardware_points(parts[0]) * sum(counts)
-    if most <= _ENUMERATED:
+def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved | None:
+    """That nobody looks at so many designs again, where there are so many."""
+    if not (most := too_many(parts)):
         return None
-    words = f"that {most:,} designs were enumerated is told, not done anew (at most {_ENUMERATED:,} are)"
+    words = f"that {most:,} designs were enumerated is told, not done anew (at most {COUNTED_AGAIN:,} are)"
     return Proved((f"{words}: {result.proved_by}",), told=True)
 
 
@@ -168,10 +163,10 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
         read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
+    if isinstance(proof, EnumeratedTogether | Word) and (told := _enumeration_told(result, portfolio.parts)):
+        return told
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))
-    if too_many := _too_many(result, portfolio.parts, proof.space.plans):
-        return too_many
     found = all_together.search(asked, watch)
     facts = (f"{ANEW}{found.space.designs:,} designs enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]

@@ -112,7 +112,9 @@ def test_what_is_no_certificate_is_refused_in_one_sentence(text: str, tmp_path: 
 
 def test_a_file_that_is_not_there_and_no_file_at_all_are_refused(tmp_path: Path) -> None:
     assert asked(tmp_path / "nowhere.json")[0] == 1
-    assert asked()[0] == 1
+    for words in ((), ("--price", "3")):
+        code, said = asked(*words)
+        assert (code, said.startswith("refused: no file is named (python standalone.py CERTIFICATE")) == (1, True)
 
 
 def test_the_command_writes_what_the_file_proves(tmp_path: Path) -> None:

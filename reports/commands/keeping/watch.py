@@ -15,7 +15,7 @@ from crossopt.solvers.family import Family, certify, quick_answer
 
 _FIRST, _SIMPLEST = 0.5, 5.0
 """Seconds without an answer after which the simplest rule is asked, and for how long."""
-_SHARE = 0.03
+SHARE = 0.03
 """Of the time, for keeping answers."""
 
 
@@ -69,4 +69,4 @@ class Keeping:
             kept = self.written(certify(self.family, self.question, found, self.limits, now - self.began))
             self.keep.keep(replace(kept, spare=answer is None))
         spent = monotonic() - now
-        self.next = monotonic() + spent / _SHARE
+        self.next = monotonic() + spent / SHARE

@@ -21,6 +21,7 @@ FIGURES = ("step_time", "power", "die_area")
 """Objectives that are budgets too."""
 
 Solve = Callable[[Instance], DesignResult]
+_INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Front:
 
     points: tuple[Point, ...]
     stopped: str
-    """`complete`, or why an answer on the way was not: the front then ends early."""
+    """`complete`, or why an answer on the way was not: the front then ends early, perhaps with a point that is none of the whole one."""
     proved: bool
     """Whether every answer on the way was proved, that of the last question included, which has no design."""
 
@@ -48,41 +49,62 @@ class _EndedError(Exception):
     """An answer on the way did not come to its end."""
 
 
+def unheard(front: Front) -> None:
+    """Nobody wants to know what there is on the way."""
+    del front
+
+
 @dataclass(slots=True)
 class _Way:
     """The questions on the way."""
 
     instance: Instance
+    figures: tuple[str, str]
     solve: Solve
     proved: bool = True
     points: list[Point] = field(default_factory=list)
+    last: Point | None = None
+    """The last design with little of the second figure, whatever became of its proof."""
 
     def answer(self, objective: str, limits: dict[str, float]) -> DesignResult:
         """The answer to the question with another objective and lower limits."""
         result = self.solve(ask_with(self.instance, objective, limits))
         self.proved = self.proved and result.proved
+        if objective == self.figures[1]:
+            self.last = _point(result, self.figures[0]) or self.last
         if result.stopped != "complete":
             raise _EndedError(result.stopped)
         return result
 
+    def so_far(self, stopped: str) -> Front:
+        """The points there are, and the last design where it may be one of them."""
+        end, last = self.points[-1] if self.points else None, self.last
+        more = last is not None and (end is None or (last.first > end.first and last.second < end.second))
+        return Front((*self.points, *([last] if more and last else [])), stopped, False)
 
-def front(instance: Instance, first: str, second: str, points: int, solve: Solve) -> Front:
-    """The front of two figures, at most about so many points of it."""
+
+def front(instance: Instance, first: str, second: str, points: int, solve: Solve, told: Callable[[Front], None] = unheard) -> Front:
+    """The front of two figures, at most about so many points of it; what there is on the way is told, as if it ended there."""
     for name in (first, second):
         if name not in FIGURES or first == second:
             raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
-    way = _Way(instance, solve)
+    way = _Way(instance, (first, second), solve)
     try:
-        _walk(way, first, second, points)
+        _walk(way, points, told)
     except _EndedError as end:
-        return Front(tuple(way.points), str(end), False)
+        return way.so_far(str(end))
+    except KeyboardInterrupt:
+        return way.so_far(_INTERRUPTED)
     return Front(tuple(way.points), "complete", way.proved)
 
 
-def _walk(way: _Way, first: str, second: str, points: int) -> None:
-    least, limit, most = way.answer(second, {}).value, inf, None
-    while (point := _next(way, first, second, limit)) is not None:
+def _walk(way: _Way, points: int, told: Callable[[Front], None]) -> None:
+    told(way.so_far(_INTERRUPTED))
+    least, limit, most = way.answer(way.figures[1], {}).value, inf, None
+    told(way.so_far(_INTERRUPTED))
+    while (point := _next(way, limit)) is not None:
         way.points.append(point)
+        told(way.so_far(_INTERRUPTED))
         most = point.second if most is None else most
         limit = limit_after(point.second, most, least, points)
 
@@ -96,17 +118,23 @@ def limit_after(second: float, most: float, least: float | None, points: int) ->
     return limit
 
 
-def _next(way: _Way, first: str, second: str, limit: float) -> Point | None:
+def _next(way: _Way, limit: float) -> Point | None:
     """The design of the front with the least first figure among those with the second within the limit; None if there is none."""
+    first, second = way.figures
     best = way.answer(first, {second: limit})
     if best.value is None:
         return None
     thrifty = way.answer(second, {second: limit, first: best.value})
     if thrifty.value is None and way.proved:
         raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
+    return _point(thrifty, first)
+
+
+def _point(thrifty: DesignResult, first: str) -> Point | None:
+    """The design with the least second figure; within a gap its first figure may be less than that of the best one."""
     if thrifty.value is None or (priced := evaluation_in(thrifty)) is None:
         return None
-    return Point(priced[first], thrifty.value, thrifty)  # within a gap its first figure may be less than the best one's
+    return Point(priced[first], thrifty.value, thrifty)
 
 
 def ask_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:

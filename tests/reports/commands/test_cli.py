@@ -153,7 +153,9 @@ def test_an_infeasible_budget_exits_with_twenty_and_the_limit_that_no_design_mee
 
 def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
-    assert capsys.readouterr().out == "tiny: no design found (exhaustive: time limit)\n"
+    out, err = capsys.readouterr()
+    assert out == "tiny: no design found (exhaustive: time limit)\n"
+    assert err == "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open\n"
 
 
 @pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])

@@ -30,16 +30,17 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.codesign import engines
-honest = engines.ENGINES["auto"]
+honest, found_here = engines.ENGINES["auto"], []
 def finds(instance, limits, watch):
     found = honest(instance, limits, watch)
     watch(Progress("found", found.value, answer=lambda: found.answer))
     sys.stderr.write(f"{os.getpid()} found\\n"); sys.stderr.flush()
     END
 engines.ENGINES["auto"] = finds
-main()
+raise SystemExit(main())
 """
 """The command with an engine that finds the answer, says so, and comes to no good end."""
+FRONT = (str(INSTANCES / "quickstart.yaml"), "--pareto", "step_time,power", "--set=tensor=1", "--set=microbatch=1")
 DEAF = """
     while True:
         try: time.sleep(1)
@@ -85,6 +86,26 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
     assert said == "the search was ended on request; what follows is the best answer it had\n"
     kept(target, process.returncode, out)
     assert gone(worker)
+
+
+@pytest.mark.parametrize(("asked", "points"), [(0, 0), (1, 1), (3, 1), (5, 2)])
+def test_a_front_that_is_ended_keeps_its_points(tmp_path: Path, asked: int, points: int) -> None:
+    """The design with the least power alone, or those that are found: each whole, and nothing of them proved."""
+    target = tmp_path / "front.json"
+    end = f"found_here.append(1)\n    if len(found_here) <= {asked}: return found{DEAF}"
+    with started(*FRONT, end=end, target=target) as process:
+        assert process.stderr is not None
+        lines = (line for line in process.stderr if line.endswith("found\n"))  # others say how far it is
+        for _ in range(asked + 1):
+            next(lines)
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+    assert "the search was ended on request; what follows is the best answer it had\n" in said
+    front = json.loads(target.read_text())
+    assert (process.returncode, front["stopped"], front["proved"]) == (0 if points else 10, "interrupted", False)
+    assert len(front["points"]) == points
+    assert "interrupted" in out
+    assert main(["check", str(target)]) == 0
 
 
 @pytest.mark.slow

@@ -3,10 +3,13 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from crossopt.instances.files.saved import write_whole
 from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from tests.paths import INSTANCES
@@ -112,6 +115,48 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+def code_of(arguments: list[str]) -> int:
+    """As the shell sees it."""
+    try:
+        return main(arguments)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+
+
+WRITERS = {
+    "--out": ["solve", TINY, "--out"],
+    "--log": ["solve", TINY, "--log"],
+    "--svg": ["explain", TINY, "--relaxation", "--svg"],
+    "--chart": ["compare", TINY, "--chart"],
+    "--plot": ["accuracy", "runs.csv", "--plot"],
+    "a calibration": ["calibrate", "runs.csv", "--gpu", "a100", "--out"],
+    "a page": ["report", "result.json", "--out"],
+    "a model": ["export", TINY, "--as", "lp", "--out"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRITERS.values(), ids=WRITERS)
+def test_a_pipe_is_refused_before_the_search_begins(arguments: list[str], tmp_path: Path, capsys: Captured) -> None:
+    """Whoever writes into it waits for a reader, who may never come."""
+    pipe, link = tmp_path / "pipe.lp", tmp_path / "link.lp"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        assert code_of([*arguments, str(path)]) == 2
+        out, err = capsys.readouterr()
+        assert (out, "it is a named pipe and not a regular file (" in err, err.count("\n")) == ("", True, 1)
+    with pytest.raises(OSError, match="named pipe and not a regular file"):
+        write_whole(pipe, "text")
+
+
+def test_an_output_of_the_process_itself_may_be_named(tmp_path: Path) -> None:
+    """Also where it is a pipe, whose reader is there."""
+    command = [sys.executable, "-m", "crossopt.reports.cli", "solve", TINY, "--json", "--out", "/dev/stdout", "--log", "/dev/stderr"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count('"format": 2') >= 1
+
+
 def test_a_result_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
     target.touch()
@@ -146,7 +191,7 @@ def test_an_interrupt_before_there_is_a_question_leaves_the_old_file_and_exits_w
     target.write_text("precious")
     monkeypatch.setattr(asking, "question_of", _interrupted)
     assert main(["solve", TINY, "--out", str(target)]) == 10
-    assert capsys.readouterr().err == "interrupted before there was an answer\n"
+    assert capsys.readouterr().err.startswith("interrupted before there was an answer\nno answer (exit code 10): ")
     assert target.read_text() == "precious"
 
 

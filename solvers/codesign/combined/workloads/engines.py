@@ -11,8 +11,8 @@ from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign import engines as single
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, Designs, from_words, to_words
 from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.claims import TOLD, enumerated_together, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
-from crossopt.solvers.codesign.claims import enumerated_together
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
 from crossopt.solvers.codesign.combined.workloads import exhaustive as by_enumeration
 from crossopt.solvers.codesign.judge import verify
@@ -31,7 +31,7 @@ def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch
     return Found(
         answer=_answer(portfolio, asked, found.best),
         bound=(float("inf") if found.value is None else found.value) if complete else None,
-        proof=enumerated_together(found.space) if complete else None,
+        proof=None if not complete else TOLD if too_many(portfolio.parts) else enumerated_together(found.space),
         stopped=found.stopped,
         trace=found.trace,
         value=found.value,

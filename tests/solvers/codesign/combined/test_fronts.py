@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import answer_of, design_in, from_words
-from crossopt.solvers.codesign.combined.pareto import ask_with
+from crossopt.solvers.codesign.combined.pareto import Front, ask_with, front
 from crossopt.solvers.codesign.judge import judge, verify
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -107,3 +108,23 @@ def test_points_of_different_questions_are_no_front(found: dict[str, Any], tmp_p
     data["points"][1]["result"]["question"]["settings"].insert(0, "tensor=1")
     assert command_on(data, tmp_path) == 30
     assert "points[1]: its question is another one than that of the front" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("asked", range(8))
+def test_a_front_that_is_interrupted_says_so_and_keeps_its_points(found: dict[str, Any], asked: int) -> None:
+    """After so many questions on the way; the design with the least power is better than none."""
+    answers, told = list[Any](), list[Front]()
+
+    def solve(question: Instance) -> Any:  # noqa: ANN401 - a result
+        if len(answers) == asked:
+            raise KeyboardInterrupt
+        answers.append(answered(question))
+        return answers[-1]
+
+    ended = front(ask(ASKED), "step_time", "power", 100, solve, told.append)
+    whole = [(point["step_time"], point["power"]) for point in found["points"]]
+    assert [len(one.points) for one in told] == [0, *([1] * (asked > 0)), *range(1, (asked - 1) // 2 + 1)]
+    assert told[-1].points == ended.points
+    assert (ended.stopped, ended.proved) == ("interrupted", False)
+    pairs = [(point.first, point.second) for point in ended.points]
+    assert pairs == whole[: len(pairs)] if asked > 2 else pairs[-1:] == [(point, least) for point, least in pairs if least == whole[-1][1]]

@@ -1,0 +1,46 @@
+"""How wide a text is on the terminal: as wide as that, within reason, and a hundred signs where there is none."""
+
+import os
+import sys
+from contextlib import suppress
+from textwrap import wrap
+
+_LEAST, _MOST = 60, 100
+_HANGING = 4
+
+
+def page_width() -> int:
+    """Signs on a line."""
+    there = _columns()
+    return _MOST if there is None else min(max(there, _LEAST), _MOST)
+
+
+def fitted(text: str) -> str:
+    """The text with no line that is wider than the terminal; as it is where there is no terminal, as programs may read it."""
+    there = _columns()
+    return text if there is None else "".join(_broken(line, max(there, _LEAST)) for line in text.splitlines(keepends=True))
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line.rstrip("\n")) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    inside = wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + " " * _HANGING,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return "\n".join(inside) + "\n"
+
+
+def _columns() -> int | None:
+    """Of the terminal, as COLUMNS or the system says; None where the text goes elsewhere."""
+    if (said := os.environ.get("COLUMNS", "")).isdecimal() and int(said):
+        return int(said)
+    with suppress(OSError, ValueError, AttributeError):
+        if sys.stdout.isatty():
+            return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    return None

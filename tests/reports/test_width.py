@@ -1,0 +1,69 @@
+"""Texts fit the terminal that they are printed on: nothing is wider than 80 signs where that is its width, and nothing is lost by it."""
+
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+from crossopt.reports.texts.width import fitted, page_width
+from tests.paths import INSTANCES
+
+QUICK = (str(INSTANCES / "quickstart.yaml"), "--set=tensor=[1, 2]", "--set=microbatch=1")
+TWO = (str(INSTANCES / "two-models-one-chip.yaml"), "--time-limit=1s")
+COUNTED = (*QUICK, "--set=cluster.devices=[16, 32, 64]", "--time-limit=1s")
+ONE = ("--set=tensor=1", "--set=pipeline=1", "--set=microbatch=1", "--set=recompute=none")
+COMMANDS = {
+    "solve": ["solve", *QUICK],
+    "solve by milp": ["solve", str(INSTANCES / "tiny.yaml"), "--engine", "milp"],
+    "solve without an answer": ["solve", *QUICK, "--set=budget.power=100 W"],
+    "solve a front": ["solve", *QUICK, "--pareto", "step_time,power", "--points", "3"],
+    "solve two workloads": ["solve", *TWO],
+    "solve counts": ["solve", *COUNTED],
+    "solve a chain": ["solve", str(INSTANCES / "stages/gpt2-two-versions.yaml"), "--time-limit=1s"],
+    "explain": ["explain", *QUICK, "--force", "recompute=full", "--near", "1%"],
+    "explain a clash": ["explain", *QUICK, "--set=budget.power=100 W"],
+    "explain a relaxation": ["explain", *QUICK, "--relaxation", "--time-limit=2s"],
+    "compare": ["compare", *QUICK, "--engines", "auto,expert,random", "--seeds", "2", "--time-limit", "0.05s"],
+    "evaluate": ["evaluate", str(INSTANCES / "tiny.yaml"), *ONE],
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_nothing_is_wider_than_the_terminal(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(arguments) in {0, 10, 20}
+    out = capsys.readouterr().out
+    assert out
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+
+
+def test_a_check_says_no_line_that_is_wider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["solve", *QUICK, "--out", "result.json"]) == 0
+    capsys.readouterr()
+    wide = told(capsys)
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = told(capsys)
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert narrow.split() == wide.split()
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    """What a check of the result says."""
+    assert main(["check", "result.json"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("columns", "page"), [("80", 80), ("40", 60), ("200", 100), ("", 100), ("wide", 100), ("0", 100)])
+def test_a_page_is_as_wide_as_the_terminal_within_reason(columns: str, page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert page_width() == page
+
+
+def test_without_a_terminal_lines_stay_whole_and_words_are_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"  {'a/long/path' * 12}: refused, and why it is refused\n"
+    assert fitted(line) == line
+    monkeypatch.setenv("COLUMNS", "80")
+    assert fitted(line).split() == line.split()
