@@ -48,7 +48,7 @@ REFUSED = [
         "microbatch: [3]",
         "6:15: choices.microbatch: none of 3 divides the 64 samples of the global batch (or write `divisors`)",
     ),
-    (FIXED, "tensor: [1, 2]", "expert: [2]", "6:11: choices.expert: none of 2 divides the 1 experts (or write `divisors`)"),
+    (FIXED, "tensor: [1, 2]", "expert: [2]\n  only: expert", "6:11: choices.expert: none of 2 divides the 1 experts (or write `divisors`)"),
     (FIXED, "tensor: [1, 2]", "interleave: [13]", "6:15: choices.interleave: none of 13 is at most the 12 layers (or write `divisors`)"),
     (
         FIXED,
