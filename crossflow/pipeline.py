@@ -7,8 +7,8 @@ With stage times s_i = forward + backward of all a stage's layers, m microbatche
 For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). For uneven ones under 1F1B it is exact where the last stage is the
 fullest, and never too short where backward takes the same multiple of forward on every stage.
 
-Communication that hides behind computation is a window, max(total, unhidable + communication), never a difference, so that T falls when
-any part does, operation by operation.
+Communication that hides behind computation is a window, max(total + its price, unhidable + communication), never a difference, so that T
+falls when any part does, operation by operation.
 """
 
 from dataclasses import dataclass
@@ -50,6 +50,8 @@ class Terms:
     """Share of a stage behind which its messages hide."""
     hidden_exchange: Real
     """Share of the last backward pass behind which the gradient exchange hides."""
+    lost: Real = 0.0
+    """Share of the device's speed that an exchange takes while work hides it."""
     host_forward: Real = 0.0
     """The host's link for one layer, which works beside it."""
     host_backward: Real = 0.0
@@ -70,9 +72,12 @@ class Slots:
         return np.maximum(np.maximum(self.first, self.middle), self.last)
 
 
-def window(computation: Real, hidden: Real, communication: Real) -> Real:
-    """Seconds in which `communication` hides behind a `hidden` share of `computation`: max(C, (1 - hidden) C + X)."""
-    return np.maximum(computation, (1.0 - hidden) * computation + communication)
+def window(computation: Real, hidden: Real, communication: Real, lost: Real = 0.0) -> Real:
+    """Seconds in which `communication` hides behind a `hidden` share of `computation`, at `1 - lost` of the device's speed meanwhile.
+
+    max(C + lost X, (1 - hidden) C + X): the first where computing goes on longest, the second where the exchange does; where nothing
+    hides, their sum."""
+    return np.maximum(computation + lost * communication, (1.0 - hidden) * computation + communication)
 
 
 def slots(terms: Terms) -> Slots:
@@ -81,10 +86,10 @@ def slots(terms: Terms) -> Slots:
     forward, backward = passes(terms)
     one = forward + backward
     messages = terms.interleave * terms.transfer
-    common = window(split.least * forward, terms.hidden_transfer, messages)
+    common = window(split.least * forward, terms.hidden_transfer, messages, terms.lost)
     alone = np.where(split.stages > 1.5, 0.0, 1.0)
     return Slots(
-        backward=window(split.least * backward, terms.hidden_transfer, messages),
+        backward=window(split.least * backward, terms.hidden_transfer, messages, terms.lost),
         first=common + (split.first() - split.least) * one + (terms.embedding + alone * terms.head),
         middle=common + (split.middle() - split.least) * one,
         last=common + terms.head,
@@ -94,8 +99,8 @@ def slots(terms: Terms) -> Slots:
 
 def passes(terms: Terms) -> tuple[Real, Real]:
     """One layer forward and backward, with the gathers of its weights, or as long as the host's link needs."""
-    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
-    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
+    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward, terms.lost)
     return np.maximum(forward, terms.host_forward), np.maximum(backward, terms.host_backward)
 
 
@@ -105,7 +110,7 @@ def step_time(terms: Terms) -> Real:
     fullest, turn = slot.fullest(), 1.0 / terms.interleave
     steady = (terms.microbatches - 1.0) * (slot.backward + fullest) + (1.0 - turn) * fullest
     filling = (slot.total + (terms.split.stages - 1.0) * slot.backward) * turn
-    finish = window(slot.backward, terms.hidden_exchange, terms.synchronize)
+    finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
     return (steady + filling + finish) + (terms.publish + terms.optimizer + terms.overhead)
 
 
@@ -133,11 +138,11 @@ class FullestStage:
 def fullest_slot(terms: Terms) -> FullestStage:
     """The stage whose slot is the longest; of several the first."""
     slot, split = slots(terms), terms.split
-    alone_forward = window(terms.forward, terms.hidden_gather, terms.gather_forward)
-    alone_backward = window(terms.backward, terms.hidden_gather, terms.gather_backward)
+    alone_forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
+    alone_backward = window(terms.backward, terms.hidden_gather, terms.gather_backward, terms.lost)
     forward, backward = passes(terms)
     messages = terms.interleave * terms.transfer
-    common = window(split.least * forward, terms.hidden_transfer, messages)
+    common = window(split.least * forward, terms.hidden_transfer, messages, terms.lost)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
     alone = np.where(split.stages > 1.5, 0.0, 1.0)
     first_edges = terms.embedding + alone * terms.head

@@ -98,7 +98,7 @@ def _step_items(needed: Terms, one: Layer) -> Items:
         ("embedding and head", needed.microbatches * stage.edges),
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
-        ("gradient exchange", window(slot.backward, needed.hidden_exchange, needed.synchronize) - slot.backward),
+        ("gradient exchange", window(slot.backward, needed.hidden_exchange, needed.synchronize, needed.lost) - slot.backward),
         ("weight publication", needed.publish),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),
@@ -145,6 +145,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         hidden_gather=efficiency.gather_overlap * behind_data,
         hidden_transfer=efficiency.pipeline_overlap * behind_pipeline,
         hidden_exchange=efficiency.data_overlap * behind_data,
+        lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,
     )

@@ -74,6 +74,7 @@ def plain() -> Hardware:
         kernel=0.0,
         host=0.0,
         step=0.0,
+        overlap_loss=0.0,
     )
     return Hardware(
         name="plain",

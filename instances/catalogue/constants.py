@@ -19,11 +19,14 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
     "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
     "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
+    "overlap_loss": ("", "share of the device's speed that an exchange takes while work hides it"),
     "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
 }
 """Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
 CONSTANTS: Final = tuple(MEANINGS)
 _SHARES: Final = {"matrix", "unaligned", "attention", "stream", "resident", "data_overlap", "pipeline_overlap", "gather_overlap"}
+_LOSS: Final = "overlap_loss"
+"""A share that may be 0, and that cannot be all."""
 
 
 def constant_fault(name: str, value: float) -> str | None:
@@ -32,14 +35,14 @@ def constant_fault(name: str, value: float) -> str | None:
         guess = nearest(name, CONSTANTS)[:1]
         remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(CONSTANTS)}"
         return f"the model has no such constant ({remedy})"
-    if not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0):
+    if not 0.0 <= value < float("inf") or (name in _SHARES and not 0.0 < value <= 1.0) or (name == _LOSS and value >= 1.0):
         return f"{value} is out of range, {range_of(name)} is needed"
     return None
 
 
 def range_of(name: str) -> str:
     """Which values a constant may have, in words."""
-    return "a share above 0 and up to 1" if name in _SHARES else "0 or more"
+    return "a share above 0 and up to 1" if name in _SHARES else "a share from 0 on and below 1" if name == _LOSS else "0 or more"
 
 
 def check_constants(section: str, constants: Mapping[str, float]) -> None:

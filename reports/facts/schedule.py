@@ -93,7 +93,7 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
         return None
     runs, skipped = found
     slot = slots(needed)
-    exchange = _number(window(slot.backward, needed.hidden_exchange, needed.synchronize) - slot.backward)
+    exchange = _number(window(slot.backward, needed.hidden_exchange, needed.synchronize, needed.lost) - slot.backward)
     after = (
         ("gradient exchange", exchange),
         ("weight publication", _number(needed.publish)),
@@ -121,7 +121,7 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     ahead = forward_pass(model, ranks(plans, lay_out(plans, cluster)), hardware)
     forward, backward = passes(needed)
     split, messages = needed.split, needed.interleave * needed.transfer
-    kept = [window(split.least * one, needed.hidden_transfer, messages) - split.least * one for one in (forward, backward)]
+    kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, backward)]
     context = np.maximum(ahead.context - ahead.core.time, 0.0)
     inner = ahead.exchanges() + context
     sent = inner + (forward - needed.forward)

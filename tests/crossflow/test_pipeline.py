@@ -137,6 +137,14 @@ def test_communication_hides_behind_its_share_of_the_computation() -> None:
     assert window(10.0, 0.0, 4.0) == 14.0
 
 
+def test_a_hidden_exchange_slows_what_hides_it() -> None:
+    """8 s of an exchange take a quarter of the speed: of 10 s of work, 6 are done meanwhile, and 4 are left."""
+    assert window(10.0, 1.0, 8.0, 0.25) == 8.0 + 4.0
+    assert window(10.0, 0.5, 8.0, 0.25) == 8.0 + 5.0  # half of it cannot hide: the rest is done when the exchange is
+    assert window(10.0, 0.0, 8.0, 0.25) == 18.0
+    assert window(10.0, 0.9, 0.0, 0.25) == 10.0
+
+
 def test_transfers_are_paid_for_each_chunk_in_each_direction_on_each_stage() -> None:
     """Three microbatches more than the fill of four stages: (m + p - 1) slots of 1F1B; with two chunks, two messages each way."""
     assert step_time(replace(PLAIN, transfer=0.5)) == (8 + 3) * (2 * 3 + 2 * 0.5)
