@@ -75,14 +75,16 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
         tensor, context, pipeline = (random.choice(divisors) for _ in range(3))
         if devices % (tensor * context * pipeline):
             continue
+        data, expert = devices // (tensor * context * pipeline), random.choice([1, 2, 4])
+        microbatch, interleave = random.choice([1, 2, 3, 4]), random.choice([1, 2, 3])
         plan = Plan(
             tensor=tensor,
             context=context,
             pipeline=pipeline,
-            data=devices // (tensor * context * pipeline),
-            expert=random.choice([1, 2, 4]),
-            microbatch=random.choice([1, 2, 3, 4]),
-            interleave=random.choice([1, 2, 3]),
+            data=data,
+            expert=expert,
+            microbatch=microbatch,
+            interleave=interleave,
             sequence_parallel=random.choice([False, True]),
             recompute=random.choice(RECOMPUTE),
             zero=random.randrange(4),
@@ -90,5 +92,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
         )
+        if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
+            continue  # most break one of these, which is seen sooner so than by all the rules
         if not broken_rules(model, plan, devices):
             return plan

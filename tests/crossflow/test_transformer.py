@@ -95,11 +95,25 @@ def each_alone(hardware: Hardware, resources: tuple[str, ...]) -> Hardware:
     return hardware
 
 
-@pytest.mark.parametrize("name", [*names("hardware"), *names("technologies")])
-@settings(max_examples=5)
+DEVICES = pytest.mark.parametrize("name", [*names("hardware"), *names("technologies")])
+
+
+@DEVICES
+@settings(max_examples=3)
 @given(data=st.data())
 def test_more_of_a_resource_is_never_slower(name: str, data: st.DataObject) -> None:
     """The bounds of every engine rest on this; it holds as computed, without any tolerance."""
+    assert_more_is_never_slower(name, data)
+
+
+@pytest.mark.slow
+@DEVICES
+@given(data=st.data())
+def test_more_of_a_resource_is_never_slower_on_more_plans(name: str, data: st.DataObject) -> None:
+    assert_more_is_never_slower(name, data)
+
+
+def assert_more_is_never_slower(name: str, data: st.DataObject) -> None:
     cluster = CLUSTERS[data.draw(st.integers(0, 2))]
     resources = (*RATES, *SHRINKING)
     hardware = each_alone(device_on(cluster, name), resources)

@@ -75,7 +75,7 @@ def kept(target: Path, code: int, out: str) -> None:
     assert main(["check", str(target)]) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Path, number: signal.Signals) -> None:
     target = tmp_path / "result.json"
     with started(TINY, end=DEAF, target=target) as process:
