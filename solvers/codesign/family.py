@@ -10,7 +10,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, Priced
 from crossopt.solvers.codesign.claims import faults_of
-from crossopt.solvers.codesign.combined.devices import solve_counts
+from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
@@ -71,6 +71,11 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     return answer_of(question, expert_design(question, deadline))
 
 
+def _whole(question: Question, found: Found[Designs], limits: Limits) -> Found[Designs]:
+    """On several numbers of devices an answer is one of its own to each of them."""
+    return alone(question, found, limits) if isinstance(question, Counted) else found
+
+
 def _described(question: Question) -> dict[str, Any]:
     combine = {"combine": question.combine} if isinstance(question, Portfolio) else {}
     return {"objective": question.objective, "unit": unit_of(question), **combine}
@@ -107,4 +112,5 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     part_name=_part_name,
     described=_described,
     quick=_quick,
+    whole=_whole,
 )

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import active_count
 from time import monotonic
@@ -41,6 +41,8 @@ class Kept:
     """The exit code where this is the last answer."""
     spare: bool = False
     """Whether an old file is worth more: a search that was ended has found nothing."""
+    if_killed: tuple[str | None, str] | None = None
+    """The same two texts with the words that the process which found the answer was killed, where that can be said."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Keeper:
 
     def keep(self, kept: Kept) -> None:
         """Hands an answer over."""
-        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare), pickle.HIGHEST_PROTOCOL)
+        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare, kept.if_killed), pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.line), "wb") as stream:
             stream.write(len(body).to_bytes(_HEAD, "big") + body)
 
@@ -211,6 +213,7 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
         if status is not None:
             name = signal.Signals(os.WTERMSIG(status)).name
             why = f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+            kept = replace(kept, out=kept.if_killed[0], shown=kept.if_killed[1]) if kept and kept.if_killed else kept
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
         then = "what follows is the best answer it had" if kept else "there was no answer yet"

@@ -15,6 +15,7 @@ from crossopt.solvers.family import Family, certify, quick_answer
 
 _FIRST, _SIMPLEST = 0.5, 5.0
 """Seconds without an answer after which the simplest rule is asked, and for how long."""
+_KILLED = "the process that searched was killed or crashed, perhaps for want of memory: this is the best answer that it had until then"
 SHARE = 0.03
 """Of the time, for keeping answers."""
 
@@ -64,9 +65,14 @@ class Keeping:
         """Nothing where the judge does not agree: the last answer is held to that too."""
         now = monotonic()
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
-        found = Found(answer, engine=self.engine, stopped=stopped)
         with suppress(ModelError, VerificationError, ValueError):
-            kept = self.written(certify(self.family, self.question, found, self.limits, now - self.began))
+            found = self.family.whole(self.question, Found(answer, engine=self.engine, stopped=stopped), self.limits)
+            seconds = now - self.began if found.seconds is None else found.seconds
+            result = certify(self.family, self.question, found, self.limits, seconds)
+            kept = self.written(result)
+            if answer is not None and not result.parts:  # else its words follow from those of its parts
+                killed = self.written(replace(result, stopped="interrupted", notes=(*result.notes, _KILLED)))
+                kept = replace(kept, if_killed=(killed.out, killed.shown))
             self.keep.keep(replace(kept, spare=answer is None))
         spent = monotonic() - now
         self.next = monotonic() + spent / SHARE

@@ -1,5 +1,6 @@
 """The command line from end to end: commands, exit codes, what is written where, and what happens when things go wrong."""
 
+import errno
 import json
 import re
 import sys
@@ -188,14 +189,25 @@ def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: C
         main(["solve", TINY])
 
 
-def test_too_little_memory_is_told_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError("Could not find/load shared object file 'libllvmlite.so'\nError was: failed to map segment from shared object"),
+        ImportError("\n\nIMPORTANT: PLEASE READ THIS\n\nOriginal error was: libstdc++.so.6: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=["python", "the system", "a library", "numpy", "a thread"],
+)
+def test_too_little_memory_is_told_in_a_sentence(error: Exception, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     def starved(instance: object, limits: Limits, watch: Watch) -> object:
-        raise MemoryError
+        raise error
 
     monkeypatch.setitem(ENGINES, "auto", starved)
     monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
     assert main(["solve", TINY]) == 1
-    assert capsys.readouterr().err == "there is not enough memory for this (free some, or ask a smaller question)\n"
+    assert capsys.readouterr().err == "there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n"
 
 
 def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:

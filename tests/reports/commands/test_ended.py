@@ -124,6 +124,21 @@ def test_a_process_that_crashes_loses_no_answer(tmp_path: Path, end: str) -> Non
         out, said = process.communicate(timeout=GUARD)
     assert said.splitlines()[-1].startswith("the search was ended by SIG")
     kept(target, process.returncode, out)
+    words = "the process that searched was killed or crashed, perhaps for want of memory"
+    assert words in " ".join(out.split())
+    assert saved(target).notes[-1].startswith(words)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_best_number_of_devices_so_far_is_kept_with_what_it_rests_on(tmp_path: Path, number: signal.Signals) -> None:
+    """Killed from outside, or ended on request: what is written is accepted."""
+    target, end = tmp_path / "result.json", f"os.kill({'os.getpid()' if number == signal.SIGKILL else 'os.getppid()'}, {int(number)}){DEAF}"
+    with started(TINY, "--set=cluster.devices=[4, 8, 16]", end=end, target=target) as process:
+        out, _ = process.communicate(timeout=GUARD)
+    assert process.returncode == 0
+    assert (saved(target).stopped, saved(target).proved, len(saved(target).parts)) == ("interrupted", False, 1)
+    assert "best known, not proved" in out
+    assert main(["check", str(target)]) == 0
 
 
 def test_too_little_memory_leaves_the_answer_and_says_so(tmp_path: Path) -> None:
