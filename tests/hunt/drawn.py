@@ -1,15 +1,19 @@
 """Random questions of every kind with what their best answer truly is: everything is tried, in code that shares nothing with engines."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import yaml
 
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
@@ -29,8 +33,9 @@ from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
 
-MOST = 1_500
+FEW = 120
 """Combinations of choices that are tried one by one."""
+T = TypeVar("T", Instance, Portfolio)
 
 
 class TooLargeError(Exception):
@@ -51,27 +56,52 @@ class Drawn:
 
 def design(seed: int) -> Drawn:
     """A chip and a plan."""
-    question = random_question(seed)
+    question = fewer(random_question(seed), seed)
     return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
 
 
 def moved_design(seed: int) -> Drawn:
     """The same where a host may hold what is moved."""
-    question = offloading_question(seed)
+    question = fewer(offloading_question(seed), seed)
     return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp"))
 
 
 def several_designs(seed: int) -> Drawn:
     """A chip for several workloads."""
-    question = random_several(seed) if seed % 2 else several_offloading(seed)
-    if sum(combinations(part) for part in question.parts) > MOST:
-        raise TooLargeError
+    question = fewer(random_several(seed) if seed % 2 else several_offloading(seed), seed)
     return Drawn("codesign", question, least_by_brute_force(question), ("exhaustive", "boxes"), 1e-15)
 
 
-def _least_design(question: Instance) -> float:
-    if combinations(question) > MOST or hardware_points(question) > MOST:
+def fewer(question: T, seed: int) -> T:
+    """The question with half of the options here and there, until there are few designs; so that many questions can be asked."""
+    random, document = Random(seed), dict(question.document)
+    options = _options(document)
+    while _designs(question) > FEW and options:
+        for name in random.sample(sorted(options), min(2, len(options))):
+            found = options.pop(name)
+            left = [found[place] for place in sorted(random.sample(range(len(found)), len(found) // 2))]
+            options |= {name: left} if len(left) > 1 else {}
+            document["settings"] = [*document["settings"], f"choices.{name}={json.dumps(left)}"]
+        question = asked_in(document)
+    if _designs(question) > FEW:
         raise TooLargeError
+    return question
+
+
+def _options(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The choices with several options."""
+    choices = dict(yaml.safe_load(document["text"])["choices"])
+    for name, _, options in (setting.partition("=") for setting in document["settings"]):
+        choices |= {name: yaml.safe_load(options)} if name in {"offload", "recompute"} else {}
+    several = {name: [1, 2] if options == "divisors" else options for name, options in choices.items()}
+    return {name: options for name, options in several.items() if isinstance(options, list) and len(options) > 1}
+
+
+def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
+    return sum(combinations(part) * hardware_points(part) for part in getattr(question, "parts", (question,)))
+
+
+def _least_design(question: Instance) -> float:
     return min((value for values in values_by_brute_force(question) for value in values), default=inf)
 
 
