@@ -11,7 +11,7 @@ import pytest
 
 from crossopt.solvers.family import Proved
 from tests.every import every
-from tests.hunt import files, held
+from tests.hunt import files, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
 from tests.hunt.drawn import DRAWS
@@ -35,6 +35,14 @@ def test_a_check_that_believes_everything_is_found_out(monkeypatch: pytest.Monke
     with pytest.raises(held.FindingError, match="nothing is below"):
         for seed in range(1, 40):
             held.hunt(DRAWS["chain"](seed), Random(seed), tries=60)
+
+
+def test_a_forged_tree_is_refused_and_found_out_where_everything_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lie = liars.LIES["false infeasible"]
+    assert lie(1, Random(1))["with a tree"] >= 1
+    monkeypatch.setattr(liars, "FAMILY", replace(liars.FAMILY, prove=lambda *given: Proved()))
+    with pytest.raises(held.FindingError, match="a forged INFEASIBLE with the bound None is accepted"):
+        lie(1, Random(1))
 
 
 @every(

@@ -1,7 +1,7 @@
 """Look for false proofs for as long as one likes: `make hunt`, or `python -m tests.hunt --seconds 600 --seed 1 [--only placement]`.
 
 Random questions of every kind are answered by every engine and compared with what trying everything finds; their results are edited at
-random, and what `check` accepts must be true. Files of every kind are hit by chance, and each
+random, and what `check` accepts must be true. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and each
 is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed; each
 finding is written to a file, and makes the end a failure.
 """
@@ -21,9 +21,10 @@ from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
 from tests.hunt.held import FindingError, hunt, kept
+from tests.hunt.liars import LIES
 
 FILES = "files"
-PARTS = (*DRAWS, *FAULTS, FILES)
+PARTS = (*DRAWS, *LIES, *FAULTS, FILES)
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ def _asked(name: str, seed: int, random: Random, edits: int) -> Counter[str]:
     """One question of a part, and what came of it."""
     if name in FAULTS:
         return Counter(results=FAULTS[name](random))
-    return hunt(DRAWS[name](seed), random, edits)
+    return LIES[name](seed, random) if name in LIES else hunt(DRAWS[name](seed), random, edits)
 
 
 def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag) -> None:
