@@ -26,14 +26,13 @@ from crossopt.solvers.codesign.linear.certify import certify_bound
 from crossopt.solvers.codesign.linear.whole import HERE, MOST_ROWS, TANGENT, Rest, model_of, rest_of
 from crossopt.solvers.family import solve
 from crossopt.solvers.proofs import Exact, Relaxation, WholeProof
-from tests.hunt.drawn import Drawn, TooLargeError, fewer
+from tests.hunt.drawn import LOOSE, Drawn, TooLargeError, fewer
 from tests.hunt.held import SECONDS, Data, FindingError, accepted, data_of
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 
 ASKED = Relaxation("highs 1.0", 1, 1, "strong", 1)
 OBJECTIVES = ("energy_per_token", "rated_energy_per_token", "cost_per_token", "power", "die_area")
-LOOSE = ["budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2"]
 SLOW = """\
 kind: codesign
 workload: {{model: gpt3-125m, global_batch: {batch}}}
@@ -78,7 +77,7 @@ def false_objectives(seed: int, random: Random) -> Counter[str]:
     base = random_question(seed)
     if isinstance(base.hardware, Hardware):  # of which nothing is chosen, so that nothing is linear
         raise TooLargeError
-    base = fewer(read_question({**base.document, "settings": LOOSE}), seed)
+    base = fewer(read_question({**base.document, "settings": [*LOOSE]}), seed)
     limit = random.random() < 0.3
     more = f"objective={'step_time' if limit else random.choice(OBJECTIVES)}"
     question = read_question({**base.document, "settings": [*base.document["settings"], more]})
