@@ -47,7 +47,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     names, cluster = _levels(file, report)
     hardware = _hardware(file, names, report)
     prices = _prices(file, report)
-    options = None if workload is None or cluster is None else plan_options(file.choices, workload, cluster, report)
+    options = None
+    if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
+        options = plan_options(file.choices, workload, cluster, report)
     if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
     instance = Instance(
@@ -84,8 +86,6 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     if (file.technology is None) == (file.hardware is None):
         given = "neither" if file.technology is None else "both"
         faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
-    if file.cluster.number > _LARGEST_CLUSTER:
-        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
@@ -94,13 +94,22 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
             faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
+    faults += _too_large(file, workload)
+    for path, message in faults:
+        report(path, message)
+    return not faults
+
+
+def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
+    """Counts beyond those that the model, and whoever looks for their divisors, can work with."""
+    faults = []
+    if file.cluster.number > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     for field in fields(workload) if workload else ():
         count = getattr(workload, field.name)
         if isinstance(count, int) and count > _LARGEST_COUNT:
             faults.append(("workload", f"{field.name} {count} is more than the {_LARGEST_COUNT} that the model can work with"))
-    for path, message in faults:
-        report(path, message)
-    return not faults
+    return faults
 
 
 def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
