@@ -209,8 +209,9 @@ def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...
 
 
 def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
-    """Every chunk holds a layer, the embedding or the head: the first and the last may hold these alone (Llama team 2024, section 3.3.2)."""
-    return np.less_equal(plans.pipeline * plans.interleave, model.layers + 2 * (plans.pipeline > 1))
+    """Every chunk holds a layer, the embedding or the head: the first and the last one may hold these alone (Llama team 2024)."""
+    filled: Mask = np.less_equal(plans.pipeline * plans.interleave, model.layers + 2 * (plans.pipeline > 1))
+    return filled
 
 
 def _divides_sequence(model: Transformer, plans: Plans) -> Mask:

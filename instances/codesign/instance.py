@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Workload
 
@@ -58,6 +59,7 @@ class Instance:
     """The question as it was written, for results that can be checked without the file."""
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
+    failures: Failures | None = None
 
 
 @dataclass(frozen=True, slots=True)

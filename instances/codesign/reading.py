@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
@@ -63,6 +64,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         prices=prices,
         document=document,
         only=file.choices.only,
+        failures=_failures(file.cluster),
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
@@ -71,6 +73,11 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
+
+
+def _failures(cluster: ClusterSection) -> Failures | None:
+    given = cluster.failures
+    return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)
 
 
 def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | FreeHardware | None:
@@ -118,6 +125,8 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.cluster.host is not None:
         figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
+    if (failures := file.cluster.failures) is not None:
+        figures += [(f"cluster.failures.{name}", getattr(failures, name)) for name in ("mean_time", "checkpoint")]
     if file.prices is not None:
         figures += [("prices.lifetime", file.prices.lifetime), ("prices.wafer_diameter", file.prices.wafer_diameter)]
     return figures

@@ -50,6 +50,15 @@ class HostSection:
 
 
 @dataclass(frozen=True, slots=True)
+class FailuresSection:
+    """How often devices fail, and what a run loses then."""
+
+    mean_time: Annotated[Duration, Doc("between two failures of one device; 50,000 h were seen on 16,384 H100 (Llama team 2024)")]
+    checkpoint: Annotated[Duration, Doc("that writing a checkpoint holds the run up")]
+    restart: Annotated[Duration, Doc("from a failure until the run goes on from its last checkpoint")]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSection:
     """How many devices there are and how the network joins them."""
 
@@ -62,6 +71,10 @@ class ClusterSection:
     pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
     cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
     host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
+    failures: Annotated[
+        FailuresSection | None,
+        Doc("the answer then says how much of the time failures and checkpoints leave; no plan depends on it"),
+    ] = None
 
     @property
     def number(self) -> int:

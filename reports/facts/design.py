@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.generator import Architecture, Parts, Split, generate
+from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import sharding
@@ -168,6 +169,9 @@ def asked_of(instance: Instance) -> Asked:
     sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
     sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
     terms = [("workload", _workload(instance)), ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}")]
+    if instance.failures is not None:
+        left = goodput(instance.failures, count)
+        terms.append(("failures", f"one in {left.between / 3600.0:.3g} h; with the best checkpoints {left.share:.1%} of the time lasts"))
     terms.append(("technology" if free else "device", name))
     budget = {
         key.replace("_", " "): format_quantity(value, _BUDGETS[key])

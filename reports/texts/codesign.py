@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.left_out import left_out
 from crossopt.reports.texts.design import answer
 from crossopt.reports.texts.devices import best_part, counts_answer, devices_in
 from crossopt.reports.texts.workloads import several_answer
@@ -22,7 +21,7 @@ def text_of(question: Question, result: DesignResult) -> str:
     """The answer for the terminal."""
     if isinstance(question, Counted):
         return counts_answer(question, result)
-    return several_answer(result) if isinstance(question, Portfolio) else answer(result, left_out(question))
+    return several_answer(result) if isinstance(question, Portfolio) else answer(result, question)
 
 
 def page_of(question: Question, result: DesignResult, data: object) -> "Page":

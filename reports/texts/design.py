@@ -3,10 +3,13 @@
 import re
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
+from math import floor
 from textwrap import wrap
 from typing import Any
 
-from crossopt.instances.codesign.left_out import LeftOut
+from crossopt.crossflow.goodput import goodput
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import page_width
@@ -29,13 +32,14 @@ _BLINK = 0.001
 """Seconds that nobody tells apart from none."""
 
 
-def answer(result: DesignResult, out: LeftOut | None = None) -> str:
-    """A result as text, with what became of the combinations that are no designs."""
+def answer(result: DesignResult, asked: Instance | None = None) -> str:
+    """A result as text; with its question, also what became of combinations that are no designs, and what failures leave."""
     design, evaluation = design_in(result), evaluation_in(result)
+    out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
-    lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
+    lines += [*_value_lines(result, evaluation), *_lasting_lines(asked, evaluation), "", *_evaluation_lines(evaluation), ""]
     notes = [
         *_rival_lines(result),
         *_space_lines(result),
@@ -173,6 +177,22 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+
+
+def _lasting_lines(asked: Instance | None, evaluation: dict[str, Any]) -> list[str]:
+    """What is left of the speed where devices fail now and then."""
+    if asked is None or asked.failures is None:
+        return []
+    left = goodput(asked.failures, asked.cluster.devices)
+    tokens = count_of(floor(evaluation["tokens_per_second"] * left.share))
+    words = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
+    return listed(f"  {'with failures':<{_LABEL}}", f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {words}")
+
+
+def span_of(seconds: float) -> str:
+    """A long time in its natural unit."""
+    unit, size = next((pair for pair in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
+    return f"{seconds / size:.3g} {unit}"
 
 
 def _likely_line(evaluation: dict[str, Any]) -> list[str]:
