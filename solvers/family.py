@@ -203,6 +203,11 @@ def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE
         return None
 
 
+def simplest_of(family: Family[Q, A, D], question: Q) -> Callable[[str], Any]:
+    """The simplest rule, for who is interrupted; a time limit without an answer is kept as it is."""
+    return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
+
+
 def no_ending() -> None:
     """Nobody wants to know that an engine ended."""
 
@@ -214,20 +219,20 @@ def solve(
     limits: Limits,
     watch: Watch,
     ending: Callable[[], None] = no_ending,
-    simplest: bool = False,
+    simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
     """Ask, judge, certify: the only place where a result is made.
 
-    `ending` is called between engine and judge; where nothing was found before an interrupt, `simplest` has the simplest rule answer.
+    `ending` is called between engine and judge; where nothing was found before the end, `simplest` may answer, which is told why it ended.
     """
     began, ask = monotonic(), engine_of(family, engine)
 
     def whole(found: Found[A]) -> Found[A]:
         return family.whole(question, found, limits)
 
-    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest, whole)
-    if simplest and found.answer is None and found.stopped == "interrupted" and found.bound is None:
-        found = whole(replace(found, answer=quick_answer(family, question)))
+    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
+    if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
+        found = whole(replace(found, answer=simplest(found.stopped)))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
     if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:

@@ -24,6 +24,8 @@ from crossopt.instances.files.saved import write_whole
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
+UNTIL_FIRST = 5.0
+"""Seconds after the limit for who has no answer yet, as a busy machine may not even have begun by then."""
 _TICK = 0.05
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
 """Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
@@ -86,7 +88,7 @@ class _Wait:
     @property
     def end(self) -> float:
         """When the command is ended."""
-        late = self.deadline + self.patience
+        late = self.deadline + (self.patience if self.kept and not self.kept.spare else max(self.patience, UNTIL_FIRST))
         return late if not self.signals or self.asked_at is None else min(late, self.asked_at + _PATIENCE)
 
     def hear(self, some: bytes) -> None:

@@ -17,7 +17,7 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import DesignResult, Designs
-from crossopt.solvers.family import certify, family_of, solve
+from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
 
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
@@ -29,7 +29,7 @@ def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) ->
     answers: list[DesignResult] = []
     for part in counted.parts:
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        answers.append(solve(family, part, engine, left, watch, simplest=True))
+        answers.append(solve(family, part, engine, left, watch, simplest=simplest_of(family, part)))
         found = counted.objective == FEWEST and answers[-1].value is not None
         if found or answers[-1].stopped == "interrupted":
             break

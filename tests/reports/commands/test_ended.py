@@ -41,6 +41,13 @@ raise SystemExit(main())
 """
 """The command with an engine that finds the answer, says so, and comes to no good end."""
 FRONT = (str(INSTANCES / "quickstart.yaml"), "--pareto", "step_time,power", "--set=tensor=1", "--set=microbatch=1")
+PATIENT = f"""
+from crossopt.reports.cli import main
+from crossopt.reports.commands.keeping import keeper
+keeper.UNTIL_FIRST = {GUARD}
+raise SystemExit(main())
+"""
+"""The command where nobody minds how long the first answer takes."""
 DEAF = """
     while True:
         try: time.sleep(1)
@@ -214,3 +221,25 @@ def test_what_is_kept_on_the_way_changes_no_answer(tmp_path: Path) -> None:
     for data in (one, other):
         data.update(seconds=0.0, trace=[], rivals=[{**rival, "seconds": 0.0} for rival in data["rivals"]])
     assert one == other
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("quickstart.yaml",),
+        ("two-models-one-chip.yaml",),
+        ("tiny.yaml", "--set=cluster.devices=[4, 8]"),
+        ("stages/gpt2-two-versions.yaml",),
+    ],
+    ids=["a design", "two", "devices", "a chain"],
+)
+def test_without_any_time_there_is_still_the_simplest_answer(question: tuple[str, ...], tmp_path: Path) -> None:
+    """On a busy machine a short limit passes before the search has begun."""
+    name, *more = question
+    target = tmp_path / "result.json"
+    command = [sys.executable, "-c", PATIENT, "solve", str(INSTANCES / name), *more, "--time-limit", "0s", "--out", str(target)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=GUARD)
+    assert ended.returncode == 0, ended.stderr
+    assert "not proved" in ended.stdout
+    assert json.loads(target.read_text())["stopped"] == "time limit"
+    assert main(["check", str(target)]) == 0
