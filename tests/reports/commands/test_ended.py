@@ -68,8 +68,9 @@ def started(*arguments: str, end: str = "", target: Path) -> "subprocess.Popen[s
 
 
 def hear_signals() -> None:
-    """A process in the background ignores Ctrl-C, and so do those that it starts, until they say otherwise."""
+    """A process in the background ignores Ctrl-C, one under `nohup` SIGHUP, and so do those that it starts, until they say otherwise."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def kept(target: Path, code: int, out: str) -> None:
