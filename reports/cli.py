@@ -41,9 +41,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
-    if arguments is None:  # how batch systems say Ctrl-C
+    guarded = arguments is None and options.command == "solve"
+    if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    code = _asked(options) if arguments is not None or options.command != "solve" else _guarded(options)
+    code = _guarded(options) if guarded else _asked(options)
     sys.stdout.flush()
     return code
 
