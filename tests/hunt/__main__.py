@@ -70,8 +70,8 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
                 bag.seconds += monotonic() - start
             seed += 1
     for name, bag in bags.items():
-        told = ", ".join(f"{count:,} {what}" for what, count in sorted(bag.said.items()))
-        words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large; {told}; {len(bag.findings)} findings"
+        told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
+        words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
         sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
     return bags
 

@@ -227,7 +227,8 @@ def _swap(data: Any, one: tuple[Any, ...], other: tuple[Any, ...]) -> None:  # n
     if not other or one[: len(other)] == other or other[: len(one)] == one:
         return
     first, second = copy.deepcopy(at(data, one)), copy.deepcopy(at(data, other))
-    at(data, one[:-1])[one[-1]], at(data, other[:-1])[other[-1]] = second, first
+    place, elsewhere = at(data, one[:-1]), at(data, other[:-1])  # before anything moves: a list that was doubled has its parts twice
+    place[one[-1]], elsewhere[other[-1]] = second, first
 
 
 def lent(data: Any, other: Any, random: Random) -> Any:  # noqa: ANN401
