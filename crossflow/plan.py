@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import permutations
+from math import gcd
 from operator import and_, or_
 from typing import Literal
 
@@ -189,9 +190,9 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         (f"tensor divides the {model.heads} heads", model.heads % plans.tensor == 0),
         (f"tensor divides the {groups} key-value heads, or is a multiple of them", shares_groups),
         (f"tensor divides the hidden size {model.hidden}", model.hidden % plans.tensor == 0),
-        (f"tensor divides the feed-forward width {model.ffn}", model.ffn % plans.tensor == 0),
+        (f"tensor divides the feed-forward width {' and '.join(map(str, model.widths))}", gcd(*model.widths) % plans.tensor == 0),
         (f"context x tensor (with sequence parallel) divides the sequence {model.sequence}", _divides_sequence(model, plans)),
-        (f"pipeline x interleave is at most the {model.layers} layers", plans.pipeline * plans.interleave <= model.layers),
+        (f"pipeline x interleave is at most the {model.stack} layers", plans.pipeline * plans.interleave <= model.stack),
         ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
         (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
         ("with interleave the pipeline divides the number of microbatches", (plans.interleave == 1) | (count % plans.pipeline == 0)),
