@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import Namespace
 
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import Fault, InstanceError
@@ -53,7 +54,7 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation))
+        sys.stdout.write(evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload)))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 
 

@@ -1,6 +1,7 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from textwrap import wrap
@@ -26,13 +27,13 @@ CHECKED = "priced again by the full model, one design on its own; plan rules; me
 """What the judge looked at before the result was told."""
 
 
-def answer(result: DesignResult, out: LeftOut | None = None) -> str:
-    """A result as text, with what became of the combinations that are no designs."""
+def answer(result: DesignResult, out: LeftOut | None = None, model: Sequence[str] = ()) -> str:
+    """A result as text, with what is trained and what became of the combinations that are no designs."""
     design, evaluation = design_in(result), evaluation_in(result)
     if design is None or evaluation is None:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
-    lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
+    lines += [*model_lines(model), *_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
     notes = [
         *_rival_lines(result),
         *_space_lines(result),
@@ -42,11 +43,17 @@ def answer(result: DesignResult, out: LeftOut | None = None) -> str:
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
-def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = ()) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
     lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
-    lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
+    lines += [
+        *model_lines(model),
+        f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
+        *_rates(evaluation),
+        "",
+        *_evaluation_lines(evaluation),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -112,6 +119,11 @@ def _design_lines(design: dict[str, Any]) -> list[str]:
 def chip_lines(evaluation: dict[str, Any]) -> list[str]:
     """What one device offers."""
     return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
+
+
+def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
+    """What is trained."""
+    return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
 
 
 def chip_words(evaluation: dict[str, Any]) -> str:

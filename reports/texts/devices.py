@@ -1,5 +1,6 @@
 """Answers about several numbers of devices for the terminal: one row for each number, and the best of them in full."""
 
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.texts.design import amount, answer, count_of, design_words, listed, seconds_of, time_of, wrapped
@@ -18,7 +19,9 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
         return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
     notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
     last = f"with {count_of(devices_in(result))} devices:"
-    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best)
+    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(
+        best, model=model_words(counted.parts[0].workload)
+    )
 
 
 def devices_in(result: DesignResult) -> int:
