@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
+from crossopt.crossflow.workload import Biased
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.files.quantities import (
     Area,
@@ -276,21 +277,37 @@ class TechnologyEntry:
 class TransformerShape:
     """A transformer by its shapes."""
 
-    layers: Annotated[Positive, Doc("alike, one after another")]
+    layers: Annotated[Positive, Doc("one after another")]
     hidden: Annotated[Positive, Doc("width between layers")]
     heads: Annotated[Positive, Doc("attention heads")]
-    ffn: Annotated[Positive, Doc("width of the feed-forward part, of one expert")]
+    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` says otherwise")]
     vocabulary: Annotated[Positive, Doc("tokens that there are")]
     sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
     kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
-    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads")] = 0
+    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
     gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
     tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
     learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
-    biases: Annotated[bool, Doc("products have biases")] = True
+    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
     dropout: Annotated[bool, Doc("is used in training")] = False
     experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
     experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
+    expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
+    shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
+    dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
+    window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
+    global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
+    query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
+    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
+    rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
+    value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
+    qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
+    norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
+    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
+    sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
+    attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
+    logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
+    prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar
 from unicodedata import normalize
 
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.entries import (
     DeviceEntry,
@@ -238,9 +238,11 @@ def _first_to_last(generations: list[str]) -> str:
 def _model_line(name: str, entry: ModelEntry) -> str:
     match entry:
         case ModelEntry(transformer=TransformerShape() as shape):
-            weights = parameters(Transformer(name=name, global_batch=1, **asdict(shape)))
+            network = Transformer(name=name, global_batch=1, **asdict(shape))
             experts = f", {shape.experts} experts" if shape.experts > 1 else ""
-            return f"{weights / 1e9:.4g}e9 weights: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
+            active = f", {active_parameters(network) / 1e9:.4g}e9 active" if shape.experts > 1 else ""
+            size = f"{parameters(network) / 1e9:.4g}e9 weights{active}"
+            return f"{size}: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
         case ModelEntry(lstm=LstmShape() as shape):
             return f"LSTM: {shape.layers} layers of {shape.hidden}, vocabulary {shape.vocabulary}, sequence {shape.sequence}"
         case ModelEntry(gemm=GemmShape() as shape):

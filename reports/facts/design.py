@@ -11,6 +11,7 @@ from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
@@ -168,7 +169,11 @@ def asked_of(instance: Instance) -> Asked:
     which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
     sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
     sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
-    terms = [("workload", _workload(instance)), ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}")]
+    terms = [
+        ("workload", _workload(instance)),
+        *zip(("model", "work"), model_words(instance.workload), strict=False),
+        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}"),
+    ]
     if instance.failures is not None:
         left = goodput(instance.failures, count)
         terms.append(("failures", f"one in {left.between / 3600.0:.3g} h; with the best checkpoints {left.share:.1%} of the time lasts"))

@@ -1,6 +1,7 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from math import floor
@@ -8,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from crossopt.crossflow.goodput import goodput
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
@@ -33,12 +35,13 @@ _BLINK = 0.001
 
 
 def answer(result: DesignResult, asked: Instance | None = None) -> str:
-    """A result as text; with its question, also what became of combinations that are no designs, and what failures leave."""
+    """A result as text; with its question, also what is trained, which combinations are no designs, and what failures leave."""
     design, evaluation = design_in(result), evaluation_in(result)
     out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
+    lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [*_value_lines(result, evaluation), *_lasting_lines(asked, evaluation), "", *_evaluation_lines(evaluation), ""]
     notes = [
         *_rival_lines(result),
@@ -49,11 +52,17 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
-def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = ()) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
     lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
-    lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
+    lines += [
+        *model_lines(model),
+        f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
+        *_rates(evaluation),
+        "",
+        *_evaluation_lines(evaluation),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -123,6 +132,11 @@ def _design_lines(design: dict[str, Any]) -> list[str]:
 def chip_lines(evaluation: dict[str, Any]) -> list[str]:
     """What one device offers."""
     return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
+
+
+def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
+    """What is trained."""
+    return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
 
 
 def chip_words(evaluation: dict[str, Any]) -> str:
