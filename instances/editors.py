@@ -14,6 +14,7 @@ from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.constants import MEANINGS, range_of
 from crossopt.instances.catalogue.entries import DeviceEntry, ModelEntry, TechnologyEntry
 from crossopt.instances.codesign.section import CodesignFile
+from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.reference import reference, table, units, with_reference
 from crossopt.instances.placement.section import PlacementFile
@@ -53,7 +54,14 @@ def reference_text() -> str:
     defaults = asdict(Efficiency())
     rows = [(f"`{name}`", unit, range_of(name), f"`{defaults[name]:g}`", text) for name, (unit, text) in MEANINGS.items()]
     constants = table(("constant", "unit", "takes", "default", "meaning"), rows)
-    return f"{reference(FORMS)}\n\n### Constants of the model\n\n{constants}\n\n### Units\n\n{units()}"
+    parts = {"What stacks launch": _stacks(), "Constants of the model": constants, "Units": units()}
+    return "\n\n".join([reference(FORMS), *(f"### {heading}\n\n{text}" for heading, text in parts.items())])
+
+
+def _stacks() -> str:
+    """What every plan keeps that a stack launches, with the place where that was read."""
+    rows = [(stack.name, row.sentence, str(row.source)) for stack in STACKS.values() for row in stack.rows]
+    return table(("stack", "what every plan keeps", "read in"), rows)
 
 
 def main(folder: Path) -> None:

@@ -11,6 +11,7 @@ from crossopt.crossflow.workload import Workload
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges, Parts
     from crossopt.crossflow.technology import Technology
+    from crossopt.instances.codesign.stacks.table import Stack
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
 """Names of choices and their options, in the order in which designs are counted."""
@@ -60,6 +61,8 @@ class Instance:
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
     failures: Failures | None = None
+    stack: "Stack | None" = None
+    """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
 
 
 @dataclass(frozen=True, slots=True)

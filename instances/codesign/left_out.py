@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.plan import Plans, rules
+from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import combined, layouts_of, plain, plans_numbered, sound_layouts
+from crossopt.instances.codesign.space import combined, layouts_of, of_layouts, plain, plan_rules, plans_numbered, sound_layouts
 
 _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
@@ -45,7 +45,7 @@ def left_out(instance: Instance) -> LeftOut | None:
 def _counted(instance: Instance) -> LeftOut:
     every, sound = layouts_of(instance), sound_layouts(instance)
     others = combined(instance, every[:1]) if len(every) else 0
-    counts = Counter[str]({sentence: others * count for sentence, count in _broken(instance, plain(every)).items()})
+    counts = Counter[str]({sentence: others * count for sentence, count in _broken(of_layouts(instance), plain(every)).items()})
     total = len(sound) * others
     numbers = np.arange(total) if total <= _LOOKED_AT else np.sort(np.random.default_rng(0).integers(total, size=_LOOKED_AT))
     own, kept, seen = 0, 0, Counter[str]()
@@ -67,7 +67,7 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
     """How many plans break each rule, and how many none."""
     held: Whole = np.ones(len(plans), bool)
     counts = Counter[str]()
-    for sentence, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
+    for sentence, column in plan_rules(instance, plans):
         held &= column
         if broken := int(len(column) - column.sum()):
             counts[sentence] = broken

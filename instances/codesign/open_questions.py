@@ -112,12 +112,25 @@ def _choice_faults(number: int, own: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
-    """The question with every setting of the plan open that its choices do not name, where they say so."""
+    """The question with every setting of the plan open that its choices do not name, where they say so; and with those that its stack
+    decides, and only for what that launches."""
     choices, section = file.choices, file.workload
-    if choices.rest != "all" or section is None:
+    if section is None or (choices.rest != "all" and file.stack is None):
         return file
-    every = _OPEN_KERNEL if _is_kernel(section) else {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",)}
+    if _is_kernel(section):
+        every = _OPEN_KERNEL if choices.rest == "all" else {}
+    else:
+        every = {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",)}
+        every = every if file.stack is None else _opened_for(file.stack, every, all_of_it=choices.rest == "all")
     return replace(file, choices=replace(choices, **{name: options for name, options in every.items() if name not in named}))
+
+
+def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[str, Any]:
+    """What of open settings a stack launches; where not all of them are open, of those that it decides."""
+    from crossopt.instances.codesign.stacks.rules import STACKS, opened_by  # noqa: PLC0415 - most questions name no stack
+
+    stack = STACKS[name]
+    return {setting: opened_by(stack, setting, every[setting]) for setting in (every if all_of_it else stack.decided)}
 
 
 def choices_named(root: Node) -> frozenset[str]:

@@ -68,18 +68,40 @@ def concessions_of(instance: Instance) -> tuple[str, ...]:
 
 
 def _without_concessions(instance: Instance) -> Instance:
-    """The question with every concession at its default, which no rule forbids."""
+    """The question with every concession at its default, which no rule forbids: what its stack says of them is left to the members."""
     default = Plan()
     names = concessions_of(instance) if isinstance(instance.workload, Transformer) else ()
     options = tuple((name, (getattr(default, name),) if name in names else values) for name, values in instance.plan_options)
-    return replace(instance, plan_options=options)
+    stack = None if instance.stack is None else instance.stack.apart_from(frozenset(names))
+    return replace(instance, plan_options=options, stack=stack)
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
-    """How many combinations of concessions keep the rules. No rule is about two of them, so the counts of each multiply."""
+    """How many combinations of concessions keep the rules. The counts of those that no rule joins multiply."""
     counts = np.ones(len(plain), np.int64)
-    for name in concessions_of(instance):
-        came, first = comings(instance, plain, name)
-        kept = [keeps_rules(instance, replace(plain, **{name: column})) & own for column, own in zip(came.T, first.T, strict=True)]
-        counts *= np.sum(kept, axis=0, dtype=np.int64)
+    for names in _joined_concessions(instance):
+        judged = _speaking_of(instance, names)
+        coming = [comings(instance, plain, name) for name in names]
+        kept = np.zeros(len(plain), np.int64)
+        for places in product(*(range(came.shape[1]) for came, _ in coming)):
+            chosen = {name: came[:, place] for name, (came, _), place in zip(names, coming, places, strict=True)}
+            own = [first[:, place] for (_, first), place in zip(coming, places, strict=True)]
+            kept += np.logical_and.reduce([keeps_rules(judged, replace(plain, **chosen)), *own])
+        counts *= kept
     return counts
+
+
+def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
+    """The concessions in groups, so that no rule speaks of two groups. Only rules of stacks speak of two concessions."""
+    groups = [{name} for name in concessions_of(instance)]
+    for row in () if instance.stack is None else instance.stack.rows:
+        met = [group for group in groups if group & row.settings]
+        if len(met) > 1:
+            groups = [group for group in groups if group not in met] + [set[str]().union(*met)]
+    return [tuple(name for name in CONCESSIONS if name in group) for group in groups]
+
+
+def _speaking_of(instance: Instance, names: tuple[str, ...]) -> Instance:
+    """The question without what its stack says of other concessions, which are at their defaults here."""
+    others = frozenset(concessions_of(instance)) - set(names)
+    return instance if instance.stack is None else replace(instance, stack=instance.stack.apart_from(others))

@@ -34,6 +34,7 @@ _LOOKS_AT = {
     "combine": ("workload", "workloads"),
     "cluster": ("hardware", "technology"),
     "choices": ("cluster", "hardware", "technology", "workload", "workloads"),
+    "stack": ("workload", "workloads"),
     "objective": ("cluster", "efficiency", "hardware", "prices", "technology"),
 }
 """What a fault of a section may follow from."""

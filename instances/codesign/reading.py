@@ -3,12 +3,12 @@
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.workload import Precision, Workload
+from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
@@ -28,6 +28,9 @@ from crossopt.instances.codesign.section import (
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
+
+if TYPE_CHECKING:
+    from crossopt.instances.codesign.stacks.table import Stack
 
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
@@ -65,6 +68,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         document=document,
         only=file.choices.only,
         failures=_failures(file.cluster),
+        stack=_stack(file),
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
@@ -78,6 +82,13 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
 def _failures(cluster: ClusterSection) -> Failures | None:
     given = cluster.failures
     return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)
+def _stack(file: CodesignFile) -> "Stack | None":
+    """The table of the stack that the question names."""
+    if file.stack is None:
+        return None
+    from crossopt.instances.codesign.stacks.rules import STACKS  # noqa: PLC0415 - most questions name none
+
+    return STACKS[file.stack]
 
 
 def _hardware(file: CodesignFile, names: tuple[str, ...], report: Report) -> Hardware | FreeHardware | None:
@@ -93,6 +104,10 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     if (file.technology is None) == (file.hardware is None):
         given = "neither" if file.technology is None else "both"
         faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
+    if file.stack is not None and workload is not None and not isinstance(workload, Transformer):
+        faults.append(("stack", f"stacks launch transformers, and this is a {type(workload).__name__.lower()} (remove this key)"))
+    if file.cluster.number > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):

@@ -28,6 +28,7 @@ from crossopt.instances.files.settings import Keys
 Objective = Literal[
     "step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power", "devices"
 ]
+StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
 Degrees = CountChoice | Literal["divisors"]
 
 
@@ -222,6 +223,7 @@ class CodesignFile:
     hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
+    stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None
     objective: Annotated[Objective, Doc("what is minimised")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)

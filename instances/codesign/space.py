@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import islice, product
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from crossopt.crossflow.cost import device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernel_plan import KernelPlan
 from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, option, rows_of, rules, table
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.settings import codes_of, comings, listed_as
@@ -25,6 +25,9 @@ _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
 _KERNEL_COMBINATIONS = 1 << 10
 """The same for plans that are priced one by one."""
+
+LAYOUT: Final = frozenset({"tensor", "context", "pipeline", "data"})
+"""Settings whose product is the number of devices."""
 
 AnyPlans = Plans | tuple[KernelPlan, ...]
 
@@ -138,7 +141,7 @@ def _never_kept(instance: Instance) -> list[str]:
         return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
     met: dict[str, bool] = {}
     for plans in _combination_blocks(instance, layouts_of(instance)):
-        for sentence, column in rules(instance.workload, plans, count):
+        for sentence, column in plan_rules(instance, plans):
             met[sentence] = met.get(sentence, False) or bool(column.any())
     return [sentence for sentence, kept in met.items() if not kept]
 
@@ -149,6 +152,14 @@ def allows(instance: Instance, plan: object) -> str | None:
         if not (listed_as(instance, table([plan]), name).any() if isinstance(plan, Plan) else getattr(plan, name) in values):
             return f"{name} {getattr(plan, name)} is none of the options"
     return None
+
+
+def unlaunched(instance: Instance, plan: object) -> tuple[str, ...]:
+    """The rules of the question's stack that a plan breaks, in words."""
+    if instance.stack is None or not isinstance(plan, Plan):
+        return ()
+    columns = instance.stack.rules(cast("Transformer", instance.workload), table([plan]))
+    return tuple(sentence for sentence, holds in columns if not holds[0])
 
 
 def plan_values(instance: Instance) -> Options:
@@ -189,7 +200,12 @@ def _other_options(instance: Instance) -> Options:
 def sound_layouts(instance: Instance) -> Whole:
     """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
     layouts = layouts_of(instance)
-    return layouts[keeps_rules(instance, plain(layouts))]
+    return layouts[keeps_rules(of_layouts(instance), plain(layouts))]
+
+
+def of_layouts(instance: Instance) -> Instance:
+    """The question with those rules of its stack that speak of degrees alone: others may forbid the defaults of settings."""
+    return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(LAYOUT))
 
 
 def plain(layouts: Whole) -> Plans:
@@ -199,9 +215,16 @@ def plain(layouts: Whole) -> Plans:
     return Plans(**columns)
 
 
+def plan_rules(instance: Instance, plans: Plans) -> tuple[Rule, ...]:
+    """What a plan of the question must satisfy, in words, each with a column that is true where it holds."""
+    model = cast("Transformer", instance.workload)
+    own = () if instance.stack is None else instance.stack.rules(model, plans)
+    return (*rules(model, plans, instance.cluster.devices), *own)
+
+
 def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     holds = np.ones(len(plans), bool)
-    for _, column in rules(instance.workload, plans, instance.cluster.devices):  # type: ignore[arg-type]
+    for _, column in plan_rules(instance, plans):
         holds &= column
     return holds
 

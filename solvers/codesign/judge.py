@@ -9,6 +9,7 @@ import numpy as np
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.space import unlaunched
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.checking import differences
@@ -69,7 +70,7 @@ def _share(part: Instance, weight: float, verdict: Verdict[Evaluation], optimum:
 def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
     """Generate the device anew, price the plan on it and check every limit. A plan that is none is a ValueError."""
     design = design_of(instance, chosen)
-    broken = broken_rules(instance.workload, design)
+    broken = (*broken_rules(instance.workload, design), *unlaunched(instance, chosen.plan))
     if broken:
         raise ValueError("; ".join(broken))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

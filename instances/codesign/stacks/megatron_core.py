@@ -1,0 +1,99 @@
+"""What Megatron-Core launches through Megatron-LM's pretrain scripts, as of its releases 0.14 and 0.15."""
+
+from typing import Final
+
+from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+
+_REPOSITORY: Final = "NVIDIA/Megatron-LM"
+_ARGUMENTS: Final = Source(_REPOSITORY, "megatron/training/arguments.py", "000c4ac24f61")
+_CONFIG: Final = Source(_REPOSITORY, "megatron/core/transformer/transformer_config.py", "core 0.14")
+_FSDP: Final = Source(_REPOSITORY, "docs/user-guide/features/megatron_fsdp.md", "11ceb1d2acc5")
+_PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
+
+STACK: Final = Stack(
+    "megatron-core",
+    "Megatron-Core, launched by Megatron-LM's pretrain scripts",
+    (
+        Row(
+            "ranks are laid out tensor-context-data-pipeline, or tensor-context-pipeline-data (--use-tp-pp-dp-mapping)",
+            Fact("placement", _PLACEMENTS),
+            _ARGUMENTS,
+        ),
+        Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _CONFIG),
+        Row(
+            "twice the context degree divides the sequence",
+            Fact("tokens left by pairs of context", (0,)),
+            _ARGUMENTS,
+            (Fact("context", above=1),),
+        ),
+        Row(
+            "stages hide what they hand on only with interleave above 1",
+            Fact("transfers are hidden", (0,)),
+            _ARGUMENTS,
+            (Fact("interleave", (1,)),),
+        ),
+        Row(
+            "interleaved chunks on two stages hide what they hand on",
+            Fact("transfers are hidden", (1,)),
+            _ARGUMENTS,
+            (Fact("interleave", above=1), Fact("pipeline", (2,))),
+        ),
+        Row(
+            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) go without a pipeline",
+            Fact("zero", (0, 1)),
+            _FSDP,
+            (Fact("pipeline", above=1),),
+        ),
+        Row(
+            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) always hide their exchange",
+            Fact("data is hidden", (1,)),
+            _FSDP,
+            (Fact("zero", above=1),),
+        ),
+        Row(
+            "experts over tensor ranks need sequence parallel",
+            Fact("sequence_parallel", (True,)),
+            Source(_REPOSITORY, "megatron/core/transformer/moe/moe_layer.py", "core 0.14"),
+            (Fact("experts", above=1), Fact("tensor", above=1)),
+        ),
+        Row(
+            "experts are spread over context ranks first, and so over replicas alone only where context is 1",
+            Fact("context", (1,)),
+            Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
+            (Fact("expert", above=1),),
+        ),
+        Row(
+            "experts are not spread in fp16",
+            Fact("expert", (1,)),
+            _ARGUMENTS,
+            (Fact("precision", ("fp16",)),),
+        ),
+        Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
+        Row(
+            "activations are offloaded without a pipeline only",
+            Fact("pipeline", (1,)),
+            _CONFIG,
+            (Fact("activations are away", (1,)),),
+        ),
+        Row(
+            "activations are offloaded without recomputation only",
+            Fact("recompute", ("none",)),
+            _CONFIG,
+            (Fact("activations are away", (1,)),),
+        ),
+        Row(
+            "offloaded activations need more than three layers",
+            Fact("resident layers to spare", above=0),
+            _CONFIG,
+            (Fact("activations are away", (1,)),),
+        ),
+        Row(
+            "the optimizer is offloaded with ZeRO-1 only (the distributed optimizer, aware of precision)",
+            Fact("zero", (1,)),
+            _ARGUMENTS,
+            (Fact("optimizer is away", (1,)),),
+        ),
+    ),
+)
+"""Layers need not divide into stages: `--pipeline-model-parallel-layout` (since core 0.13) says which layers each chunk holds. Without it,
+and without `--account-for-embedding-in-pipeline-split` or `--account-for-loss-in-pipeline-split`, all chunks must be even."""

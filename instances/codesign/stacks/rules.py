@@ -1,0 +1,83 @@
+"""What follows from the tables of stacks: the options that a stack can have at all, and the nearest plan that it launches."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
+from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack
+
+STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (megatron_core, torchtitan, deepspeed, fsdp)}
+_BITS: Final = ("overlap", "offload")
+
+
+def broken_rows(stack: Stack, model: Transformer, plan: Plan) -> tuple[Row, ...]:
+    """Rows of the stack's table that a plan breaks."""
+    plans = table([plan])
+    return tuple(row for row in stack.rows if not row.holds(model, plans)[0])
+
+
+def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 - words, numbers, or `divisors`
+    """The options of a setting that is open: those that the stack launches under some condition."""
+    if setting in WORDS:
+        return launchable(stack, setting, tuple(options))
+    fixed = [row.then.values for row in stack.rows if not row.when and row.then.quantity == setting]
+    return fixed[0] if fixed else options
+
+
+def launchable(stack: Stack, setting: str, options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The options of a setting that the stack has under some condition; the others of no plan."""
+    plain = [row for row in stack.rows if not row.when and row.settings == {setting}]
+    plans = table([replace(Plan(), **{setting: option}) for option in options])
+    kept = np.ones(len(plans), bool)
+    for row in plain:
+        kept &= row.holds(_ANY, plans)
+    return tuple(option for option, keeps in zip(options, kept, strict=True) if keeps)
+
+
+_ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=1, sequence=1, global_batch=1)
+"""A model for rows that speak of none."""
+
+
+def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
+    """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
+    switches make it one."""
+    ways = {name: launchable(stack, name, WORDS[name]) for name in WORDS} | {"interleave": (plan.interleave, 1)}
+    every = _in_all_ways(plan, ways)
+    kept = np.ones(len(every), bool)
+    for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every)):
+        kept &= column
+    found = rows_of(every, np.flatnonzero(kept))
+    if not len(found):
+        return None
+    changed, distance = _differences(found, plan)
+    return plan_at(found, int(np.lexsort((distance, changed))[0]))
+
+
+def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
+    """The plan with every combination of switches."""
+    columns = {name: [code(name, value) for value in values] for name, values in ways.items()}
+    combined = np.array(list(product(*columns.values())), np.int64)
+    every = {name: np.full(len(combined), code(name, getattr(plan, name)), np.int64) for name in PLAN_FIELDS}
+    return Plans(**{**every, **dict(zip(columns, combined.T, strict=True))})
+
+
+def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
+    """How many settings differ, and how far their values are from each other."""
+    changed, distance = np.zeros(len(plans), np.int64), np.zeros(len(plans), np.int64)
+    for name in PLAN_FIELDS:
+        column, own = getattr(plans, name), code(name, getattr(plan, name))
+        differs: Mask = column != own
+        changed += differs
+        distance += _bits(column ^ own) if name in _BITS else np.abs(column - own)
+    return changed, distance
+
+
+def _bits(numbers: Whole) -> Whole:
+    """How many bits are set, of the three that there are at the most."""
+    return sum(((numbers >> bit) & 1 for bit in range(3)), np.zeros(len(numbers), np.int64))

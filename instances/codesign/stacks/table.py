@@ -1,0 +1,159 @@
+"""The form of a stack's table: rows that say what holds of every plan that the stack launches, and columns of plans on which they stand."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, get_args
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.memory import RESIDENT_LAYERS
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, Plans, Rule, code
+from crossopt.crossflow.workload import Precision, Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a row was read."""
+
+    repository: str
+    path: str
+    version: str
+    """A commit's first digits, a release, or the date of a page."""
+
+    def __str__(self) -> str:
+        return f"{self.repository} {self.path} ({self.version})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a quantity of a plan is: one of some values, or above a number."""
+
+    quantity: str
+    values: tuple[object, ...] = ()
+    above: int | None = None
+
+    def holds(self, model: Transformer, plans: Plans) -> Mask:
+        column = QUANTITIES[self.quantity].column(model, plans)
+        if self.above is not None:
+            return np.greater(column, self.above)
+        return np.isin(column, [number_of(self.quantity, value) for value in self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where all of `when` holds, so does `then`."""
+
+    sentence: str
+    then: Fact
+    source: Source
+    when: tuple[Fact, ...] = ()
+
+    def holds(self, model: Transformer, plans: Plans) -> Mask:
+        found = self.then.holds(model, plans)
+        for fact in self.when:
+            found = found | ~fact.holds(model, plans)
+        return np.broadcast_to(found, (len(plans),))
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The settings of a plan that the row is about."""
+        return frozenset(name for fact in (self.then, *self.when) for name in QUANTITIES[fact.quantity].settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What one stack launches."""
+
+    name: str
+    about: str
+    rows: tuple[Row, ...]
+    decided: tuple[str, ...] = ()
+    """Settings that follow from others there: open where a question does not name them."""
+
+    def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+        """The rows as rules of plans: the sentence, and a column that is true where it holds."""
+        return tuple((f"{self.name}: {row.sentence}", row.holds(model, plans)) for row in self.rows)
+
+    def about_only(self, settings: frozenset[str]) -> "Stack":
+        """The rows that speak of none but these settings."""
+        return replace(self, rows=tuple(row for row in self.rows if row.settings <= settings))
+
+    def apart_from(self, settings: frozenset[str]) -> "Stack":
+        """The rows that speak of none of these settings."""
+        return replace(self, rows=tuple(row for row in self.rows if not row.settings & settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number of a plan, and the settings that it is made of."""
+
+    settings: tuple[str, ...]
+    column: Callable[[Transformer, Plans], Whole]
+
+
+def number_of(quantity: str, value: object) -> int:
+    """The number that stands for a value in a quantity's column."""
+    if quantity == "precision":
+        return get_args(Precision).index(value)
+    return code(quantity, value) if quantity in PLAN_FIELDS else int(value)  # type: ignore[call-overload]
+
+
+def _field(name: str) -> Quantity:
+    return Quantity((name,), lambda _, plans: np.asarray(getattr(plans, name)))
+
+
+def _flag(name: str, bit: int) -> Quantity:
+    """Whether a setting that adds up powers of two has this one."""
+    return Quantity((name,), lambda _, plans: (np.asarray(getattr(plans, name)) // bit) % 2)
+
+
+def _of_model(value: Callable[[Transformer], int]) -> Quantity:
+    return Quantity((), lambda model, plans: np.full(len(plans), value(model), np.int64))
+
+
+def _to_spare(model: Transformer, plans: Plans) -> Whole:
+    """Microbatches beyond one for each stage."""
+    return np.asarray(_microbatches(model, plans) - plans.pipeline)
+
+
+def _microbatches(model: Transformer, plans: Plans) -> Whole:
+    return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
+
+
+QUANTITIES: Final[dict[str, Quantity]] = {
+    **{name: _field(name) for name in PLAN_FIELDS},
+    "data is hidden": _flag("overlap", 1),
+    "transfers are hidden": _flag("overlap", 2),
+    "weights are away": _flag("offload", 1),
+    "activations are away": _flag("offload", 2),
+    "optimizer is away": _flag("offload", 4),
+    "sharing ranks": Quantity(("data", "context"), lambda _, plans: plans.data * plans.context),
+    "width": Quantity(("tensor", "context"), lambda _, plans: plans.tensor * plans.context),
+    "tensor x pipeline": Quantity(("tensor", "pipeline"), lambda _, plans: plans.tensor * plans.pipeline),
+    "microbatches": Quantity(("data", "microbatch"), _microbatches),
+    "microbatches to spare": Quantity(
+        ("data", "microbatch", "pipeline"), lambda model, plans: _microbatches(model, plans) - plans.pipeline
+    ),
+    "layers left over": Quantity(("pipeline", "interleave"), lambda model, plans: model.layers % (plans.pipeline * plans.interleave)),
+    "tokens left by pairs of context": Quantity(("context",), lambda model, plans: model.sequence % (2 * plans.context)),
+    "tokens left by pairs of tensor x context": Quantity(
+        ("tensor", "context"), lambda model, plans: model.sequence % (2 * plans.tensor * plans.context)
+    ),
+    "key-value heads left over": Quantity(("tensor",), lambda model, plans: model.attention_groups % plans.tensor),
+    "resident layers to spare": _of_model(lambda model: int(model.layers - RESIDENT_LAYERS)),
+    "experts": _of_model(lambda model: model.experts),
+    "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
+    "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
+}
+"""What rows speak of."""
+
+WORDS: Final[dict[str, tuple[object, ...]]] = {
+    "sequence_parallel": (False, True),
+    "recompute": RECOMPUTE,
+    "zero": (0, 1, 2, 3),
+    "overlap": OVERLAP,
+    "offload": OFFLOAD,
+    "placement": PLACEMENTS,
+}
+"""Settings that are one of a few words, or steps."""

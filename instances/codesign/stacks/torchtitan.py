@@ -1,0 +1,109 @@
+"""What torchtitan launches through its job configuration, as of 2025."""
+
+from typing import Final
+
+from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
+
+_REPOSITORY: Final = "pytorch/torchtitan"
+_JOB: Final = Source(_REPOSITORY, "torchtitan/config/job_config.py", "6404b932421f")
+_STAGES: Final = Source(_REPOSITORY, "torchtitan/distributed/pipeline_parallel.py", "02ef790c7961")
+_DIMENSIONS: Final = Source(_REPOSITORY, "torchtitan/distributed/parallel_dims.py", "0119de156de5")
+_LLAMA: Final = Source(_REPOSITORY, "torchtitan/models/llama3/infra/parallelize.py", "018740b7aae7")
+_SCHEDULES: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/schedules.py", "2.8")
+_STAGE: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/stage.py", "2.8")
+
+STACK: Final = Stack(
+    "torchtitan",
+    "torchtitan's job configuration with its Llama models",
+    (
+        Row(
+            "ranks are laid out tensor-context-data-pipeline",
+            Fact("placement", ("tensor-context-data-pipeline",)),
+            _DIMENSIONS,
+        ),
+        Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _LLAMA),
+        Row(
+            "twice tensor x context divides the sequence",
+            Fact("tokens left by pairs of tensor x context", (0,)),
+            _DIMENSIONS,
+        ),
+        Row(
+            "tensor parallel comes with sequence parallel",
+            Fact("sequence_parallel", (True,)),
+            _LLAMA,
+            (Fact("tensor", above=1),),
+        ),
+        Row(
+            "pipeline x interleave divides the layers",
+            Fact("layers left over", (0,)),
+            _STAGES,
+            (Fact("pipeline", above=1),),
+        ),
+        Row(
+            "a pipeline has at least as many microbatches as stages",
+            Fact("microbatches to spare", above=-1),
+            _SCHEDULES,
+            (Fact("pipeline", above=1),),
+        ),
+        Row(
+            "a pipeline keeps weights and gradients whole through the step (ZeRO-1)",
+            Fact("zero", (1,)),
+            _STAGE,
+            (Fact("pipeline", above=1), Fact("sharing ranks", above=1)),
+        ),
+        Row(
+            "ranks without a pipeline share gradients or weights (ZeRO-2, ZeRO-3), or have copies of all (ZeRO-0)",
+            Fact("zero", (0, 2, 3)),
+            _LLAMA,
+            (Fact("pipeline", (1,)),),
+        ),
+        Row(
+            "copies of all (ZeRO-0) are without tensor and context parallel",
+            Fact("width", (1,)),
+            _LLAMA,
+            (Fact("zero", (0,)), Fact("sharing ranks", above=1)),
+        ),
+        Row(
+            "ZeRO-2 gathers weights anew for each microbatch, and so has one",
+            Fact("microbatches", (1,)),
+            _LLAMA,
+            (Fact("zero", (2,)),),
+        ),
+        Row(
+            "ranks that share hide their exchange, always, without a pipeline",
+            Fact("data is hidden", (1,)),
+            _LLAMA,
+            (Fact("pipeline", (1,)), Fact("sharing ranks", above=1)),
+        ),
+        Row(
+            "gradients of a pipeline are exchanged after it, unhidden",
+            Fact("data is hidden", (0,)),
+            _STAGE,
+            (Fact("pipeline", above=1),),
+        ),
+        Row("stages hand on unhidden", Fact("transfers are hidden", (0,)), _SCHEDULES),
+        Row("all is computed again, or nothing", Fact("recompute", ("none", "full")), _JOB),
+        Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _JOB),
+        Row(
+            "experts are spread over replicas alone where tensor x context is 1",
+            Fact("width", (1,)),
+            _DIMENSIONS,
+            (Fact("expert", above=1),),
+        ),
+        Row(
+            "spread experts are with replicas that share (ZeRO above 0)",
+            Fact("expert", (1,)),
+            _JOB,
+            (Fact("zero", (0,)),),
+        ),
+        Row("the precision is fp32, bf16 or fp8", Fact("precision", ("fp32", "bf16", "fp8")), _JOB),
+        Row("gradients are exchanged in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
+        Row(
+            "16 bits need ranks that share, where there are tensor or pipeline ranks",
+            Fact("sharing ranks", above=1),
+            _JOB,
+            (Fact("tensor x pipeline", above=1), Fact("precision", ("bf16", "fp16", "fp8"))),
+        ),
+    ),
+    decided=("sequence_parallel", "zero", "overlap"),
+)

@@ -1,0 +1,132 @@
+"""What a stack launches: its table's rows are rules of the question's plans, and remove plans but add none."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.plan import Plan, Plans, plan_at, rows_of, table
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import left_out
+from crossopt.instances.codesign.plan_groups import family_blocks, members
+from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.space import broken_everywhere, plan_blocks, unlaunched
+from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest
+from crossopt.instances.codesign.stacks.table import QUANTITIES
+from crossopt.instances.errors import InstanceError
+from tests.every import every
+from tests.solvers.codesign.questions import GEMM, ask
+from tests.stack_questions import STACK_NAMES, stack_question
+
+QUESTION = """\
+kind: codesign
+workload: {model: llama3-8b, global_batch: 64}
+cluster: {devices: 16}
+hardware: h100-sxm
+"""
+
+
+def plans_of(instance: Instance) -> list[Plan]:
+    return [plan_at(block, row) for block in plan_blocks(instance) if isinstance(block, Plans) for row in range(len(block))]
+
+
+@every("experts", [False, True])
+@every("stack", STACK_NAMES)
+def test_a_stack_leaves_exactly_the_plans_that_keep_its_rows(stack: str, experts: bool) -> None:
+    free, launched, count = stack_question("", experts=experts), list[Plan](), 0
+    for block in plan_blocks(free):
+        assert isinstance(block, Plans)
+        kept = np.all([column for _, column in STACKS[stack].rules(free.workload, block)], axis=0)  # type: ignore[arg-type]
+        launched, count = launched + _listed(rows_of(block, np.flatnonzero(kept))), count + len(block)
+    assert Counter(plans_of(stack_question(stack, experts=experts))) == Counter(launched)
+    assert 0 < len(launched) < count
+
+
+@every("experts", [False, True])
+@every("stack", STACK_NAMES)
+def test_the_members_of_all_families_are_all_plans_that_are_launched(stack: str, experts: bool) -> None:
+    """Concessions too, of which the rules of a stack may join two: recomputation and offloaded activations."""
+    asked = stack_question(stack, experts=experts)
+    blocks = list(family_blocks(asked))
+    found = Counter(plan for block in blocks for plan in _listed(members(asked, block.heads)))
+    assert found == Counter(plans_of(asked))
+    assert [len(members(asked, block.heads)) for block in blocks] == [int(block.counts.sum()) for block in blocks]
+
+
+def _listed(plans: object) -> list[Plan]:
+    assert isinstance(plans, Plans)
+    return [plan_at(plans, row) for row in range(len(plans))]
+
+
+@every(
+    ("stack", "plan", "word"),
+    [
+        ("megatron-core", Plan(pipeline=2, data=8, zero=2, overlap="data"), "ZeRO-2 and ZeRO-3"),
+        ("megatron-core", Plan(data=16, zero=3), "always hide"),
+        ("megatron-core", Plan(pipeline=2, data=8, overlap="pipeline"), "interleave above 1"),
+        ("megatron-core", Plan(tensor=16), "key-value heads"),
+        ("megatron-core", Plan(data=16, recompute="full", offload="activations"), "without recomputation"),
+        ("torchtitan", Plan(tensor=2, data=8, zero=3, overlap="data"), "sequence parallel"),
+        ("torchtitan", Plan(data=16, zero=1, overlap="data"), "ZeRO-2, ZeRO-3"),
+        ("torchtitan", Plan(data=16, zero=3), "always"),
+        ("torchtitan", Plan(pipeline=16, data=1, microbatch=8), "as many microbatches"),
+        ("torchtitan", Plan(pipeline=4, data=4, zero=3), "whole through the step"),
+        ("deepspeed", Plan(pipeline=4, data=4, zero=2), "ZeRO-0 or ZeRO-1"),
+        ("deepspeed", Plan(pipeline=4, data=4, interleave=2), "one chunk"),
+        ("fsdp", Plan(tensor=2, data=8, zero=3, overlap="data"), "tensor is 1"),
+    ],
+)
+def test_a_row_says_why_a_plan_is_not_launched(stack: str, plan: Plan, word: str) -> None:
+    asked = read_question({"text": f"{QUESTION}stack: {stack}\n", "source": "q.yaml", "settings": ["choices=all"]})
+    assert any(word in sentence and sentence.startswith(f"{stack}: ") for sentence in unlaunched(asked, plan))
+
+
+def test_what_each_row_removes_is_counted() -> None:
+    counts = left_out(stack_question("torchtitan"))
+    assert counts is not None
+    assert counts.plans == len(plans_of(stack_question("torchtitan")))
+    assert any(sentence.startswith("torchtitan: ") for sentence, _ in counts.broken)
+    free = left_out(stack_question(""))
+    assert free is not None
+    assert not any(":" in sentence for sentence, _ in free.broken)
+
+
+def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None:
+    """Eight tensor ranks come with sequence parallelism, and replicas with sharing and hidden exchange, though none is named."""
+    asked = read_question(
+        {"text": f"{QUESTION}choices: {{tensor: [8], pipeline: [1]}}\nstack: torchtitan\n", "source": "q.yaml", "settings": []}
+    )
+    assert {(plan.sequence_parallel, plan.zero, plan.overlap) for plan in plans_of(asked)} == {(True, 3, "data")}
+    named = read_question({**asked.document, "settings": ["choices.sequence_parallel=false"]})
+    assert plans_of(named) == []
+    assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
+
+
+def test_a_stack_launches_transformers_only() -> None:
+    with pytest.raises(InstanceError, match="stack: stacks launch transformers, and this is a gemm"):
+        ask(GEMM, "stack=fsdp")
+
+
+@every("stack", STACK_NAMES)
+def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(stack: str) -> None:
+    free, random = stack_question("", experts=stack == "torchtitan"), np.random.default_rng(0)
+    every_plan, model = plans_of(free), free.workload
+    for place in random.integers(len(every_plan), size=40):
+        plan = every_plan[int(place)]
+        found = nearest(STACKS[stack], model, plan)  # type: ignore[arg-type]
+        if found is not None:
+            assert not broken_rows(STACKS[stack], model, found)  # type: ignore[arg-type]
+            assert found.devices == plan.devices
+        launched = not broken_rows(STACKS[stack], model, plan)  # type: ignore[arg-type]
+        assert (found == plan) == launched
+
+
+@every("stack", STACK_NAMES)
+def test_every_row_has_a_source_and_speaks_of_quantities_that_are_known(stack: str) -> None:
+    rows = STACKS[stack].rows
+    assert len({row.sentence for row in rows}) == len(rows)
+    for row in rows:
+        assert all((row.source.repository, row.source.path, row.source.version))
+        assert all(fact.quantity in QUANTITIES for fact in (row.then, *row.when))
+        assert all((fact.above is None) == bool(fact.values) for fact in (row.then, *row.when))
+        assert row.holds(stack_question("").workload, table([Plan()])).shape == (1,)  # type: ignore[arg-type]

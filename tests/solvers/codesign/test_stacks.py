@@ -1,0 +1,58 @@
+"""Proofs over the plans that a stack launches: engines agree, the judge refuses others, and a saved result keeps its stack."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from crossopt.crossflow.plan import Plan
+from crossopt.instances.codesign.question import read_question
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.checking import check
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
+from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.codesign.judge import judge, verify
+from tests.every import every
+from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
+from tests.stack_questions import STACK_NAMES, stack_question
+
+
+@every("experts", [False, True])
+@every("stack", STACK_NAMES)
+def test_boxes_and_enumeration_agree_on_what_a_stack_launches(stack: str, experts: bool) -> None:
+    for free in (False, True):
+        asked = stack_question(stack, experts=experts, free=free)
+        first, second = answered(asked, "boxes"), answered(asked, "exhaustive")
+        assert first.proved
+        assert second.proved
+        assert first.value == second.value
+
+
+def test_the_judge_refuses_a_plan_that_the_stack_does_not_launch() -> None:
+    asked = stack_question("torchtitan")
+    plan = Plan(data=8, zero=1, overlap="data")
+    assert verify(replace(asked, stack=None), Candidate(0, plan)).value > 0.0
+    with pytest.raises(ValueError, match="torchtitan: ranks without a pipeline share gradients or weights"):
+        verify(asked, Candidate(0, plan))
+
+
+def test_a_result_keeps_its_stack_and_an_edit_to_a_plan_outside_of_it_is_refused() -> None:
+    asked = stack_question("torchtitan")
+    result = answered(asked, "exhaustive")
+    again = read_question(result.question)
+    assert again.stack is not None
+    assert again.stack.name == "torchtitan"
+    assert check(FAMILY, result, INSTANCES).accepted
+    strange = answer_of(asked, Candidate(0, Plan(data=8, zero=1, overlap="data")))
+    assert isinstance(strange, Designs)
+    with pytest.raises(ValueError, match="torchtitan"):
+        judge(asked, strange)
+    assert not check(FAMILY, replace(result, answer=strange), INSTANCES).accepted
+    assert json.dumps(asdict(strange))
+
+
+def test_searchers_find_plans_that_are_launched() -> None:
+    asked = stack_question("torchtitan", experts=True)
+    result = answered(asked, "random", Limits(seconds=2.0))
+    assert result.value is not None
