@@ -82,6 +82,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
 def _failures(cluster: ClusterSection) -> Failures | None:
     given = cluster.failures
     return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)
+
+
 def _stack(file: CodesignFile) -> "Stack | None":
     """The table of the stack that the question names."""
     if file.stack is None:
@@ -106,8 +108,6 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
     if file.stack is not None and workload is not None and not isinstance(workload, Transformer):
         faults.append(("stack", f"stacks launch transformers, and this is a {type(workload).__name__.lower()} (remove this key)"))
-    if file.cluster.number > _LARGEST_CLUSTER:
-        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):

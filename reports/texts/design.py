@@ -243,11 +243,23 @@ def _rival_lines(result: DesignResult) -> list[str]:
 
 def _rival(rival: Rival[Designs], result: DesignResult) -> list[str]:
     if rival.value is None or rival.answer is None or result.value is None:
-        return wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
+        return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival))
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     value = f"{rival.value:.5g} {result.question['unit']}"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.answer.designs[0]))]
+    return [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
+
+
+def rival_label(rival: Rival[Designs]) -> str:
+    """What a rule is called beside an answer."""
+    return "best recipe" if rival.name == "recipes" else f"{rival.name} rule"
+
+
+def rival_words(rival: Rival[Designs]) -> str:
+    """What a rule chooses, and which of the recipes it was; or why it chooses nothing."""
+    if rival.value is None or rival.answer is None:
+        return f"finds no design: {rival.note}"
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(rival.answer.designs[0])}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

@@ -24,6 +24,7 @@ ENGINES = (
     "boxes",
     "cpsat",
     "exhaustive",
+    "recipes",
     "expert",
     "fsdp",
     "pipedream-flush",
@@ -38,7 +39,7 @@ ENGINES = (
     "plan-only",
 )
 """By their names, which are known before any of them is loaded."""
-OF_SEVERAL = ("auto", "boxes", "exhaustive", "expert", "plan-only")
+OF_SEVERAL = ("auto", "boxes", "exhaustive", "recipes", "expert", "plan-only")
 """Those that answer questions about several workloads."""
 ALIASES = {"megatron": "expert", "deepflow": "gradient"}
 """Other names: whose rule the expert's is, and whose search the gradient one follows."""
