@@ -58,6 +58,8 @@ class Instance:
     """The question as it was written, for results that can be checked without the file."""
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
+    derived: str = ""
+    """Which figures of the device its file leaves out, and what was taken instead."""
 
 
 @dataclass(frozen=True, slots=True)

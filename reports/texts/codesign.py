@@ -22,7 +22,7 @@ def text_of(question: Question, result: DesignResult) -> str:
     """The answer for the terminal."""
     if isinstance(question, Counted):
         return counts_answer(question, result)
-    return several_answer(result) if isinstance(question, Portfolio) else answer(result, left_out(question))
+    return several_answer(result) if isinstance(question, Portfolio) else answer(result, left_out(question), question.derived)
 
 
 def page_of(question: Question, result: DesignResult, data: object) -> "Page":

@@ -29,8 +29,8 @@ _BLINK = 0.001
 """Seconds that nobody tells apart from none."""
 
 
-def answer(result: DesignResult, out: LeftOut | None = None) -> str:
-    """A result as text, with what became of the combinations that are no designs."""
+def answer(result: DesignResult, out: LeftOut | None = None, derived: str = "") -> str:
+    """A result as text, with what became of the combinations that are no designs, and which figures of the device were derived."""
     design, evaluation = design_in(result), evaluation_in(result)
     if design is None or evaluation is None:
         return _no_design(result, out)
@@ -40,6 +40,7 @@ def answer(result: DesignResult, out: LeftOut | None = None) -> str:
         *_rival_lines(result),
         *_space_lines(result),
         *_left_out_lines(out),
+        *(listed(f"  {'device, derived':<{_LABEL}}", derived) if derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"

@@ -18,7 +18,7 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
         return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
     notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
     last = f"with {count_of(devices_in(result))} devices:"
-    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best)
+    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, derived=counted.parts[0].derived)
 
 
 def devices_in(result: DesignResult) -> int:
