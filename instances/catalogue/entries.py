@@ -1,7 +1,7 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from crossopt.crossflow.workload import Biased
 from crossopt.instances.catalogue.constants import check_constants
@@ -88,7 +88,7 @@ class CalibrationEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeviceEntry:
-    """A device one can buy."""
+    """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
 
     peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
     vector_peak: Annotated[Throughput, Doc("of work that is no matrix product")]
@@ -113,16 +113,46 @@ class DeviceEntry:
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
 
+    derived: tuple[str, ...] = ()
+    """What its file leaves out, with what was taken instead (`data_sheets`)."""
+    like: str = ""
+    """The class of devices from which that is."""
+
     def __post_init__(self) -> None:
-        if bool(self.optimistic) != bool(self.pessimistic):
-            raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
-        _check_above_zero(*((f"peak.{name}", peak) for name, peak in self.peak.items()), ("vector_peak", self.vector_peak))
-        if missing := [name for name in self.peak if name not in self.energy_per_flop]:
-            raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
-        if "fp8" in self.peak and "bf16" not in self.peak:
-            raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
-        for section in ("efficiency", "optimistic", "pessimistic"):
-            check_constants(section, getattr(self, section))
+        check_device(self)
+
+
+class Describing(Protocol):
+    """What is checked of a device, whole or as its file has it."""
+
+    @property
+    def peak(self) -> dict[str, float]: ...
+    @property
+    def vector_peak(self) -> float | None: ...
+    @property
+    def energy_per_flop(self) -> dict[str, float]: ...
+    @property
+    def efficiency(self) -> dict[str, float]: ...
+    @property
+    def optimistic(self) -> dict[str, float]: ...
+    @property
+    def pessimistic(self) -> dict[str, float]: ...
+
+
+def check_device(device: Describing) -> None:
+    """Refuse figures of a device that do not go together; energies may be left out, but not some of them."""
+    if bool(device.optimistic) != bool(device.pessimistic):
+        raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
+    if not device.peak:
+        raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8)")
+    vector = 1.0 if device.vector_peak is None else device.vector_peak
+    _check_above_zero(*((f"peak.{name}", peak) for name, peak in device.peak.items()), ("vector_peak", vector))
+    if device.energy_per_flop and (missing := [name for name in device.peak if name not in device.energy_per_flop]):
+        raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
+    if "fp8" in device.peak and "bf16" not in device.peak:
+        raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
+    for section in ("efficiency", "optimistic", "pessimistic"):
+        check_constants(section, getattr(device, section))
 
 
 @dataclass(frozen=True, slots=True)

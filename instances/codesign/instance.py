@@ -63,6 +63,8 @@ class Instance:
     failures: Failures | None = None
     stack: "Stack | None" = None
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
+    derived: str = ""
+    """Which figures of the device its file leaves out, and what was taken instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
+from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -69,6 +70,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         only=file.choices.only,
         failures=_failures(file.cluster),
         stack=_stack(file),
+        derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
     )
     _check_size(instance, report)
     if file.objective == FEWEST:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from crossopt.crossflow.plan import Offload
-from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
+from crossopt.instances.catalogue.data_sheets import DeviceSheet
+from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.quantities import (
     Area,
@@ -220,7 +221,7 @@ class CodesignFile:
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
-    hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
+    hardware: Annotated[str | DeviceSheet | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None

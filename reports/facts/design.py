@@ -142,6 +142,8 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         sentences.append(f"The fullest expert has {workload.capacity_factor:g} times the tokens of the average one.")
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
+    if instance.derived:
+        sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
     return tuple(sentences)
 

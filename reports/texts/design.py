@@ -47,6 +47,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *_rival_lines(result),
         *_space_lines(result),
         *_left_out_lines(out),
+        *(listed(f"  {'device, derived':<{_LABEL}}", asked.derived) if asked is not None and asked.derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
