@@ -205,7 +205,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="calibrate")
 
 
-STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed"), ("lp", "mps", "cpsat"), ("devices", "split")
+STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE = "certificate"
 
 
@@ -215,9 +215,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="stack",
         choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE),
-        default="megatron",
-        help="settings of a training stack for the plan (default: megatron), or the integer model as a file for other solvers; a placement "
-        "as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
+        help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
+        "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
         "designs of one transformer, as a certificate that solvers/standalone.py checks without this package",
     )
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {_SET_HELP}")

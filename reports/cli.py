@@ -240,13 +240,13 @@ def _export(options: argparse.Namespace) -> int:
 
         return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
     from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
-    from crossopt.reports.launch import launch_text  # noqa: PLC0415
+    from crossopt.reports.launching.launch import export_named, launch_text  # noqa: PLC0415
 
     try:
-        instance, workload, plan = plan_of(options)
+        instance, chosen = plan_of(options)
     except ValueError as error:
         usage(str(error))
-    sys.stdout.write(launch_text(instance.name, options.stack, workload, plan))
+    sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
     return ANSWERED
 
 
@@ -255,6 +255,7 @@ def _refuse_export(options: argparse.Namespace) -> None:
     from crossopt.instances.files.saved import kind_of  # noqa: PLC0415
     from crossopt.instances.kinds import KINDS, kind_asked  # noqa: PLC0415
 
+    form = options.stack or "megatron"
     saved = options.file.suffix.lower() == ".json"
     kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
     if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
@@ -264,14 +265,14 @@ def _refuse_export(options: argparse.Namespace) -> None:
         remedy = (
             first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
         )
-        usage(f"--as {options.stack}: {options.file}: {what} ({remedy})")
+        usage(f"--as {form}: {options.file}: {what} ({remedy})")
     if kind in ("front", "relaxation"):
         what = {"front": "a front of several designs, and one is needed", "relaxation": "a relaxation, which is no design"}[kind]
-        usage(f"--as {options.stack}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
+        usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     forms = {"placement": PLACEMENTS, "sharding": (CERTIFICATE,)}.get(str(kind), ())
     if kind in KINDS and kind != "codesign" and options.stack not in forms:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
-        usage(f"--as {options.stack}: what is about {KINDS[kind].about} is not written so ({other})")
+        usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")
 
 
 def _authors_kind(path: Path) -> str | None:

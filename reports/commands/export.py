@@ -27,28 +27,30 @@ from crossopt.reports.commands.console import spare_others, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.solvers.answer import Status
 from crossopt.solvers.checking import check
-from crossopt.solvers.codesign.answer import DesignResult, design_in, from_words
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_in, from_words
 from crossopt.solvers.proofs import Parts
 
 if TYPE_CHECKING:
     from crossopt.solvers.placement.family import Answer as PlacementAnswer
 
 
-def plan_of(options: Namespace) -> tuple[Instance, Transformer, Plan]:
-    """The plan of a result with its question; a ValueError in words where there is none that could be launched."""
+def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
+    """The design of a result with its question; a ValueError in words where there is none that could be launched."""
     given = {"--set": options.settings, "--out": options.out, "--within": options.within, "--time-limit": options.time_limit}
     for name, value in given.items():
         if value not in (None, []):
-            raise ValueError(f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack} are printed")
+            raise ValueError(
+                f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack or 'a stack'} are printed"
+            )
     if options.file.suffix in {".yaml", ".yml"} or (not options.file.suffix and not options.file.exists()):
         raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
     instance, design = _design_in(options.file, options.workload)
     if design is None:
         raise ValueError(f"{options.file}: there is no design in this result (solve a question that has one)")
-    plan = from_words(instance, design).plan
-    if not isinstance(instance.workload, Transformer) or not isinstance(plan, Plan):
+    chosen = from_words(instance, design)
+    if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         raise ValueError(f"{options.file}: only plans of transformers can be launched so")
-    return instance, instance.workload, plan
+    return instance, chosen
 
 
 def export_model(question: Path, options: Namespace, seconds: float) -> Status:

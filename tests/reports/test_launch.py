@@ -1,94 +1,248 @@
-"""The chosen plan as settings of training stacks: every degree is there, multiplies to the devices, and gaps are told."""
+"""The chosen plan as settings of training stacks: every option is one that the stack has, and what is printed reads back as the plan."""
 
 import json
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.space import draw_plans
+from crossopt.instances.codesign.stacks.rules import STACKS
+from crossopt.instances.errors import RefusedError
 from crossopt.reports.cli import main
-from crossopt.reports.launch import STACKS, launch_text
+from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
+from crossopt.reports.launching.megatron import layout
+from crossopt.solvers.codesign.answer import Candidate
 from tests.every import every
 from tests.paths import INSTANCES
+from tests.solvers.codesign.questions import ask
 
 MODEL = Transformer("m", layers=96, hidden=12288, heads=96, ffn=49152, vocabulary=51200, sequence=2048, global_batch=1536)
 PLAN = Plan(tensor=8, pipeline=4, data=32, microbatch=2, interleave=6, sequence_parallel=True, recompute="full", zero=1, overlap="both")
+LLAMA = "kind: codesign\nworkload: {model: llama3-8b, global_batch: 64}\ncluster: {devices: 16, devices_per_node: 8}\nhardware: h100-sxm\n"
+SHAPES = (
+    "workload: {model: llama3-8b, global_batch: 128}\ncluster: {devices: 64, host: {memory: 512 GiB, bandwidth: 25 GB/s}}",
+    "workload: {model: mixtral-8x7b, global_batch: 256}\ncluster: {devices: 32}",
+    "workload: {model: gpt3-175b, global_batch: 96, attention: unfused}\n"
+    "cluster: {devices: 48, host: {memory: 512 GiB, bandwidth: 25 GB/s}}",
+    "workload: {transformer: {layers: 21, hidden: 1024, heads: 16, ffn: 4096, vocabulary: 1000, sequence: 4096}, global_batch: 24, "
+    "precision: fp32}\ncluster: {devices: 12, devices_per_node: 4}",
+)
 
 
-def settings(stack: str, plan: Plan = PLAN) -> dict[str, str]:
-    return dict(setting.partition(" ")[::2] for setting, _ in STACKS[stack](MODEL, plan).settings)
+def settings(name: str, plan: Plan = PLAN, model: Transformer = MODEL) -> dict[str, str | None]:
+    return {setting.name: setting.value for setting in EXPORTS[name].settings(model, plan)}
+
+
+def drawn(name: str, count: int) -> list[tuple[Transformer, Plan]]:
+    """Plans of questions that name the stack, of dense models and one with experts, even layers and uneven ones."""
+    random, found = np.random.default_rng(0), list[tuple[Transformer, Plan]]()
+    stack = EXPORTS[name].stack
+    for text in SHAPES:
+        asked = ask(f"kind: codesign\n{text}\nhardware: h100-sxm\nchoices: all\nstack: {stack}\n")
+        plans = draw_plans(asked, random, 200_000)
+        assert isinstance(plans, Plans)
+        assert isinstance(asked.workload, Transformer)
+        rows = random.integers(len(plans), size=count // len(SHAPES)) if len(plans) else ()
+        found += [(asked.workload, plan_at(plans, int(row))) for row in rows]
+    return found
+
+
+def assert_reads_back(name: str, count: int) -> None:
+    """Exactly the plan, and not a word of what the stack does otherwise."""
+    for model, plan in drawn(name, count):
+        found = launch(name, model, plan)
+        assert found.plan == plan
+        assert found.instead == ()
+
+
+@every("name", tuple(EXPORTS))
+def test_plans_of_a_stack_read_back_from_what_is_printed(name: str) -> None:
+    assert_reads_back(name, 80)
+
+
+@pytest.mark.slow
+@every("name", tuple(EXPORTS))
+def test_a_thousand_plans_of_a_stack_read_back_from_what_is_printed(name: str) -> None:
+    assert_reads_back(name, 1000)
+
+
+def test_drawn_plans_are_of_many_kinds() -> None:
+    plans = [plan for _, plan in drawn("megatron", 400)]
+    assert {plan.zero for plan in plans} == {0, 1, 2, 3}
+    assert {plan.recompute for plan in plans} == {"none", "selective", "full"}
+    assert {plan.interleave > 1 for plan in plans} == {plan.expert > 1 for plan in plans} == {True, False}
+    assert {plan.offload for plan in plans} >= {"none", "activations", "optimizer"}
+    assert len({plan.placement for plan in plans}) == 2
 
 
 def test_megatron_by_hand() -> None:
-    assert settings("megatron") == {
+    found = settings("megatron")
+    shapes = {
+        "--num-layers": "96",
+        "--hidden-size": "12288",
+        "--num-attention-heads": "96",
+        "--vocab-size": "51200",
+        "--seq-length": "2048",
+    }
+    assert shapes.items() <= found.items()
+    plan = {name: value for name, value in found.items() if re.search("parallel|batch|recompute|overlap|optimizer|virtual", name)}
+    assert plan == {
         "--tensor-model-parallel-size": "8",
         "--pipeline-model-parallel-size": "4",
         "--context-parallel-size": "1",
         "--micro-batch-size": "2",
         "--global-batch-size": "1536",
-        "--sequence-parallel": "",
+        "--sequence-parallel": None,
         "--num-virtual-stages-per-pipeline-rank": "6",
         "--recompute-granularity": "full",
         "--recompute-method": "uniform",
         "--recompute-num-layers": "1",
-        "--use-distributed-optimizer": "",
-        "--overlap-grad-reduce": "",
-        "--overlap-param-gather": "",
+        "--use-distributed-optimizer": None,
+        "--overlap-grad-reduce": None,
+        "--overlap-param-gather": None,
     }
-    assert STACKS["megatron"](MODEL, PLAN).missing == ()
 
 
-@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_shared_gradients_and_weights_go_through_megatron_fsdp() -> None:
+    found = settings("megatron", Plan(data=8, zero=2, overlap="data"))
+    assert found["--data-parallel-sharding-strategy"] == "optim_grads"
+    assert {"--use-megatron-fsdp", "--use-distributed-optimizer"} < found.keys()
+    assert settings("megatron", Plan(data=8, zero=3, overlap="data"))["--data-parallel-sharding-strategy"] == "optim_grads_params"
+
+
+def test_layers_that_do_not_divide_are_dealt_to_chunks() -> None:
+    """Ten layers on four stages: the model gives the second and the third stage three."""
+    model = Transformer("m", layers=10, hidden=64, heads=4, ffn=64, vocabulary=64, sequence=64, global_batch=8)
+    assert layout(model, Plan(pipeline=4)) == "Ett|ttt|ttt|ttL"
+    assert layout(model, Plan(pipeline=4, interleave=2)) == "Et|tt|tt|t|t|t|t|tL"
+    assert settings("megatron", Plan(pipeline=5), model).keys().isdisjoint({"--pipeline-model-parallel-layout"})
+
+
+@every("zero", [0, 1, 2, 3])
 def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     plan = Plan(tensor=2, context=2, pipeline=2, data=8, zero=zero, overlap="data")
-    degrees = [
-        int(value)
-        for name, value in settings("torchtitan", plan).items()
-        if re.search(r"(tensor|context|pipeline|shard|replicate).*degree", name)
-    ]
-    product = 1
-    for degree in degrees:
-        product *= degree
-    assert product == 64
+    names = r"(tensor|context|pipeline|shard|replicate).*degree"
+    degrees = [int(str(value)) for name, value in settings("torchtitan", plan).items() if re.search(names, name)]
+    assert int(np.prod(degrees)) == 64
+
+
+def test_chunks_of_torchtitan_hold_the_layers_that_the_plan_says() -> None:
+    """Without layers per stage it takes two chunks whatever the plan has, and it counts embedding and head as layers unless told not to."""
+    found = settings("torchtitan", Plan(pipeline=4, data=8, interleave=6, zero=1))
+    assert found["--parallelism.pipeline_parallel_layers_per_stage"] == "4"
+    assert found["--parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
+    assert found["--parallelism.pipeline_parallel_first_stage_less_layers"] == "0"
 
 
 def test_deepspeed_is_a_configuration_whose_batch_adds_up() -> None:
-    text = launch_text("q", "deepspeed", MODEL, PLAN)
-    document = json.loads(text[text.index("{") : text.rindex("}\n\n") + 1])
+    document = json.loads(launch("deepspeed", MODEL, Plan(data=32, microbatch=2, zero=1)).text)
     assert document["train_batch_size"] == 32 * document["train_micro_batch_size_per_gpu"] * document["gradient_accumulation_steps"]
-    assert document["zero_optimization"] == {"stage": 1, "overlap_comm": True}
+    assert document["zero_optimization"] == {"stage": 1, "overlap_comm": False}
+    away = json.loads(launch("deepspeed", MODEL, Plan(data=32, zero=3, offload="weights-optimizer")).text)["zero_optimization"]
+    assert away["offload_optimizer"] == away["offload_param"] == {"device": "cpu"}
 
 
-def test_what_is_offloaded_has_its_settings() -> None:
-    plan = Plan(data=8, zero=3, offload="all")
-    assert settings("megatron", plan)["--cpu-offloading-num-layers"] == "93"
-    assert {"--optimizer-cpu-offload", "--cpu-offloading-weights", "--cpu-offloading-activations"} < settings("megatron", plan).keys()
-    document = json.loads(settings("deepspeed", plan)["zero_optimization:"])
-    assert document["offload_optimizer"] == document["offload_param"] == {"device": "cpu"}
-    assert not any("offload" in name for stack in STACKS for name in settings(stack))
+def test_experts_and_precision_are_said() -> None:
+    model = Transformer(
+        "m",
+        layers=8,
+        hidden=64,
+        heads=4,
+        ffn=64,
+        vocabulary=64,
+        sequence=64,
+        global_batch=8,
+        experts=8,
+        experts_per_token=2,
+        precision="fp8",
+    )
+    found = settings("megatron", Plan(data=8, expert=4), model)
+    assert found["--num-experts"] == "8"
+    assert found["--moe-router-topk"] == "2"
+    assert found["--expert-model-parallel-size"] == "4"
+    assert found["--fp8-format"] == "hybrid"
+    assert "--bf16" in found
+
+
+@every("name", tuple(EXPORTS))
+def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
+    options = EXPORTS[name].options
+    with pytest.raises(ValueError, match="has no such option"):
+        options.setting("--no-such-thing", 1)
+    first = next(iter(options.names.values()))
+    with pytest.raises(ValueError, match="this option takes a value"):
+        options.setting(first.name, None)
+    assert options.version
+    assert EXPORTS[name].stack in STACKS
 
 
 @every(
-    ("stack", "plan", "word"),
+    ("name", "plan", "launched", "word"),
     [
-        ("megatron", Plan(data=8, zero=3), "FSDP"),
-        ("megatron", Plan(pipeline=5, data=8), "do not divide"),
-        ("torchtitan", Plan(data=8, zero=1), "ZeRO-1"),
-        ("torchtitan", Plan(tensor=8), "sequence parallelism"),
-        ("deepspeed", Plan(pipeline=4, interleave=2), "one chunk"),
-        ("deepspeed", Plan(tensor=4), "tensor parallelism of 4"),
-        ("megatron", Plan(pipeline=2, data=8, offload="activations"), "without a pipeline"),
-        ("torchtitan", Plan(data=8, zero=3, offload="all"), "no offloading of activations"),
-        ("deepspeed", Plan(data=8, zero=3, offload="activations-optimizer"), "cpu_checkpointing"),
-        ("megatron", Plan(data=8, placement="tensor-context-pipeline-data"), "laid out tensor-context-pipeline-data"),
+        (
+            "megatron",
+            Plan(pipeline=2, data=8, zero=2, overlap="data"),
+            Plan(pipeline=2, data=8, zero=1, overlap="data"),
+            "without a pipeline",
+        ),
+        ("megatron", Plan(data=16, zero=3), Plan(data=16, zero=3, overlap="data"), "always hide"),
+        ("torchtitan", Plan(tensor=4, data=4, zero=3, overlap="data"), None, "sequence parallel"),
+        ("torchtitan", Plan(data=16, zero=1, overlap="data"), None, "ZeRO-2, ZeRO-3"),
+        ("deepspeed", Plan(pipeline=4, data=4, zero=3), Plan(pipeline=4, data=4, zero=1), "ZeRO-0 or ZeRO-1"),
+        ("deepspeed", Plan(pipeline=4, data=4, interleave=2), Plan(pipeline=4, data=4), "one chunk"),
+        ("fsdp", Plan(data=16, zero=3, recompute="selective", overlap="data"), Plan(data=16, zero=3, overlap="data"), "or nothing"),
     ],
 )
-def test_what_a_stack_cannot_do_is_told(stack: str, plan: Plan, word: str) -> None:
-    assert any(word in sentence for sentence in STACKS[stack](MODEL, plan).missing)
+def test_what_a_stack_launches_instead_is_the_nearest_plan_and_told(name: str, plan: Plan, launched: Plan | None, word: str) -> None:
+    found = launch(name, llama().workload, plan)  # type: ignore[arg-type]
+    assert launched is None or found.plan == launched
+    assert found.plan != plan
+    assert any(word in sentence for sentence in found.instead)
 
 
-def test_the_command_writes_what_can_be_pasted(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_no_stack_has_is_told_as_such() -> None:
+    plan = Plan(data=16, zero=1, placement="data-tensor-context-pipeline")
+    assert any("no stack that is known launches placement" in words for words in launch("megatron", llama().workload, plan).instead)  # type: ignore[arg-type]
+
+
+def test_a_plan_whose_degrees_a_stack_does_not_launch_is_refused() -> None:
+    with pytest.raises(RefusedError, match=r"fsdp launches no plan with these degrees: tensor is 1; .*--set stack=fsdp"):
+        launch("fsdp", llama().workload, Plan(tensor=2, data=8))  # type: ignore[arg-type]
+
+
+def llama(*settings: str) -> Instance:
+    return ask(LLAMA + "choices: all\n", *settings)
+
+
+def test_both_plans_are_priced_where_a_stack_launches_another_one() -> None:
+    text = launch_text("torchtitan", llama(), Candidate(0, Plan(data=16, zero=2, overlap="data")))
+    [line] = [line for line in text.splitlines() if line.startswith("# launched: ")]
+    seconds = [float(number) for number in re.findall(r"takes ([\d.]+) s", line)]
+    assert len(seconds) == 2
+    assert seconds[0] > seconds[1]
+    assert "torchtitan launches zero 3 in place of 2" in text
+
+
+def test_a_plan_that_does_not_fit_as_it_is_launched_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """ZeRO-2 in a pipeline would be launched as ZeRO-1, for which the device has not the memory."""
+    question, target = tmp_path / "q.yaml", str(tmp_path / "result.json")
+    question.write_text(LLAMA.replace("llama3-8b", "llama2-13b").replace("h100-sxm", "a100-40g"))
+    choices = ("pipeline=2", "data=8", "recompute=full", "zero=2", "overlap=data")
+    assert main(["solve", str(question), *(part for choice in choices for part in ("--set", choice)), "--out", target]) == 0
+    capsys.readouterr()
+    assert main(["export", target, "--as", "megatron"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.search(r"launches zero 1 in place of 2, which needs [\d.]+ GiB of 40 GiB of memory .*--set stack=megatron-core", captured.err)
+
+
+def test_the_command_writes_what_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = f"{tmp_path}/result.json"
     assert main(["solve", str(INSTANCES / "tiny.yaml"), "--out", target]) == 0
     capsys.readouterr()
@@ -96,3 +250,14 @@ def test_the_command_writes_what_can_be_pasted(tmp_path: object, capsys: pytest.
     out = capsys.readouterr().out
     assert "--tensor-model-parallel-size 1 \\\n" in out
     assert "--micro-batch-size 2" in out
+
+
+def test_the_command_takes_the_stack_of_the_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = f"{tmp_path}/result.json"
+    assert main(["solve", str(INSTANCES / "tiny.yaml"), "--set", "stack=fsdp", "--set", "zero=3", "--out", target]) == 0
+    capsys.readouterr()
+    assert main(["export", target]) == 0
+    out = capsys.readouterr().out
+    assert "reshard_after_forward=True" in out
+    assert "launched: " not in out
+    assert read_instance(INSTANCES / "tiny.yaml", ("stack=fsdp",)).stack is not None

@@ -1,0 +1,122 @@
+"""The text of an export: what is launched and what it costs, the settings ready to paste, and what each of them does.
+
+Where a stack does not launch the plan as it is, the nearest plan that it launches is taken, priced anew by the full model, and shown beside
+the plan; it is refused where it does not fit. What is printed is read back, so that the plan that is priced is that of the settings.
+"""
+
+from dataclasses import dataclass, replace
+
+from crossopt.crossflow.evaluate import Evaluation, evaluate
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
+from crossopt.instances.codesign.stacks.table import WORDS, Stack
+from crossopt.instances.errors import RefusedError
+from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
+from crossopt.reports.launching.options import Export
+from crossopt.solvers.codesign.answer import Candidate, design_of
+
+EXPORTS: dict[str, Export] = {
+    "megatron": megatron.EXPORT,
+    "torchtitan": torchtitan.EXPORT,
+    "deepspeed": deepspeed.EXPORT,
+    "fsdp": fsdp.EXPORT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a stack launches for a plan."""
+
+    plan: Plan
+    """As the settings say, read back from them."""
+    text: str
+    """The settings, ready to paste."""
+    words: tuple[tuple[str, str], ...]
+    """Each with what it does."""
+    remarks: tuple[str, ...]
+    instead: tuple[str, ...]
+    """What is launched in place of the plan's settings, in words."""
+
+
+def export_named(stack: Stack | None) -> str:
+    """The form of export that belongs to the stack of a question."""
+    return next((name for name, export in EXPORTS.items() if stack is not None and export.stack == stack.name), "megatron")
+
+
+def launch(name: str, model: Transformer, plan: Plan) -> Launch:
+    """The nearest plan that this stack launches, as its settings; a RefusedError where there is none with these degrees."""
+    export = EXPORTS[name]
+    stack = STACKS[export.stack]
+    found = nearest(stack, model, plan)
+    broken = tuple(row.sentence for row in broken_rows(stack, model, plan))
+    if found is None:
+        raise RefusedError(f"--as {name}: {stack.name} launches no plan with these degrees: {'; '.join(broken)} ({_remedy(stack.name)})")
+    settings = export.settings(model, found)
+    text = export.written(model, found, settings)
+    launched = export.read(export.parsed(text), model, plan.devices)
+    words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.words) for setting in settings)
+    return Launch(launched, text, words, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
+
+
+def _remedy(stack: str) -> str:
+    return f"solve the question with --set stack={stack}"
+
+
+def _instead(name: str, plan: Plan, launched: Plan, broken: tuple[str, ...]) -> tuple[str, ...]:
+    """What differs, which rules brought it about, and which settings no stack has."""
+    changed = [field for field in PLAN_FIELDS if getattr(plan, field) != getattr(launched, field)]
+    if not changed:
+        return ()
+    others = [f"{field} {_shown(getattr(launched, field))} in place of {_shown(getattr(plan, field))}" for field in changed]
+    lines = [f"{name} launches {', '.join(others)}", *(f"since there {sentence}" for sentence in broken)]
+    for field in changed:
+        value = getattr(plan, field)
+        if field in WORDS and not any(launchable(stack, field, (value,)) for stack in STACKS.values()):
+            lines.append(f"no stack that is known launches {field} {_shown(value)}")
+    return tuple(lines)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
+    """What is launched and what it costs, the settings, then what each of them does; a RefusedError where it does not fit."""
+    plan, model = chosen.plan, instance.workload
+    if not isinstance(plan, Plan) or not isinstance(model, Transformer):
+        raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
+    found = launch(name, model, plan)
+    title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
+    priced = _priced(instance, chosen, plan)
+    lines = [f"# {title}: {plan}", f"# on {plan.devices} devices, {_figures(priced)}"]
+    if found.instead:
+        launched = _priced(instance, chosen, found.plan)
+        lines += [f"# {words}" for words in found.instead]
+        lines.append(f"# launched: {_figures(launched)}; as planned: {_figures(priced)}")
+        _refuse_what_does_not_fit(name, found, launched)
+    width = max(len(setting) for setting, _ in found.words)
+    lines += ["", found.text, "", *(f"# {setting:<{width}}  {words}" for setting, words in found.words)]
+    return "\n".join([*lines, *(f"# note: {words}" for words in found.remarks)]) + "\n"
+
+
+def _priced(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:
+    """The full model's word on a plan on the design's device."""
+    return evaluate(instance.workload, design_of(instance, replace(chosen, plan=plan)), instance.budget, instance.prices)
+
+
+def _figures(priced: Evaluation) -> str:
+    memory = next(limit for limit in priced.limits if limit.name == "memory")
+    return f"a step takes {priced.step_time:.4g} s, in {_gib(memory.used)} of {_gib(memory.available)} of memory"
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.4g} GiB"
+
+
+def _refuse_what_does_not_fit(name: str, found: Launch, launched: Evaluation) -> None:
+    over = [limit for limit in launched.limits if limit.name in {"memory", "host memory"} and not limit.kept]
+    for limit in over:
+        message = f"{found.instead[0]}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
+        raise RefusedError(f"--as {name}: {message} ({_remedy(EXPORTS[name].stack)})")

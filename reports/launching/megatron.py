@@ -1,0 +1,221 @@
+"""Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
+
+from crossopt.crossflow.memory import RESIDENT_LAYERS
+from crossopt.crossflow.plan import OFFLOAD, Plan
+from crossopt.crossflow.stages import split_layers
+from crossopt.crossflow.workload import Transformer
+from crossopt.reports.launching.options import (
+    PLAIN_SHAPES,
+    Export,
+    Setting,
+    Settings,
+    flags,
+    options_of,
+    parsed_flags,
+    unknown_shapes,
+    whole,
+)
+
+OPTIONS = options_of(
+    "NVIDIA/Megatron-LM megatron/training/arguments.py",
+    "000c4ac24f61, core 0.15",
+    """--num-layers --hidden-size --ffn-hidden-size --num-attention-heads --num-query-groups --kv-channels --seq-length
+    --max-position-embeddings --vocab-size --position-embedding-type --normalization --attention-backend --attention-dropout
+    --hidden-dropout --num-experts --moe-router-topk --moe-token-dispatcher-type --moe-ffn-hidden-size
+    --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
+    --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
+    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
+    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --optimizer-offload-fraction --fp8-format""",
+    """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
+    --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
+    --overlap-param-gather --no-overlap-p2p-communication --optimizer-cpu-offload --use-precision-aware-optimizer --bf16 --fp16
+    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping""",
+)
+_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
+_RECOMPUTE = {
+    "none": (),
+    "selective": (("--recompute-granularity", "selective", "attention's core is computed again in the backward pass"),),
+    "full": (
+        ("--recompute-granularity", "full", "layers are computed again in the backward pass"),
+        ("--recompute-method", "uniform", "every layer alike"),
+        ("--recompute-num-layers", 1, "one layer at a time"),
+    ),
+}
+
+
+def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
+    """All arguments, those of the plan first."""
+    make = OPTIONS.setting
+    found = [
+        make("--tensor-model-parallel-size", plan.tensor, "heads and widths of a layer over so many devices"),
+        make("--pipeline-model-parallel-size", plan.pipeline, "stages of layers"),
+        make("--context-parallel-size", plan.context, "the sequence over so many devices"),
+        make("--micro-batch-size", plan.microbatch, "samples a replica takes at a time"),
+        make("--global-batch-size", model.global_batch, f"samples of a step: {plan.data} replicas do the rest"),
+    ]
+    found += [make("--sequence-parallel", None, "norms and dropouts over the tensor ranks too")] if plan.sequence_parallel else []
+    found += [*_split(model, plan), *_experts(model, plan)]
+    found += [make(*argument) for argument in _RECOMPUTE[plan.recompute]]
+    found += [*_sharing(plan), *_hidden(plan), *_offloaded(model, plan)]
+    if plan.placement == "tensor-context-pipeline-data":
+        found.append(make("--use-tp-pp-dp-mapping", None, "stages on nearer devices than replicas"))
+    return (*found, *_precision(model), *_shapes(model))
+
+
+def _split(model: Transformer, plan: Plan) -> list[Setting]:
+    """Chunks of layers; which layers each holds, where they are not even."""
+    if plan.pipeline == 1:
+        return []
+    if model.layers % (plan.pipeline * plan.interleave):
+        words = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
+        return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), words)]
+    if plan.interleave == 1:
+        return []
+    return [OPTIONS.setting("--num-virtual-stages-per-pipeline-rank", plan.interleave, "chunks of layers a stage holds")]
+
+
+def layout(model: Transformer, plan: Plan) -> str:
+    """The layers of each chunk in the order of the network; those of a stage are dealt to its chunks as evenly as can be."""
+    split = split_layers(model.layers, plan.pipeline)
+    chunks = []
+    for chunk in range(plan.interleave):
+        for stage in range(plan.pipeline):
+            own = int(split.on(stage))
+            chunks.append("t" * (own // plan.interleave + (chunk < own % plan.interleave)))
+    return "E" + "|".join(chunks) + "L"
+
+
+def _experts(model: Transformer, plan: Plan) -> list[Setting]:
+    if model.experts == 1:
+        return []
+    make = OPTIONS.setting
+    return [
+        make("--num-experts", model.experts, "experts of a layer"),
+        make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
+        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas"),
+        make("--expert-tensor-parallel-size", plan.tensor, "and each of them over the tensor ranks"),
+        make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
+        *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
+    ]
+
+
+def _sharing(plan: Plan) -> list[Setting]:
+    """What replicas share."""
+    make = OPTIONS.setting
+    if plan.zero == 0:
+        return []
+    found = [make("--use-distributed-optimizer", None, "optimizer state shared by the replicas (ZeRO-1)")]
+    if plan.zero == 1:
+        return found
+    shared = "gradients" if plan.zero == 2 else "gradients and weights"
+    return [
+        *found,
+        make("--use-megatron-fsdp", None, "what is shared is laid out by Megatron-FSDP"),
+        make("--data-parallel-sharding-strategy", _SHARDING[plan.zero], f"{shared} shared as well (ZeRO-{plan.zero})"),
+        make("--no-gradient-accumulation-fusion", None, "which Megatron-FSDP needs"),
+        make("--ckpt-format", "fsdp_dtensor", "which Megatron-FSDP needs"),
+    ]
+
+
+def _hidden(plan: Plan) -> list[Setting]:
+    """What goes on behind work."""
+    make, found = OPTIONS.setting, list[Setting]()
+    if plan.overlap in {"data", "both"}:
+        found.append(make("--overlap-grad-reduce", None, "gradients are summed behind the backward pass"))
+        if plan.zero:
+            found.append(make("--overlap-param-gather", None, "updated weights are gathered behind the forward pass"))
+    if plan.interleave > 1 and plan.overlap in {"none", "data"}:
+        found.append(make("--no-overlap-p2p-communication", None, "activations are passed on without hiding"))
+    return found
+
+
+def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
+    make, away, found = OPTIONS.setting, OFFLOAD.index(plan.offload), list[Setting]()
+    if away & 4:
+        found.append(make("--optimizer-cpu-offload", None, "optimizer state is kept in the host's memory"))
+        found.append(make("--optimizer-offload-fraction", "1.0", "all of it"))
+        found.append(make("--use-precision-aware-optimizer", None, "which that needs"))
+    if away & 2:
+        layers = model.layers // plan.pipeline - int(RESIDENT_LAYERS)
+        found.append(make("--cpu-offloading-num-layers", layers, "layers of which activations are kept in the host's memory"))
+    return found
+
+
+def _precision(model: Transformer) -> list[Setting]:
+    make, found = OPTIONS.setting, list[Setting]()
+    if model.precision in {"bf16", "fp8"}:
+        found.append(make("--bf16", None, "weights and activations"))
+    if model.precision == "fp16":
+        found.append(make("--fp16", None, "weights and activations"))
+    if model.precision == "fp8":
+        found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
+    if model.gradient_bytes < 4.0 and model.precision in {"bf16", "fp8"}:
+        found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
+    return found
+
+
+def _shapes(model: Transformer) -> list[Setting]:
+    make = OPTIONS.setting
+    found = [
+        make("--num-layers", model.layers, "of the network"),
+        make("--hidden-size", model.hidden, "width of a token"),
+        make("--ffn-hidden-size", model.ffn, "width of the feed-forward part"),
+        make("--num-attention-heads", model.heads, "of a layer"),
+        make("--seq-length", model.sequence, "tokens of a sample"),
+        make("--max-position-embeddings", model.sequence, "tokens that positions tell apart"),
+        make("--vocab-size", model.vocabulary, "tokens that there are"),
+        make("--attention-backend", model.attention, "scores are kept, or not"),
+    ]
+    if model.attention_groups != model.heads:
+        found.append(make("--group-query-attention", None, "heads share keys and values"))
+        found.append(make("--num-query-groups", model.attention_groups, "key-value heads"))
+    found += [make("--kv-channels", model.head_size, "width of a head")] if model.head_size else []
+    found += [make("--swiglu", None, "two input projections and their product")] if model.gated else []
+    found += [] if model.learned_positions else [make("--position-embedding-type", "rope", "positions turn queries and keys")]
+    if not model.biases:
+        found.append(make("--disable-bias-linear", None, "products have no biases"))
+        found.append(make("--normalization", "RMSNorm", "nor have norms"))
+    found += [] if model.tied else [make("--untie-embeddings-and-output-weights", None, "the head has weights of its own")]
+    if not model.dropout:
+        found.append(make("--attention-dropout", 0, "none"))
+        found.append(make("--hidden-dropout", 0, "none"))
+    return found
+
+
+def read(given: Settings, model: Transformer, devices: int) -> Plan:
+    """The plan that these arguments launch."""
+    tensor, context, pipeline = (whole(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
+    chunks = given.get("--pipeline-model-parallel-layout")
+    interleave = len(chunks.split("|")) // pipeline if chunks else whole(given, "--num-virtual-stages-per-pipeline-rank")
+    strategy = given.get("--data-parallel-sharding-strategy")
+    zero = 1 if "--use-distributed-optimizer" in given else 0
+    zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
+    data = "--overlap-grad-reduce" in given or zero > 1
+    transfers = interleave > 1 and "--no-overlap-p2p-communication" not in given
+    away = 4 * ("--optimizer-cpu-offload" in given) + 2 * (whole(given, "--cpu-offloading-num-layers", 0) > 0)
+    return Plan(
+        tensor=tensor,
+        context=context,
+        pipeline=pipeline,
+        data=devices // (tensor * context * pipeline),
+        expert=whole(given, "--expert-model-parallel-size"),
+        microbatch=whole(given, "--micro-batch-size"),
+        interleave=interleave,
+        sequence_parallel="--sequence-parallel" in given and tensor > 1,
+        recompute=given.get("--recompute-granularity") or "none",  # type: ignore[arg-type]
+        zero=zero,
+        overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
+        offload=OFFLOAD[away],
+        placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
+    )
+
+
+def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """The environment, and shapes that no argument says."""
+    wide = plan.tensor * plan.context > 1 and plan.zero < 2
+    found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
+    found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
+    return (*found, *unknown_shapes(model, PLAIN_SHAPES))
+
+
+EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

@@ -1,0 +1,140 @@
+"""What settings of a stack are: a name out of the table of its real options, a value where it takes one, and what it does."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option that a stack has."""
+
+    name: str
+    takes: bool
+    """Whether a value follows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a stack that exports use, and where they were read."""
+
+    source: str
+    version: str
+    names: Mapping[str, Option]
+
+    def setting(self, name: str, value: object = None, words: str = "") -> "Setting":
+        """A setting of this name; a ValueError where the stack has no such option, or one of another kind."""
+        option = self.names.get(name)
+        if option is None:
+            raise ValueError(f"{name}: {self.source} has no such option")
+        if option.takes == (value is None):
+            raise ValueError(f"{name}: this option takes {'a' if option.takes else 'no'} value")
+        return Setting(name, None if value is None else str(value), words)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One option as it is set."""
+
+    name: str
+    value: str | None
+    words: str
+    """What it does."""
+
+
+Settings = Mapping[str, str | None]
+"""Settings as they were read back: by name, with their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """How plans are written for a stack, and read back."""
+
+    stack: str
+    """The name of its table of rules."""
+    options: Options
+    settings: Callable[[Transformer, Plan], tuple[Setting, ...]]
+    written: Callable[[Transformer, Plan, tuple[Setting, ...]], str]
+    """The settings ready to paste."""
+    parsed: Callable[[str], Settings]
+    read: Callable[[Settings, Transformer, int], Plan]
+    """The plan that the stack launches by these settings on so many devices."""
+    remarks: Callable[[Transformer, Plan], tuple[str, ...]]
+    """What is to be done beside the settings."""
+
+
+def options_of(source: str, version: str, with_value: str, without: str = "") -> Options:
+    """A table from two lists of names."""
+    names = {name: Option(name, takes=True) for name in with_value.split()} | {name: Option(name, takes=False) for name in without.split()}
+    return Options(source, version, names)
+
+
+def flags(settings: tuple[Setting, ...]) -> str:
+    """Settings as a command line, one a line."""
+    return " \\\n  ".join(setting.name if setting.value is None else f"{setting.name} {quoted(setting.value)}" for setting in settings)
+
+
+def quoted(value: str) -> str:
+    """A value as a shell takes it."""
+    return value if all(letter.isalnum() or letter in "-_.:/," for letter in value) else f"'{value}'"
+
+
+def parsed_flags(text: str) -> Settings:
+    """The command line in a text, without its comments."""
+    import shlex  # noqa: PLC0415 - only what is read back needs it
+
+    line = " ".join(part.rstrip("\\") for part in text.splitlines() if not part.startswith("#"))
+    found, name = dict[str, str | None](), ""
+    for word in shlex.split(line):
+        if word.startswith("--"):
+            name, found[word] = word, None
+        else:
+            found[name] = word
+    return found
+
+
+def whole(settings: Settings, name: str, usual: int = 1) -> int:
+    """The number that an option is set to."""
+    value = settings.get(name)
+    return usual if value is None else int(value)
+
+
+def unknown_shapes(model: Transformer, known: frozenset[str]) -> tuple[str, ...]:
+    """Shapes of the network that no setting says, in words."""
+    from dataclasses import MISSING, fields  # noqa: PLC0415
+
+    odd = [field.name for field in fields(model) if field.name not in known and field.default is not MISSING]
+    differing = [name for name in odd if getattr(model, name) != next(f.default for f in fields(model) if f.name == name)]
+    return tuple(f"{name} is {getattr(model, name)}, which is the model's own to set" for name in differing)
+
+
+PLAIN_SHAPES = frozenset(
+    {
+        "name",
+        "layers",
+        "hidden",
+        "heads",
+        "ffn",
+        "vocabulary",
+        "sequence",
+        "global_batch",
+        "kv_heads",
+        "head_size",
+        "gated",
+        "tied",
+        "learned_positions",
+        "biases",
+        "experts",
+        "experts_per_token",
+        "capacity_factor",
+        "attention",
+        "dropout",
+        "precision",
+        "gradient_bytes",
+        "scattered_gradients",
+        "optimizer_bytes",
+    }
+)
+"""Shapes that settings say, or that are about prices."""
