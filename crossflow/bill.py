@@ -1,6 +1,9 @@
-"""The itemised price of one plan: where the seconds of a step go, what fills the memory, and the energy."""
+"""The itemised price of one plan: where the seconds of a step go, what fills the memory, and the energy; and tables of such prices."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
 
@@ -33,3 +36,18 @@ class Prices:
     """Joules of one step, all devices together."""
     memory: Array
     """Bytes of the fullest device; the same on every hardware, so one column."""
+
+
+def total(items: Items) -> Real:
+    """The sum of a bill's items, in their order."""
+    amount: Real = 0.0
+    for _, value in items:
+        amount = amount + value
+    return amount
+
+
+def price_table(bills: Iterable[Bill], devices: int) -> Prices:
+    """Prices of plans on `devices` devices, one bill each, for workloads whose plans are few enough to be priced one by one."""
+    rows = [(np.broadcast_to(bill.step_time, devices), np.broadcast_to(bill.energy, devices), total(bill.memory)) for bill in bills]
+    times, energies = (np.array([row[column] for row in rows], np.float64).reshape(-1, devices) for column in (0, 1))
+    return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))

@@ -9,7 +9,7 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_weights, stage_weights
+from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
@@ -35,15 +35,16 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once.
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
+    trained = layer_trained(model, sharding)
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
     gather = _gather_time(one, model.weight_bytes, layout, links)
-    scatter = _gather_time(one, model.gradient_bytes, layout, links)
+    scatter = _gather_time(trained, model.gradient_bytes, layout, links)
     split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
     gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
     sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(split, 1.0, 2.0)
     sent = sent + np.where(sliced, _sent_energy(published, model.weight_bytes, layout, links), 0.0)
-    layer_sent = np.where(scattered, _sent_energy(one, model.gradient_bytes, layout, links), 0.0)
+    layer_sent = np.where(scattered, _sent_energy(trained, model.gradient_bytes, layout, links), 0.0)
     layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
@@ -78,14 +79,16 @@ def _message_bytes(model: Transformer, sharding: Sharding) -> Real:
 
 
 def _edges(model: Transformer, sharding: Sharding) -> Real:
-    """The most parameters beside its layers on any one stage: the first or the last one."""
+    """The most trained parameters beside its layers on any one stage: the first or the last one."""
+    if model.lora_rank:
+        return 0.0 * sharding.pipeline
     last = sharding.pipeline - 1.0
     return np.maximum(edge_weights(model, sharding, 0.0 * last), edge_weights(model, sharding, last))
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:
-    """The most parameters on any one stage, of both kinds."""
-    stages = [stage_weights(model, sharding, stage) for stage in candidates(model, sharding)]
+    """The most trained parameters on any one stage, of both kinds."""
+    stages = [stage_trained(model, sharding, stage) for stage in candidates(model, sharding)]
     return Weights(reduce(np.maximum, (one.shared for one in stages)), reduce(np.maximum, (one.routed for one in stages)))
 
 
@@ -107,7 +110,7 @@ def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Lin
 
 def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
     """First and last stage add up their gradients of the shared embedding table, which layers that predict further tokens use, too."""
-    if not (model.tied or model.prediction_layers):
+    if model.lora_rank or not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
     return exchange_time(send(size, layout.pipeline), links)

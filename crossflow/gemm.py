@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.bill import Bill, Items, Prices, price_table
 from crossopt.crossflow.distributed_product import exchange_cost, forward, grid, products_cost
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
 from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.price_table import price_table
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.workload import Gemm
 

@@ -24,7 +24,16 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, stream_cost
+from crossopt.crossflow.roofline import (
+    NOTHING,
+    Cost,
+    Product,
+    backward_costs,
+    fused_attention_cost,
+    input_costs,
+    product_costs,
+    stream_cost,
+)
 from crossopt.crossflow.workload import Transformer
 
 QUERIES, OUTPUT = "queries, keys, values", "projection"
@@ -33,12 +42,10 @@ _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
 _FUSED_SOFTMAX = 4.0
 """Score matrices of a rank, in multiples of which scale, mask and softmax are one kernel."""
-_UNFUSED_KERNELS, _UNFUSED_PASSES = 5.0, 10.0
+_UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
-_PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
+PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
 """Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
-_VOCABULARY_ALIGNMENT = 128.0
-"""The vocabulary is padded to this many words a tensor-parallel rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,30 +138,38 @@ _IDLE = Pass(NOTHING, NOTHING, 0.0, 0.0, 0.0, 0.0)
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
     work = NOTHING
-    for cost in product_costs(projections(model, ranks), model.value_bytes, hardware):
+    for cost in product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware):
         work = work + cost
     work = work + element_wise(model, ranks, hardware, backward=False).total()
     return _with_exchanges(work, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
 
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
-    """All operators of a layer backward: for each product the gradients of its input and of its weights."""
+    """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
     work = NOTHING
-    for cost in backward_costs(projections(model, ranks), model.value_bytes, hardware):
+    for cost in trained_costs(projections(model, ranks), model, model.value_bytes, hardware):
+        work = work + cost
+    for cost in backward_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ():
         work = work + cost
     work = work + element_wise(model, ranks, hardware, backward=True).total()
     return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
 
 
-def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """For each product the cost of the two that give its gradients: dA = dC B^T and dB = A^T dC."""
-    both = [
-        side
-        for one in products
-        for side in (Product(one.rows, one.columns, one.depth, one.count), Product(one.depth, one.rows, one.columns, one.count))
-    ]
-    costs = product_costs(both, value_bytes, hardware)
-    return [by_input + by_weights for by_input, by_weights in zip(costs[::2], costs[1::2], strict=True)]
+def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
+    """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
+    return (input_costs if model.lora_rank else backward_costs)(products, value_bytes, hardware)
+
+
+def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
+    """Beside each product but the router's one into the rank of the adapters and one out of it, of joint matrices one into the ranks of
+    all."""
+    joint = {QUERIES: 3.0, "inner product": model.projections - 1.0, "shared inner product": model.projections - 1.0}
+    inner, found = float(model.lora_rank), list[Product]()
+    for name, one in named_projections(model, ranks) if model.lora_rank else ():
+        if name != "router":
+            into = Product(one.rows, one.depth, joint.get(name, 1.0) * inner, one.count)
+            found += [into, Product(one.rows, inner, one.columns, one.count)]
+    return tuple(found)
 
 
 def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
@@ -254,7 +269,7 @@ def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: 
     """
     capped = 1.0 if model.attention_cap else 0.0
     alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
-    size = _softmax_bytes(model, passes) + (alone * _UNFUSED_PASSES + capped * passes) * model.activation_bytes
+    size = _softmax_bytes(model, passes) + (alone * _UNFUSEDPASSES + capped * passes) * model.activation_bytes
     count = _score_count(model, ranks)
     return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + capped)
 
@@ -283,9 +298,9 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
     moved = routed_tokens(model, ranks) * model.hidden
     return ElementWise(
-        norms=_norms(model, ranks, hardware, _PASSES[backward][0]),
+        norms=_norms(model, ranks, hardware, PASSES[backward][0]),
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
-        activation=_activation(model, ranks, hardware, _PASSES[backward][1 + model.gated]),
+        activation=_activation(model, ranks, hardware, PASSES[backward][1 + model.gated]),
         routing=NOTHING if model.experts == 1 else stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0),
     )
 
@@ -327,7 +342,7 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     return Pass(
         work=work,
         core=core,
-        tensor=turns * _tensor_exchange(tensor_bytes, ranks, hardware),
+        tensor=turns * tensor_exchange(tensor_bytes, ranks, hardware),
         context=turned * exchange_time(ring, links),
         expert=2.0 * exchange_time(routed, links),
         energy=sent,
@@ -340,53 +355,11 @@ def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
     return np.minimum(others, np.ceil(model.window * ranks.context / model.sequence)) if model.window else others
 
 
-def _tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
+def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
     """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products."""
     split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
-
-
-def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Gather forward and scatter-add backward of one microbatch on the first stage, with the sum over the split vocabulary."""
-    size = ranks.tokens(model) * model.hidden * model.activation_bytes
-    cost = stream_cost(2.0 * size, 0.0, hardware) + stream_cost(3.0 * size, 0.0, hardware)
-    return cost + Cost(_tensor_exchange(size, ranks, hardware), 0.0, 0.0)
-
-
-def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """The pass of the network's own head, and one for each layer that predicts a further token, whose two inputs are joined before it."""
-    cost = _one_head(model, ranks, hardware)
-    if not model.prediction_layers:
-        return cost
-    tokens, hidden, size = ranks.tokens(model), float(model.hidden), model.activation_bytes
-    joined = Product(tokens, 2.0 * hidden, hidden / ranks.tensor)
-    [backward] = backward_costs((joined,), model.value_bytes, hardware)
-    more = product_cost(joined, model.value_bytes, hardware) + backward
-    elements = tokens / ranks.norm_split() * hidden
-    for side in _PASSES:
-        more = more + stream_cost(3.0 * side[0] * size * elements, 24.0 * elements, hardware, 3.0)
-    more = more + Cost(_tensor_exchange(tokens * hidden * size, ranks, hardware), 0.0, 0.0)
-    return cost + (cost + more).times(float(model.prediction_layers))
-
-
-def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Logits, softmax and cross entropy of one microbatch on the last stage, forward and backward, vocabulary split over tensor ranks.
-
-    A cap is one kernel more in each direction, of two and of three passes over the single-precision logits.
-    """
-    tokens = ranks.tokens(model)
-    words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
-    product = Product(tokens, float(model.hidden), words)
-    [backward] = backward_costs((product,), model.activation_bytes, hardware)
-    cost = product_cost(product, model.activation_bytes, hardware) + backward
-    passes = hardware.efficiency.loss_passes
-    cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
-    if model.logit_cap:
-        cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
-    sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
-    inputs = _tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
-    return cost + Cost(sums + inputs, 0.0, 0.0)
 
 
 def routed_tokens(model: Transformer, ranks: Ranks) -> Real:

@@ -17,7 +17,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.bill import Bill, Items, Prices, price_table, total
 from crossopt.crossflow.collectives import send
 from crossopt.crossflow.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
@@ -32,7 +32,6 @@ from crossopt.crossflow.lstm_operations import (
     softmax_backward,
     softmax_forward,
 )
-from crossopt.crossflow.price_table import price_table, total
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Lstm
 

@@ -10,9 +10,8 @@ The rows-columns cut holds the weights of the products twice, K x N/c and K/c x 
 
 from dataclasses import dataclass
 
-from crossopt.crossflow.bill import Items
+from crossopt.crossflow.bill import Items, total
 from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.price_table import total
 from crossopt.crossflow.workload import Lstm
 
 

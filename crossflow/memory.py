@@ -5,6 +5,7 @@ mixtures of experts, latents, fused attention and context parallelism need no fo
 each stage holds as many of them as come to it, chunks of a stage counted as one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Final
@@ -14,9 +15,11 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.bill import Items
 from crossopt.crossflow.parameters import (
+    attention_ends,
     attention_parameters,
     copied_parameters,
     expert_parameters,
+    feed_forward_ends,
     head_biases,
     head_parameters,
     norm_parameters,
@@ -73,14 +76,23 @@ class Weights:
     routed: Real
 
 
+_OfKind = Callable[[Transformer, Sharding], Weights]
+"""A figure of one layer of one kind."""
+
+
 def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Parameters of one layer on one device, of the mean one where the first ones are dense."""
-    return _mixed_weights(model, sharding, model.dense_layers / model.stack)
+    return _mixed_weights(model, sharding, model.dense_layers / model.stack, _kind_weights)
 
 
-def _mixed_weights(model: Transformer, sharding: Sharding, dense: Real) -> Weights:
+def layer_trained(model: Transformer, sharding: Sharding) -> Weights:
+    """Of them those that are trained."""
+    return _mixed_weights(model, sharding, model.dense_layers / model.stack, _kind_trained)
+
+
+def _mixed_weights(model: Transformer, sharding: Sharding, dense: Real, figure: _OfKind) -> Weights:
     """Of layers of which this share is dense."""
-    first, *rest = (_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model))
+    first, *rest = (figure(kind, sharding) for _, kind in feed_forward_kinds(model))
     if not rest:
         return first
     return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(_pair(first), _pair(rest[0]), strict=True)))
@@ -95,11 +107,29 @@ def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
     experts = model.experts * expert_parameters(model) / (sharding.tensor * sharding.expert)
+    if model.lora_rank:
+        adapters = _adapters(model, sharding)
+        shared, experts = shared + adapters.shared, experts + adapters.routed
     if model.experts == 1:
         return Weights(shared + experts, 0.0 * shared)
     if model.shared_experts:
         shared = shared + model.shared_experts * expert_parameters(model) / sharding.tensor
     return Weights(shared, experts)
+
+
+def _kind_trained(model: Transformer, sharding: Sharding) -> Weights:
+    """All of them, or the adapters alone."""
+    if not model.lora_rank:
+        return _kind_weights(model, sharding)
+    adapters = _adapters(model, sharding)
+    return adapters if model.experts > 1 else Weights(adapters.shared + adapters.routed, 0.0 * adapters.shared)
+
+
+def _adapters(model: Transformer, sharding: Sharding) -> Weights:
+    """Beside attention and shared experts, and beside the experts of the rank."""
+    several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
+    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / sharding.tensor) for ends in several)
+    return Weights(attention + shared, model.experts * one / sharding.expert)
 
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
@@ -109,8 +139,20 @@ def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weight
 
 def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
     """Those of some of its layers and of what lies beside them."""
-    one, ends = _mixed_weights(model, sharding, dense_share(model, sharding, stage)), edge_weights(model, sharding, stage)
-    return Weights(layers * one.shared + ends, layers * one.routed)
+    one = _mixed_weights(model, sharding, dense_share(model, sharding, stage), _kind_weights)
+    return Weights(layers * one.shared + edge_weights(model, sharding, stage), layers * one.routed)
+
+
+def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
+    """Of the parameters of a stage those that are trained."""
+    return _trained(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
+
+
+def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
+    if not model.lora_rank:
+        return _weights(model, sharding, stage, layers)
+    one = _mixed_weights(model, sharding, dense_share(model, sharding, stage), _kind_trained)
+    return Weights(layers * one.shared, layers * one.routed)
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -175,6 +217,9 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: int) ->
         feed_forward = feed_forward + size * tokens * wide * (3.0 if model.gated else 2.0) / sharding.tensor
     sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
+    if model.lora_rank:
+        always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
+        attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)
     return split_by_norms / norm_split + attention + feed_forward + sorted_tokens + _score_bytes(model, sharding, tokens, recompute)
 
 
@@ -235,10 +280,11 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     held = split_layers(model.stack, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
     activations = _on_device(sharding, "activations", held * flight) * common.kept
-    weights, optimizer = (_weights(model, sharding, stage, _on_device(sharding, what, held)) for what in ("weights", "optimizer"))
+    weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
+    optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
     return StageMemory(
         weights=model.weight_bytes * share_out(sharding, weights, 3),
-        gradients=model.gradient_bytes * share_out(sharding, _weights(model, sharding, stage, held), 2),
+        gradients=model.gradient_bytes * share_out(sharding, _trained(model, sharding, stage, held), 2),
         optimizer=model.optimizer_bytes * share_out(sharding, optimizer, 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
         working=common.working,

@@ -16,7 +16,16 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.hardware import Memory
-from crossopt.crossflow.memory import RESIDENT_LAYERS, Sharding, Weights, kept_activations, layer_weights, offloads, share_out
+from crossopt.crossflow.memory import (
+    RESIDENT_LAYERS,
+    Sharding,
+    Weights,
+    kept_activations,
+    layer_trained,
+    layer_weights,
+    offloads,
+    share_out,
+)
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 
@@ -38,13 +47,13 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     """The traffic of the fullest stage; nothing where nothing is offloaded."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
-    split, one = split_layers(model.stack, sharding.pipeline), layer_weights(model, sharding)
+    split, one, trained = split_layers(model.stack, sharding.pipeline), layer_weights(model, sharding), layer_trained(model, sharding)
     layers = np.maximum(split.first(), split.middle())
     flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)
-    state = model.optimizer_bytes * share_out(sharding, Weights(away * one.shared, away * one.routed), 1)
+    state = model.optimizer_bytes * share_out(sharding, Weights(away * trained.shared, away * trained.routed), 1)
     state = np.where(offloads(sharding, "optimizer"), state, 0.0)
     return HostTraffic(
         forward=np.maximum(weights, activations) / host.bandwidth,

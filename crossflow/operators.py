@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.layer import (
     OUTPUT,
@@ -21,10 +22,7 @@ from crossopt.crossflow.layer import (
     Ranks,
     attention_core,
     attention_core_backward,
-    backward_costs,
     element_wise,
-    embedding,
-    head,
     named_projections,
 )
 from crossopt.crossflow.parameters import (
@@ -37,7 +35,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.roofline import Cost, product_cost
+from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 
 EMBEDDING_FORWARD, HEAD_FORWARD = 2.0 / 5.0, 1.0 / 3.0

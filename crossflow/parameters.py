@@ -3,6 +3,8 @@
 What is said of a layer is said of a network whose layers are all of one kind; `parameters` and `step_flops` add the kinds up.
 """
 
+from dataclasses import dataclass
+
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 
 
@@ -76,6 +78,54 @@ def prediction_parameters(model: Transformer) -> int:
     return 2 * model.hidden * model.hidden + 3 * one_norm(model)
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Widths of the inputs and outputs of some matrices, added up, and how many matrices these are.
+
+    A matrix from n to m has an adapter of rank r with r (n + m) weights; what tensor parallelism splits is split in the adapter too.
+    """
+
+    whole: int
+    split: int
+    matrices: int
+
+
+def attention_ends(model: Transformer) -> Ends:
+    """Of attention: queries, keys, values and output, or the ways to latents and from them."""
+    heads, inner = model.heads * model.score_width, model.heads * model.value_width
+    if not model.latent:
+        return Ends(4 * model.hidden, heads + model.attention_groups * (model.score_width + model.value_width) + inner, 4)
+    down = model.hidden + model.kv_rank + model.rope_size + model.kv_rank
+    queries = model.hidden + 2 * model.query_rank if model.query_rank else model.hidden
+    up = model.heads * (model.head_width + model.value_width)
+    return Ends(down + queries + model.hidden, heads + up + inner, 5 if model.query_rank else 4)
+
+
+def feed_forward_ends(model: Transformer, experts: int) -> Ends:
+    """Of one feed-forward network as wide as so many experts; none is as wide as no expert."""
+    many = model.projections if experts else 0
+    return Ends(many * model.hidden, many * experts * model.expert_width, many)
+
+
+def adapter_parameters(model: Transformer) -> int:
+    """Weights of the adapters of one layer; shared experts are one network."""
+    return _adapted(model, model.experts)
+
+
+def _adapted(model: Transformer, experts: int) -> int:
+    """Those of attention, of shared experts and of so many others."""
+    fixed = (attention_ends(model), feed_forward_ends(model, model.shared_experts))
+    one = feed_forward_ends(model, 1)
+    return model.lora_rank * (sum(ends.whole + ends.split for ends in fixed) + experts * (one.whole + one.split))
+
+
+def trained_parameters(model: Transformer) -> int:
+    """Those that gradients and optimizer state are kept of."""
+    if not model.lora_rank:
+        return parameters(model) + model.prediction_layers * (layer_parameters(_counted(model)[-1][1]) + prediction_parameters(model))
+    return sum(count * adapter_parameters(kind) for count, kind in feed_forward_kinds(model))
+
+
 def parameters(model: Transformer) -> int:
     """All weights, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
     layers = sum(count * layer_parameters(kind) for count, kind in _counted(model))
@@ -107,9 +157,23 @@ def step_flops(model: Transformer) -> float:
     In a window s is the reach, W (2 - W / s): twice what the causal mask leaves, as s is. Each layer that predicts a further token counts
     as a layer, 2 h^2 and a head.
     """
+    if model.lora_rank:
+        return _lora_flops(model)
     layers = sum(count * (_products(kind) + attention_width(kind)) for count, kind in _whole_counts(model))
     further = model.prediction_layers * (2 * model.hidden * model.hidden + model.hidden * model.vocabulary)
     return 6.0 * model.tokens * (layers + further + model.hidden * model.vocabulary)
+
+
+def _lora_flops(model: Transformer) -> float:
+    """Frozen weights have no gradients of their own: 4 FLOPs for each, 6 for each of an adapter and of attention's pairs."""
+    frozen = sum(count * _products(kind) for count, kind in _whole_counts(model))
+    frozen += model.prediction_layers * (2 * model.hidden * model.hidden + model.hidden * model.vocabulary)
+    return model.tokens * (4.0 * (frozen + model.hidden * model.vocabulary) + 6.0 * adapter_products(model)) + score_flops(model)
+
+
+def adapter_products(model: Transformer) -> float:
+    """Multiplications of one token with the adapters of all layers."""
+    return sum(count * _adapted(kind, kind.experts_per_token) for count, kind in _whole_counts(model))
 
 
 def score_flops(model: Transformer) -> float:

@@ -83,6 +83,22 @@ def product_costs(products: Sequence[Product], value_bytes: float, hardware: Har
     return [Cost(np.take(cost.time, some, axis=0), np.take(cost.energy, some, axis=0), cost.kernels) for some in rows]
 
 
+def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
+    """For each product the cost of the two that give its gradients: dA = dC B^T and dB = A^T dC."""
+    both = [
+        side
+        for one in products
+        for side in (Product(one.rows, one.columns, one.depth, one.count), Product(one.depth, one.rows, one.columns, one.count))
+    ]
+    costs = product_costs(both, value_bytes, hardware)
+    return [by_input + by_weights for by_input, by_weights in zip(costs[::2], costs[1::2], strict=True)]
+
+
+def input_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
+    """For each product the cost of the one that gives the gradient of its input: dA = dC B^T."""
+    return product_costs([Product(one.rows, one.columns, one.depth, one.count) for one in products], value_bytes, hardware)
+
+
 def _in_numbers(hardware: Hardware) -> bool:
     """Whether the hardware's figures are numbers; `formulation.codesign.separable` has others, whose rows cannot be taken."""
     levels = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)

@@ -24,19 +24,11 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import (
-    Ranks,
-    attention_core,
-    attention_core_backward,
-    backward_costs,
-    element_wise,
-    embedding,
-    head,
-    projections,
-)
+from crossopt.crossflow.layer import Ranks, attention_core, attention_core_backward, element_wise, projections
 from crossopt.crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
-from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost, stream_cost
 from crossopt.crossflow.transformer import mean_over_kinds
 from crossopt.crossflow.workload import Transformer
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.layer import Layer, Ranks, backward_pass, embedding, forward_pass, head, layer
+from crossopt.crossflow.layer import Layer, Ranks, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic

@@ -83,6 +83,9 @@ class Transformer:
     """So are the head's logits."""
     prediction_layers: int = 0
     """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
+    lora_rank: int = 0
+    """Trained are adapters alone, of this rank beside each matrix of a layer but the router's (Hu et al. 2021, arXiv:2106.09685); all
+    other weights are frozen. 0 trains all weights."""
 
     def __post_init__(self) -> None:
         for fault in (*_faults_of_size(self), *_faults_of_shape(self)):
@@ -167,7 +170,7 @@ class Transformer:
 _WHOLE = ("layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "global_batch", "experts", "experts_per_token", "norms")
 _OF_LATENTS = ("query_rank", "rope_size", "value_size")
 _OPTIONAL = ("kv_heads", "head_size", "expert_ffn", "window", "kv_rank", *_OF_LATENTS)
-_COUNTS = ("shared_experts", "dense_layers", "global_layers", "prediction_layers")
+_COUNTS = ("lora_rank", "shared_experts", "dense_layers", "global_layers", "prediction_layers")
 
 
 def _faults_of_size(model: Transformer) -> Iterator[str]:

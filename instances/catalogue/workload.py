@@ -30,6 +30,7 @@ class WorkloadSection:
     attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
     dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
     capacity_factor: Annotated[float, Bounds(1.0), Doc("how much fuller the fullest expert is than the average")] = 1.0
+    lora_rank: Annotated[Positive | None, Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = None
     gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
     optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
 
@@ -43,7 +44,7 @@ _WAYS: Final = ("model", "transformer", "lstm", "gemm", "config")
 _NOTHING_SAID: Final = WorkloadSection()
 _USUAL_SEQUENCE: Final = 4096
 _NOT_IN_DENSE: Final = ("capacity_factor",)
-_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor")
+_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -115,6 +116,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         global_batch=batch,
         capacity_factor=section.capacity_factor,
         attention=section.attention,
+        lora_rank=section.lora_rank or 0,
         precision=section.precision,
         gradient_bytes=_or(section.gradient_bytes, 4.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),

@@ -1,6 +1,6 @@
 """A network in words: how many weights it has, its shape, its batch, and the work of a token."""
 
-from crossopt.crossflow.parameters import active_parameters, parameters, score_flops, step_flops
+from crossopt.crossflow.parameters import active_parameters, adapter_products, parameters, score_flops, step_flops, trained_parameters
 from crossopt.crossflow.workload import Transformer, Workload
 
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
@@ -26,9 +26,17 @@ def _work(model: Transformer) -> str:
     windows = f" in windows of {model.window:,}" if 0 < model.window < model.sequence else ""
     few = " in some layers" if windows and model.global_layers else ""
     return (
-        f"{_rounded(whole / factor)} {unit} a token · 6 for each of {_amount((whole - scores) / 6.0)} weights that multiply it · "
+        f"{_rounded(whole / factor)} {unit} a token · {_multiplied(model, whole - scores)} · "
         f"{_rounded(scores / factor)} for attention{windows}{few}, masked half counted"
     )
+
+
+def _multiplied(model: Transformer, flops: float) -> str:
+    """How often each weight is counted: forward, and backward for its input and, where it is trained, for itself."""
+    if not model.lora_rank:
+        return f"6 for each of {_amount(flops / 6.0)} weights that multiply it"
+    frozen = _amount((flops - 6.0 * adapter_products(model)) / 4.0)
+    return f"4 for each of {frozen} frozen weights that multiply it · 6 for adapters, {_amount(trained_parameters(model))} weights in all"
 
 
 def _amount(number: float) -> str:

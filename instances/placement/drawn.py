@@ -130,6 +130,9 @@ def _generated(file: PlacementFile, section: GraphSection, files: Files, report:
     if not isinstance(model, Transformer):
         report("workload", "graphs are generated from transformers only (give model or transformer)")
         return None
+    if model.lora_rank:
+        report("workload.lora_rank", "graphs are generated of networks whose weights are all trained (remove it)")
+        return None
     try:
         hardware = build_device(device(section.hardware), section.hardware, model.precision, 2)
     except (UnknownNameError, ValueError) as error:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
+from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table

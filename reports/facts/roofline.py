@@ -6,23 +6,26 @@ joule and nothing else does. So they are counted by the formulas that price the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Final, Literal
 
 import numpy as np
 
+from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import (
     Ranks,
+    adapters,
     attention_core,
     attention_core_backward,
-    backward_costs,
     element_wise,
-    head,
     named_projections,
+    trained_costs,
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.roofline import Cost, product_cost
+from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 from crossopt.instances.codesign.instance import Instance
@@ -109,8 +112,12 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
         for name, product in named_projections(kind, group):
             if not names or name in names:
                 yield what + name, False, product_cost(product, model.value_bytes, hardware)
-                [backward] = backward_costs((product,), model.value_bytes, hardware)
+                [backward] = trained_costs((product,), model, model.value_bytes, hardware)
                 yield what + name, True, backward
+    if model.lora_rank:
+        beside = adapters(kinds[-1], group)
+        yield "adapters", False, reduce(add, (product_cost(product, model.value_bytes, hardware) for product in beside))
+        yield "adapters", True, reduce(add, backward_costs(beside, model.value_bytes, hardware))
     for number, (_, kind) in enumerate(layer_kinds(kinds[-1])):
         what = "attention in a window" if number else "attention"
         yield what, False, attention_core(kind, group, hardware)

@@ -7,7 +7,7 @@ from operator import or_
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.bill import Prices, total
 from crossopt.crossflow.gemm import memory as gemm_memory
 from crossopt.crossflow.gemm import price as price_gemm
 from crossopt.crossflow.hardware import Cluster, Hardware, take, variants_of
@@ -17,7 +17,6 @@ from crossopt.crossflow.memory import host_memory, peak_memory
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.plan import rows_of as plan_rows
-from crossopt.crossflow.price_table import total
 from crossopt.crossflow.transformer import price as price_transformer
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload

@@ -115,6 +115,22 @@ MODELS = (
         attention="unfused",
         attention_cap=True,
     ),
+    Transformer(
+        "adapters",
+        layers=9,
+        hidden=1024,
+        heads=16,
+        kv_heads=8,
+        ffn=3584,
+        vocabulary=32000,
+        sequence=2048,
+        global_batch=128,
+        gated=True,
+        experts=4,
+        experts_per_token=2,
+        dense_layers=1,
+        lora_rank=16,
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
 from crossopt.crossflow.layer import (
     Layer,
@@ -12,18 +13,15 @@ from crossopt.crossflow.layer import (
     Ranks,
     attention_core,
     attention_core_backward,
-    backward_costs,
     backward_pass,
-    embedding,
     forward_pass,
-    head,
     layer,
     projections,
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import RECOMPUTE, Plan, table
-from crossopt.crossflow.roofline import Cost, Product, product_cost
+from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.bill import Bill
+from crossopt.crossflow.bill import Bill, total
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
 from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.lstm import bill, finish_times, price, step_flops
 from crossopt.crossflow.lstm_memory import hold_on_chain, memory
 from crossopt.crossflow.lstm_operations import HOST_BANDWIDTH
-from crossopt.crossflow.price_table import total
 from crossopt.crossflow.workload import Lstm
 from tests.every import every
 

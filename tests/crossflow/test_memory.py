@@ -19,7 +19,7 @@ from crossopt.crossflow.memory import (
     stage_memory,
     stage_weights,
 )
-from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters
+from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters, trained_parameters
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.crossflow.transformer import sharding
@@ -132,6 +132,7 @@ def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transfo
     again = model.vocabulary * model.hidden if (model.tied or model.prediction_layers) and len(stages) > 1 else 0
     last = feed_forward_kinds(model)[-1][1]
     again += model.prediction_layers * (layer_parameters(last) + prediction_parameters(model))
+    again += trained_parameters(model) if model.lora_rank else 0
     held = sum(number(stage.shared) + number(stage.routed) for stage in stages)
     assert held == pytest.approx(parameters(model) + again, rel=1e-12 if model.dense_layers else 0.0, abs=0.0)
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
+from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
 from crossopt.crossflow.operators import blocks, operators
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer, kind_of_layer

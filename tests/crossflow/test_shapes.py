@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crossopt.crossflow.edges import head
+from crossopt.crossflow.exchange import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
-from crossopt.crossflow.layer import Ranks, attention_core, element_wise, forward_pass, head, named_projections, projections
+from crossopt.crossflow.layer import Ranks, attention_core, element_wise, forward_pass, named_projections, projections
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights
+from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, stage_memory
 from crossopt.crossflow.parameters import (
     active_parameters,
+    adapter_parameters,
     attention_parameters,
     layer_parameters,
     multiplied_parameters,
@@ -19,6 +22,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     score_flops,
     step_flops,
+    trained_parameters,
 )
 from crossopt.crossflow.plan import Plan, broken_rules, table
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
@@ -248,6 +252,64 @@ def test_dense_layers_are_on_the_stages_that_come_first() -> None:
     held = [number(dense_share(model, columns, stage)) for stage in range(4)]
     assert held == pytest.approx([1.0, 2 / 3, 0.0, 0.0])
     assert sum(number(dense_share(model, sharding(model, table([Plan(pipeline=11)])), stage)) for stage in range(11)) == 5
+
+
+# --- adapters -------------------------------------------------------------------------------------------------------------------------
+
+ADAPTED = replace(DENSE, lora_rank=16)
+
+
+def test_adapters_alone_have_gradients_and_optimizer_state() -> None:
+    """Four matrices of 1,024 by 1,024 and three of 1,024 by 4,096 a layer, beside each rank 16."""
+    adapters = 16 * (4 * 2 * 1024 + 3 * (1024 + 4096))
+    assert adapter_parameters(ADAPTED) == adapters
+    assert trained_parameters(ADAPTED) == 4 * adapters
+    plan = Plan(tensor=2, pipeline=2)
+    usual, adapted = (stage_memory(model, sharding(model, table([plan])), 0.0) for model in (DENSE, ADAPTED))
+    held = 2 * 16 * (7 * 1024 + (4 * 1024 + 3 * 4096) / 2)
+    assert number(adapted.gradients) == 4.0 * held
+    assert number(adapted.optimizer) == 12.0 * held
+    assert number(adapted.weights) == number(usual.weights) + 2.0 * held
+    experts = replace(EXPERTS, lora_rank=16, shared_experts=2)
+    assert adapter_parameters(kind_of_layer(experts, 2)) == 16 * (8 * 1024 + 8 * 3 * (1024 + 512) + 3 * (1024 + 2 * 512))
+
+
+def test_adapters_of_a_published_size_are_met() -> None:
+    """Rank 16 beside all matrices of Llama 2 70B: 16 (16,384 + 2 x 9,216 + 16,384 + 3 x 36,864) in each of 80 layers, 207 million."""
+    llama = replace(DENSE, layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, lora_rank=16)
+    assert trained_parameters(llama) == 80 * 16 * (16384 + 2 * 9216 + 16384 + 3 * 36864) == 207_093_760
+
+
+@every(
+    "model",
+    [
+        replace(DENSE, heads=4, lora_rank=256),
+        replace(LATENT, heads=4, head_size=256, kv_rank=768, rope_size=256, value_size=256, lora_rank=256),
+        replace(EXPERTS, heads=4, experts=128, experts_per_token=16, lora_rank=256, prediction_layers=1),
+    ],
+)
+def test_frozen_weights_have_no_product_for_their_gradient(model: Transformer, arithmetic: Hardware) -> None:
+    """4 FLOPs a frozen weight and token, 6 for adapters and scores; all shapes here fill their tiles."""
+    model, one = replace(model, attention="unfused"), group(Plan())
+    [none, *_] = mean_layers(model, one, arithmetic)
+    seconds = model.stack * (number(none.forward) + number(none.backward)) + number(head(model, one, arithmetic).time)
+    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
+
+
+def test_what_is_frozen_is_neither_summed_nor_published(plain: Hardware) -> None:
+    """Of 16 replicas only adapters are exchanged; under ZeRO-3 weights are gathered all the same."""
+    for zero in (0, 1, 2, 3):
+        plans = table([Plan(data=16, zero=zero)])
+        usual, adapted = (data_exchange(m, sharding(m, plans), lay_out(plans, CLUSTER), plain) for m in (DENSE, ADAPTED))
+        share = trained_parameters(ADAPTED) / parameters(DENSE)
+        assert number(adapted.optimizer) == pytest.approx(share * number(usual.optimizer), rel=1e-12)
+        if zero < 2:
+            assert number(adapted.synchronize) == pytest.approx(share * number(usual.synchronize), rel=1e-12)
+            assert number(adapted.publish) == pytest.approx(share * number(usual.publish), rel=1e-12)
+        else:
+            assert number(adapted.synchronize) == 0.0
+            assert number(adapted.gather_forward) >= number(usual.gather_forward)
+            assert number(adapted.gather_backward) < number(usual.gather_backward)
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------------------------

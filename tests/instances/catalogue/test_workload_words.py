@@ -1,6 +1,6 @@
 """A network in words, and the registry's networks of today by their published sizes."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -53,6 +53,12 @@ def test_experts_windows_and_further_tokens_are_told() -> None:
     )
     _, work = model_words(network("gpt-oss-120b"))
     assert work.endswith("for attention in windows of 128 in some layers, masked half counted")
+
+
+def test_adapters_are_told_beside_what_is_frozen() -> None:
+    """Rank 16 beside all matrices of Llama 2 70B has 207 million weights."""
+    _, work = model_words(replace(network("llama2-70b"), lora_rank=16))
+    assert "4 for each of 68.71B frozen weights that multiply it · 6 for adapters, 207.1M weights in all" in work
 
 
 def test_what_is_no_transformer_is_told_elsewhere() -> None:

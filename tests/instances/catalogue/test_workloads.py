@@ -137,6 +137,10 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
             [("dropout", "an LSTM has no dropout (remove it)")],
         ),
         (
+            WorkloadSection(model="deepflow-lstm", global_batch=8, lora_rank=8),
+            [("lora_rank", "an LSTM has no lora_rank (remove it)")],
+        ),
+        (
             WorkloadSection(model="gemm-4096", global_batch=8, sequence=8),
             [
                 ("global_batch", "a matrix product has no global_batch (remove it)"),

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from crossopt.crossflow.collectives import all_gather, ring_all_reduce
+from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware
-from crossopt.crossflow.layer import backward_pass, forward_pass, head
+from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_weights
 from crossopt.crossflow.plan import Plan, table
@@ -56,6 +58,32 @@ def test_the_operators_take_together_as_long_as_the_layer(name: str) -> None:
     for back, one in ((False, forward_pass(model, group, hardware)), (True, backward_pass(model, group, hardware))):
         seconds = sum(work.seconds for work in roofs.works if work.backward == back and not work.name.startswith("head"))
         assert seconds == pytest.approx(single(one.work.time + one.core.time), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lora_rank": 16},
+        {"experts": 8, "experts_per_token": 2, "shared_experts": 1, "expert_ffn": 1024},
+        {"kv_rank": 512, "rope_size": 64, "head_size": 64, "kv_heads": 0, "biases": False, "window": 512, "lora_rank": 8},
+    ],
+    ids=["adapters", "shared experts", "latents"],
+)
+def test_networks_of_today_show_all_that_their_layers_do(change: dict[str, Any]) -> None:
+    model, hardware, cluster, plan = asked("dense")
+    model, plans = replace(model, **change), table([plan])
+    group = ranks(plans, lay_out(plans, cluster))
+    roofs = roofs_on(model, hardware, cluster, plan)
+    for back, one in ((False, forward_pass(model, group, hardware)), (True, backward_pass(model, group, hardware))):
+        seconds = sum(work.seconds for work in roofs.works if work.backward == back and not work.name.startswith("head"))
+        assert seconds == pytest.approx(single(one.work.time + one.core.time), rel=1e-12)
+
+
+def test_layers_of_each_kind_are_shown() -> None:
+    model, hardware, cluster, plan = asked("dense")
+    mixed = replace(model, experts=8, experts_per_token=2, expert_ffn=1024, dense_layers=1, window=512, global_layers=2)
+    names = {work.name for work in roofs_on(mixed, hardware, cluster, plan).works}
+    assert {"inner product", "dense inner product", "attention", "attention in a window"} < names
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

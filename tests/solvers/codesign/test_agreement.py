@@ -5,6 +5,7 @@ Questions take the forms of the integer model in turn. The whole of it is slow; 
 """
 
 from dataclasses import replace
+from itertools import cycle
 from time import monotonic
 
 import pytest
@@ -95,11 +96,12 @@ OF_TODAY = {
     "attention_cap: true, logit_cap: true, sinks: true",
     "windows and dense first layers": "ffn: 2048, window: 128, global_layers: 2, experts: 4, experts_per_token: 2, dense_layers: 2",
     "parallel blocks": "ffn: 2048, kv_heads: 1, norms: 1, parallel_blocks: true, biases: [norms]",
+    "adapters": "ffn: 2048, experts: 4, experts_per_token: 2, dense_layers: 1",
 }
 """Shapes beside four layers of 512 with eight heads."""
 
 
-@pytest.mark.parametrize(("name", "form"), zip(OF_TODAY, FORMS, strict=False))
+@pytest.mark.parametrize(("name", "form"), list(zip(OF_TODAY, cycle(FORMS), strict=False)))
 def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
     agree_today(name, form)
 
@@ -113,7 +115,8 @@ def test_engines_agree_on_networks_of_today_in_every_form(name: str, form: str) 
 
 def agree_today(name: str, form: str) -> None:
     shape = f"{{layers: 4, hidden: 512, heads: 8, vocabulary: 8192, sequence: 512, {OF_TODAY[name]}}}"
-    text = TINY_FREE.replace("{model: gpt3-125m, global_batch: 64}", f"{{transformer: {shape}, global_batch: 64}}")
+    adapters = ", lora_rank: 8" if name == "adapters" else ""
+    text = TINY_FREE.replace("{model: gpt3-125m, global_batch: 64}", f"{{transformer: {shape}, global_batch: 64{adapters}}}")
     instance = ask(f"{text}  context: [1, 2]\n  expert: [1, 2]\n  zero: [0, 1, 3]\n")
     assert agree(instance, form)[0].value is not None
 

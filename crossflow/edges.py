@@ -1,0 +1,55 @@
+"""What lies beside the layers, for one microbatch: the embedding on the first stage, the head with the loss on the last one."""
+
+import numpy as np
+
+from crossopt.crossflow.collectives import all_reduce_time
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.layer import PASSES, Ranks, tensor_exchange, trained_costs
+from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossopt.crossflow.workload import Transformer
+
+_VOCABULARY_ALIGNMENT = 128.0
+"""The vocabulary is padded to this many words a tensor-parallel rank."""
+
+
+def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Gather forward and scatter-add backward of one microbatch on the first stage, with the sum over the split vocabulary."""
+    size = ranks.tokens(model) * model.hidden * model.activation_bytes
+    cost = stream_cost(2.0 * size, 0.0, hardware)
+    cost = cost if model.lora_rank else cost + stream_cost(3.0 * size, 0.0, hardware)
+    return cost + Cost(tensor_exchange(size, ranks, hardware), 0.0, 0.0)
+
+
+def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """The pass of the network's own head, and one for each layer that predicts a further token, whose two inputs are joined before it."""
+    cost = _one_head(model, ranks, hardware)
+    if not model.prediction_layers:
+        return cost
+    tokens, hidden, size = ranks.tokens(model), float(model.hidden), model.activation_bytes
+    joined = Product(tokens, 2.0 * hidden, hidden / ranks.tensor)
+    [backward] = trained_costs((joined,), model, model.value_bytes, hardware)
+    more = product_cost(joined, model.value_bytes, hardware) + backward
+    elements = tokens / ranks.norm_split() * hidden
+    for side in PASSES:
+        more = more + stream_cost(3.0 * side[0] * size * elements, 24.0 * elements, hardware, 3.0)
+    more = more + Cost(tensor_exchange(tokens * hidden * size, ranks, hardware), 0.0, 0.0)
+    return cost + (cost + more).times(float(model.prediction_layers))
+
+
+def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Logits, softmax and cross entropy of one microbatch on the last stage, forward and backward, vocabulary split over tensor ranks.
+
+    A cap is one kernel more in each direction, of two and of three passes over the single-precision logits.
+    """
+    tokens = ranks.tokens(model)
+    words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
+    product = Product(tokens, float(model.hidden), words)
+    [backward] = trained_costs((product,), model, model.activation_bytes, hardware)
+    cost = product_cost(product, model.activation_bytes, hardware) + backward
+    passes = hardware.efficiency.loss_passes
+    cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
+    if model.logit_cap:
+        cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
+    sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
+    inputs = tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
+    return cost + Cost(sums + inputs, 0.0, 0.0)
