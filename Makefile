@@ -10,7 +10,8 @@ demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
 	$(BIN)/crossopt compile
 
-test: lint
+test: lint # compiled once, ahead of tests that would do it side by side
+	$(BIN)/crossopt compile
 	$(BIN)/pytest -q -n 2
 
 lint: $(INSTALLED)
@@ -25,7 +26,7 @@ schema reference: $(INSTALLED) # the JSON schemas of all files that are read, an
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks
 
-hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proofs in random questions and edited results
+hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proofs, and for files that break a command
 	$(BIN)/python -m tests.hunt --seconds $(or $(SECONDS),3600) --seed $(or $(SEED),1)
 
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project

@@ -1,6 +1,7 @@
 """What data-parallel ranks exchange (ZeRO, Rajbhandari et al. 2020) and what pipeline stages hand on."""
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Sharding, Weights, edge_weights, layer_weights, stage_weights
+from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_weights, stage_weights
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
@@ -83,12 +84,9 @@ def _edges(model: Transformer, sharding: Sharding) -> Real:
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:
-    """The most parameters on any one stage: the first, the second or the last one."""
-    second = np.minimum(1.0, sharding.pipeline - 1.0)
-    stages = [stage_weights(model, sharding, stage) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]
-    shared = np.maximum(np.maximum(stages[0].shared, stages[1].shared), stages[2].shared)
-    routed = np.maximum(np.maximum(stages[0].routed, stages[1].routed), stages[2].routed)
-    return Weights(shared, routed)
+    """The most parameters on any one stage, of both kinds."""
+    stages = [stage_weights(model, sharding, stage) for stage in candidates(model, sharding)]
+    return Weights(reduce(np.maximum, (one.shared for one in stages)), reduce(np.maximum, (one.routed for one in stages)))
 
 
 def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
@@ -108,8 +106,8 @@ def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Lin
 
 
 def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """First and last stage add up their gradients of the shared embedding table."""
-    if not model.tied:
+    """First and last stage add up their gradients of the shared embedding table, which layers that predict further tokens use, too."""
+    if not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
     return exchange_time(send(size, layout.pipeline), links)

@@ -3,7 +3,8 @@
 b microbatch, s sequence, h hidden, a heads, d head width, f feed-forward width, E experts; t, c, x tensor, context and expert degree.
 T = b s / c tokens a rank. Tensor parallelism splits heads and widths (Shoeybi et al. 2019), sequence parallelism the rest (Korthikanti
 et al. 2022); context parallelism passes keys and values around a ring (Liu et al. 2023); experts are reached by all-to-all (Lepikhin et al.
-2020). A backward product is two products: by the weights and by the input.
+2020). A backward product is two products: by the weights and by the input. What is said of a model's layer is said of one whose layers are
+all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, fused_attention_cost, product_cost, product_costs, stream_cost
 from crossopt.crossflow.workload import Transformer
 
+QUERIES, OUTPUT = "queries, keys, values", "projection"
+"""The products of attention whose inputs are not latents."""
 _HEAD_ALIGNMENT = 64.0
 """Fused attention pads the head width to this many elements."""
 _FUSED_SOFTMAX = 4.0
@@ -155,19 +158,49 @@ def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
 
 
 def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
-    """Products with weights: queries-keys-values, output, and the feed-forward part of the rank's experts."""
-    tokens, split, width = ranks.tokens(model), ranks.tensor, float(model.head_width)
-    attention = (
-        Product(tokens, float(model.hidden), width * (model.heads / split + 2.0 * local_groups(model, ranks))),
-        Product(tokens, width * model.heads / split, float(model.hidden)),
-    )
-    routed, local = routed_tokens(model, ranks), model.experts / ranks.expert
+    """Products with weights, of the feed-forward part those of the rank's experts."""
+    return tuple(product for _, product in named_projections(model, ranks))
+
+
+def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
+    """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
+    tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
+    attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
+    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / ranks.expert
     feed_forward = (
-        Product(routed / local, float(model.hidden), (model.projections - 1) * model.ffn / split, local),
-        Product(routed / local, model.ffn / split, float(model.hidden), local),
+        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / split, local)),
+        ("outer product", Product(routed / local, width / split, hidden, local)),
     )
-    router = (Product(tokens, float(model.hidden), float(model.experts)),) if model.experts > 1 else ()
-    return attention + router + feed_forward
+    router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
+    width = model.shared_experts * width
+    shared = (
+        ("shared inner product", Product(tokens, hidden, (model.projections - 1) * width / split)),
+        ("shared outer product", Product(tokens, width / split, hidden)),
+    )
+    return attention + router + (shared if model.shared_experts else ()) + feed_forward
+
+
+def _attention_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
+    tokens, split, width = ranks.tokens(model), ranks.tensor, float(model.head_width)
+    return (
+        (QUERIES, Product(tokens, float(model.hidden), width * (model.heads / split + 2.0 * local_groups(model, ranks)))),
+        (OUTPUT, Product(tokens, width * model.heads / split, float(model.hidden))),
+    )
+
+
+def _latent_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
+    """Down to the latents on every tensor rank, of its own tokens with sequence parallelism, and up to the rank's heads (DeepSeek-AI 2024,
+    arXiv:2405.04434, section 2.1); nothing is absorbed in training."""
+    tokens, hidden, heads = ranks.tokens(model), float(model.hidden), model.heads / ranks.tensor
+    own, ranked = tokens / ranks.norm_split(), float(model.query_rank)
+    up = heads * float(model.score_width)
+    queries = (("queries down", Product(own, hidden, ranked)), ("queries up", Product(tokens, ranked, up)))
+    return (
+        *(queries if model.query_rank else (("queries", Product(tokens, hidden, up)),)),
+        ("keys, values down", Product(own, hidden, float(model.kv_rank + model.rope_size))),
+        ("keys, values up", Product(tokens, float(model.kv_rank), heads * float(model.head_width + model.value_width))),
+        (OUTPUT, Product(tokens, float(model.value_width) * model.heads / ranks.tensor, hidden)),
+    )
 
 
 def attention_core(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
@@ -191,22 +224,22 @@ def attention_core_backward(model: Transformer, ranks: Ranks, hardware: Hardware
 
 
 def _core_flops(model: Transformer, ranks: Ranks) -> Real:
-    """4 b s^2 a d / (t c), half of it under the causal mask, with the head width padded."""
-    width = np.ceil(model.head_width / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT
-    return 2.0 * ranks.tokens(model) * (model.sequence * model.heads * float(width)) / ranks.tensor
+    """4 b s^2 a d / (t c), half of it under the causal mask, with the head width padded; in a window its reach for s."""
+    padded = (np.ceil(width / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT for width in (model.score_width, model.value_width))
+    return ranks.tokens(model) * (model.reach * model.heads * float(sum(padded))) / ranks.tensor
 
 
 def _operand_bytes(model: Transformer, ranks: Ranks) -> Real:
     """Queries and results of the rank's tokens, keys and values."""
-    heads = 2.0 * model.heads / ranks.tensor + 2.0 * local_groups(model, ranks)
-    return ranks.tokens(model) * heads * model.head_width * model.activation_bytes
+    heads = model.heads / ranks.tensor + local_groups(model, ranks)
+    return ranks.tokens(model) * heads * (model.score_width + model.value_width) * model.activation_bytes
 
 
 def _score_products(model: Transformer, ranks: Ranks) -> tuple[Product, Product]:
-    """One product a head and sample: scores = Q K^T over the whole sequence, and scores times V."""
+    """One product a head and sample: scores = Q K^T over the whole sequence, whatever the mask leaves of them, and scores times V."""
     rows, count = model.sequence / ranks.context, ranks.microbatch * model.heads / ranks.tensor
-    length, width = float(model.sequence), float(model.head_width)
-    return Product(rows, width, length, count), Product(rows, length, width, count)
+    length = float(model.sequence)
+    return Product(rows, float(model.score_width), length, count), Product(rows, length, float(model.value_width), count)
 
 
 def _score_count(model: Transformer, ranks: Ranks) -> Real:
@@ -216,12 +249,14 @@ def _score_count(model: Transformer, ranks: Ranks) -> Real:
 def _softmax_cost(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, flops: float) -> Cost:
     """Scale, mask, softmax and dropout of all scores in one direction.
 
-    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own.
+    One kernel does the first three where it can: Megatron-LM's takes score matrices in fours. Otherwise each is a kernel of its own; a cap
+    is one more. Fused attention caps its scores on the way.
     """
+    capped = 1.0 if model.attention_cap else 0.0
     alone = np.where(np.mod(ranks.microbatch * model.heads / ranks.tensor, _FUSED_SOFTMAX) > 0.5, 1.0, 0.0)
-    size = _softmax_bytes(model, passes) + alone * _UNFUSED_PASSES * model.activation_bytes
+    size = _softmax_bytes(model, passes) + (alone * _UNFUSED_PASSES + capped * passes) * model.activation_bytes
     count = _score_count(model, ranks)
-    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS)
+    return stream_cost(count * size, flops * count, hardware, 2.0 + alone * _UNFUSED_KERNELS + capped)
 
 
 def _softmax_bytes(model: Transformer, passes: float) -> float:
@@ -231,7 +266,7 @@ def _softmax_bytes(model: Transformer, passes: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ElementWise:
-    """What a layer does beside its products: the two norms, the two residual additions, the activation, and the routing of tokens."""
+    """What a layer does beside its products: the norms, the two residual additions, the activation, and the routing of tokens."""
 
     norms: Cost
     residuals: Cost
@@ -243,36 +278,66 @@ class ElementWise:
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
-    """Two norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
-    norm_passes, activation_passes = _PASSES[backward][0], _PASSES[backward][1 + model.gated]
+    """Norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
     size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    inner = routed_tokens(model, ranks) * model.ffn / ranks.tensor
     moved = routed_tokens(model, ranks) * model.hidden
     return ElementWise(
-        norms=stream_cost(2.0 * norm_passes * size * elements, 16.0 * elements, hardware, 2.0),
+        norms=_norms(model, ranks, hardware, _PASSES[backward][0]),
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
-        activation=stream_cost(activation_passes * size * inner, 8.0 * inner, hardware),
+        activation=_activation(model, ranks, hardware, _PASSES[backward][1 + model.gated]),
         routing=NOTHING if model.experts == 1 else stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0),
     )
 
 
+def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
+    """Those of width hidden, and of queries and keys or of the latents."""
+    size, count = model.activation_bytes, float(model.norms)
+    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
+    wide = stream_cost(count * passes * size * elements, 8.0 * count * elements, hardware, count)
+    if model.latent:
+        narrow = ranks.tokens(model) / ranks.norm_split() * float(model.query_rank + model.kv_rank)
+        return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0 if model.query_rank else 1.0)
+    if model.qk_norm:
+        narrow = ranks.tokens(model) * (model.heads / ranks.tensor + local_groups(model, ranks)) * float(model.head_width)
+        return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0)
+    return wide
+
+
+def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
+    """Over the width of the rank's experts, and of shared ones."""
+    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / ranks.tensor
+    cost = stream_cost(passes * size * inner, 8.0 * inner, hardware)
+    if not model.shared_experts:
+        return cost
+    inner = ranks.tokens(model) * (model.shared_experts * model.expert_width) / ranks.tensor
+    return cost + stream_cost(passes * size * inner, 8.0 * inner, hardware)
+
+
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
-    links, size = hardware.links, model.activation_bytes
+    """Blocks of parallel parts are exchanged once for both. With latent attention whole inputs are gathered, more than the latents that
+    sequence parallelism could gather, and keys and values travel as heads."""
+    links, size, turns = hardware.links, model.activation_bytes, 1.0 if model.parallel_blocks else 2.0
     tensor_bytes = ranks.tokens(model) * model.hidden * size
-    block = ranks.tokens(model) * 2.0 * local_groups(model, ranks) * model.head_width * size
-    ring = send(block, ranks.context_members)
+    block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
+    ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
     routed = all_to_all(routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
-    sent = 2.0 * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
-    sent = sent + ring_passes * (ranks.context - 1.0) * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
+    sent = turns * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
+    sent = sent + turned * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
     return Pass(
         work=work,
         core=core,
-        tensor=2.0 * _tensor_exchange(tensor_bytes, ranks, hardware),
-        context=ring_passes * (ranks.context - 1.0) * exchange_time(ring, links),
+        tensor=turns * _tensor_exchange(tensor_bytes, ranks, hardware),
+        context=turned * exchange_time(ring, links),
         expert=2.0 * exchange_time(routed, links),
         energy=sent,
     )
+
+
+def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
+    """To how many ranks keys and values are handed on: to all others, in a window to those whose tokens it can reach."""
+    others = ranks.context - 1.0
+    return np.minimum(others, np.ceil(model.window * ranks.context / model.sequence)) if model.window else others
 
 
 def _tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
@@ -290,7 +355,26 @@ def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
 
 
 def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Logits, softmax and cross entropy of one microbatch on the last stage, forward and backward, vocabulary split over tensor ranks."""
+    """The pass of the network's own head, and one for each layer that predicts a further token, whose two inputs are joined before it."""
+    cost = _one_head(model, ranks, hardware)
+    if not model.prediction_layers:
+        return cost
+    tokens, hidden, size = ranks.tokens(model), float(model.hidden), model.activation_bytes
+    joined = Product(tokens, 2.0 * hidden, hidden / ranks.tensor)
+    [backward] = backward_costs((joined,), model.value_bytes, hardware)
+    more = product_cost(joined, model.value_bytes, hardware) + backward
+    elements = tokens / ranks.norm_split() * hidden
+    for side in _PASSES:
+        more = more + stream_cost(3.0 * side[0] * size * elements, 24.0 * elements, hardware, 3.0)
+    more = more + Cost(_tensor_exchange(tokens * hidden * size, ranks, hardware), 0.0, 0.0)
+    return cost + (cost + more).times(float(model.prediction_layers))
+
+
+def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Logits, softmax and cross entropy of one microbatch on the last stage, forward and backward, vocabulary split over tensor ranks.
+
+    A cap is one kernel more in each direction, of two and of three passes over the single-precision logits.
+    """
     tokens = ranks.tokens(model)
     words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
     product = Product(tokens, float(model.hidden), words)
@@ -298,6 +382,8 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     cost = product_cost(product, model.activation_bytes, hardware) + backward
     passes = hardware.efficiency.loss_passes
     cost = cost + stream_cost(4.0 * passes * tokens * words, 8.0 * tokens * words, hardware, passes / 2.0)
+    if model.logit_cap:
+        cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
     sums = 2.0 * all_reduce_time(4.0 * tokens, ranks.tensor_members, hardware.links)
     inputs = _tensor_exchange(tokens * model.hidden * model.activation_bytes, ranks, hardware)
     return cost + Cost(sums + inputs, 0.0, 0.0)

@@ -1,19 +1,31 @@
 """Bytes a device of each pipeline stage needs: weights, gradients, optimizer state, activations in flight, working set and buffers.
 
 Activations per layer follow Korthikanti et al. 2022 (equations 1 to 6), component by component so that grouped-query attention, SwiGLU,
-mixtures of experts, fused attention and context parallelism need no formula of their own.
+mixtures of experts, latents, fused attention and context parallelism need no formula of their own. Where the first layers are dense,
+each stage holds as many of them as come to it, chunks of a stage counted as one.
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.bill import Items
-from crossopt.crossflow.parameters import attention_parameters, expert_parameters, head_parameters, norm_parameters, router_parameters
+from crossopt.crossflow.parameters import (
+    attention_parameters,
+    copied_parameters,
+    expert_parameters,
+    head_biases,
+    head_parameters,
+    norm_parameters,
+    one_norm,
+    prediction_parameters,
+    router_parameters,
+)
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
 """Layers of which what is offloaded stays on the device: one in use, one coming and one going."""
@@ -62,24 +74,54 @@ class Weights:
 
 
 def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
-    """Parameters of one layer on one device. Norms and router are copied on every tensor-parallel rank."""
-    copied = norm_parameters(model) + router_parameters(model)
-    shared = attention_parameters(model) / sharding.tensor + copied
+    """Parameters of one layer on one device, of the mean one where the first ones are dense."""
+    return _mixed_weights(model, sharding, model.dense_layers / model.stack)
+
+
+def _mixed_weights(model: Transformer, sharding: Sharding, dense: Real) -> Weights:
+    """Of layers of which this share is dense."""
+    first, *rest = (_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model))
+    if not rest:
+        return first
+    return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(_pair(first), _pair(rest[0]), strict=True)))
+
+
+def _pair(weights: Weights) -> tuple[Real, Real]:
+    return weights.shared, weights.routed
+
+
+def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
+    """Norms, router, and what leads to latents are copied on every tensor-parallel rank."""
+    copied = copied_parameters(model)
+    shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
     experts = model.experts * expert_parameters(model) / (sharding.tensor * sharding.expert)
     if model.experts == 1:
         return Weights(shared + experts, 0.0 * shared)
+    if model.shared_experts:
+        shared = shared + model.shared_experts * expert_parameters(model) / sharding.tensor
     return Weights(shared, experts)
 
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    return _weights(model, sharding, stage, split_layers(model.layers, sharding.pipeline).on(stage))
+    return _weights(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
 
 
 def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
     """Those of some of its layers and of what lies beside them."""
-    one, ends = layer_weights(model, sharding), edge_weights(model, sharding, stage)
+    one, ends = _mixed_weights(model, sharding, dense_share(model, sharding, stage)), edge_weights(model, sharding, stage)
     return Weights(layers * one.shared + ends, layers * one.routed)
+
+
+def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
+    """Which share of the layers of a stage is among the first, dense ones."""
+    if not model.dense_layers:
+        return 0.0
+    split = split_layers(model.stack, sharding.pipeline)
+    start = np.where(split.extra > split.stages - 2.0, 0.0, 1.0)
+    before = split.least * stage + np.minimum(np.maximum(stage - start, 0.0), split.extra)
+    held = split.on(stage)
+    return np.minimum(np.maximum(model.dense_layers - before, 0.0), held) / held
 
 
 def offloads(sharding: Sharding, what: str) -> Mask:
@@ -93,32 +135,58 @@ def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Parameters of one device beside its layers: the embedding on the first stage, head and final norm on the last one."""
+    """Parameters of one device beside its layers: the embedding on the first stage, head and final norm on the last one, which holds a
+    copy of the embedding where further tokens are predicted."""
     table = model.vocabulary * model.hidden / sharding.tensor
     positions = model.sequence * model.hidden if model.learned_positions else 0
     single = sharding.pipeline < 1.5
-    head = np.where(single, head_parameters(model) / sharding.tensor, table) + norm_parameters(model) / 2
+    alone, last = head_parameters(model) / sharding.tensor, table + head_biases(model) / sharding.tensor
+    head = np.where(single, alone, last) + one_norm(model)
+    if model.prediction_layers:
+        head = head + model.prediction_layers * prediction_parameters(model)
+        head = head + np.where(single | model.tied, 0.0, table)
     return np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
 
 
 def layer_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
-    """Bytes that one layer keeps of one microbatch for the backward pass.
+    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass."""
+    most, *rest = (_kind_activations(kind, sharding, recompute) for _, kind in feed_forward_kinds(model))
+    return np.maximum(most, rest[0]) if rest else most
 
-    Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
+
+def _kind_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
+    """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
     recomputation drops the 5 a s / h; full recomputation keeps the layer's input, 2 s b h.
+
+    Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
+    Latents are kept before and after their norms, queries and keys before theirs.
     """
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     if recompute == 2:
         return size * tokens * model.hidden / norm_split
     masks = 2.0 if model.dropout else 0.0
-    split_by_norms = tokens * model.hidden * (4.0 * size + masks)
-    groups = np.maximum(model.attention_groups / sharding.tensor, 1.0)
-    attention = size * tokens * model.head_width * (2.0 * model.heads / sharding.tensor + 2.0 * groups)
+    inputs = model.norms + (1.0 if model.parallel_blocks else 2.0)
+    split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.capacity_factor
-    feed_forward = size * routed * model.ffn * (3.0 if model.gated else 2.0) / sharding.tensor
+    feed_forward = size * routed * model.expert_width * (3.0 if model.gated else 2.0) / sharding.tensor
+    if model.shared_experts:
+        wide = model.shared_experts * model.expert_width
+        feed_forward = feed_forward + size * tokens * wide * (3.0 if model.gated else 2.0) / sharding.tensor
     sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
+    attention = _attention_bytes(model, sharding, tokens, norm_split)
     return split_by_norms / norm_split + attention + feed_forward + sorted_tokens + _score_bytes(model, sharding, tokens, recompute)
+
+
+def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real) -> Real:
+    """Queries, keys, values and results, and what they are made from."""
+    size, groups = model.activation_bytes, np.maximum(model.attention_groups / sharding.tensor, 1.0)
+    kept = size * tokens * (model.score_width + model.value_width) * (model.heads / sharding.tensor + groups)
+    if model.latent:
+        return kept + size * tokens * float(2 * (model.query_rank + model.kv_rank)) / norm_split
+    if model.qk_norm:
+        return kept + size * tokens * model.head_width * (model.heads / sharding.tensor + groups)
+    return kept
 
 
 def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: int) -> Real:
@@ -128,6 +196,7 @@ def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute
     if recompute == 1:
         return 0.0 * heads
     per_score = 2.0 * model.activation_bytes + 1.0 if model.dropout else model.activation_bytes
+    per_score = per_score + model.activation_bytes if model.attention_cap else per_score
     return per_score * tokens * model.sequence * heads
 
 
@@ -156,13 +225,14 @@ class _Common:
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
-    one, kept = layer_weights(model, sharding), kept_activations(model, sharding)
-    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * (one.shared + one.routed), 0.0)
+    kinds = [_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model)]
+    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), kept_activations(model, sharding)
+    gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
     return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    held = split_layers(model.layers, sharding.pipeline).on(stage)
+    held = split_layers(model.stack, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
     activations = _on_device(sharding, "activations", held * flight) * common.kept
     weights, optimizer = (_weights(model, sharding, stage, _on_device(sharding, what, held)) for what in ("weights", "optimizer"))
@@ -183,11 +253,13 @@ def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
-    """Dropout mask of the embedding on the first stage; input of head and norm and single-precision logits on the last one."""
+    """Dropout mask of the embedding on the first stage; input of head and norm and single-precision logits on the last one, of each token
+    that is predicted, and before a cap as well."""
     tokens = sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
-    last = 4.0 * tokens * (model.hidden / norm_split + model.vocabulary / sharding.tensor)
+    logits = model.vocabulary / sharding.tensor * (2.0 if model.logit_cap else 1.0)
+    last = 4.0 * tokens * (model.hidden / norm_split + logits) * (1.0 + model.prediction_layers)
     return np.where(stage < 0.5, first, 0.0) + np.where(stage > sharding.pipeline - 1.5, last, 0.0)
 
 
@@ -195,10 +267,9 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
     """Bytes of the fullest device.
 
     In-flight microbatches fall along the pipeline and the fuller stages come first, so that the first, the second and the last stage
-    bound all others.
+    bound all others; where the first layers are dense, those with dense layers, and the next one.
     """
-    peaks = [stage.total() for stage in _candidate_stages(model, sharding)]
-    return np.maximum(np.maximum(peaks[0], peaks[1]), peaks[2])
+    return reduce(np.maximum, (stage.total() for stage in _candidate_stages(model, sharding)))
 
 
 def host_memory(model: Transformer, sharding: Sharding) -> Real:
@@ -206,8 +277,7 @@ def host_memory(model: Transformer, sharding: Sharding) -> Real:
     if not np.any(sharding.offload):
         return 0.0 * sharding.pipeline
     pairs = zip(_candidate_stages(model, replace(sharding, offload=0.0)), _candidate_stages(model, sharding), strict=True)
-    first, second, last = (all_of_it.total() - left.total() for all_of_it, left in pairs)
-    return np.maximum(np.maximum(first, second), last)
+    return reduce(np.maximum, (all_of_it.total() - left.total() for all_of_it, left in pairs))
 
 
 def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
@@ -217,5 +287,11 @@ def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
 
 
 def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemory]:
-    second, common = np.minimum(1.0, sharding.pipeline - 1.0), _common(model, sharding)
-    return [_stage_memory(model, sharding, stage, common) for stage in (0.0 * second, second, sharding.pipeline - 1.0)]
+    common = _common(model, sharding)
+    return [_stage_memory(model, sharding, stage, common) for stage in candidates(model, sharding)]
+
+
+def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
+    """Stages of which one is the fullest: each dense layer may have a stage of its own, the next stage has none."""
+    last = sharding.pipeline - 1.0
+    return [*(np.minimum(float(stage), last) for stage in range(max(1, model.dense_layers) + 1)), last]

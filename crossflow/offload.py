@@ -38,7 +38,7 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     """The traffic of the fullest stage; nothing where nothing is offloaded."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
-    split, one = split_layers(model.layers, sharding.pipeline), layer_weights(model, sharding)
+    split, one = split_layers(model.stack, sharding.pipeline), layer_weights(model, sharding)
     layers = np.maximum(split.first(), split.middle())
     flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)

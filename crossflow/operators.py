@@ -1,9 +1,11 @@
 """A transformer as a graph of operators on one device each, with the full model's own price of each operator.
 
 A layer is norm -> queries, keys, values -> attention -> projection -> addition -> norm -> (router ->) inner product -> activation -> outer
-product -> addition; each addition also takes what came into its norm. Before the layers comes the embedding, after them the head with the
-loss. The operators of a layer take together as long as `crossflow.layer` says of a layer that is not split, without the launching of
-kernels and the exchanges of tensor, context and expert parallelism.
+product -> addition; each addition also takes what came into its norm. Parallel blocks both begin at the layer's input. Projections to
+latents and from them are one operator, and so are shared experts with those that tokens choose; layers that attend to all tokens come
+evenly among those with a window. Before the layers comes the embedding, after them the head with the loss. The operators of a layer take
+together as long as `crossflow.layer` says of a layer that is not split, without the launching of kernels and the exchanges of tensor,
+context and expert parallelism.
 """
 
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ import numpy as np
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.layer import (
+    OUTPUT,
+    QUERIES,
     ElementWise,
     Ranks,
     attention_core,
@@ -21,17 +25,20 @@ from crossopt.crossflow.layer import (
     element_wise,
     embedding,
     head,
-    projections,
+    named_projections,
 )
 from crossopt.crossflow.parameters import (
     attention_parameters,
     embedding_parameters,
     expert_parameters,
+    head_biases,
     norm_parameters,
+    one_norm,
+    prediction_parameters,
     router_parameters,
 )
 from crossopt.crossflow.roofline import Cost, product_cost
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, kind_of_layer
 
 EMBEDDING_FORWARD, HEAD_FORWARD = 2.0 / 5.0, 1.0 / 3.0
 """Two of the embedding's five passes and one of the head's three products are forward."""
@@ -59,10 +66,11 @@ def operators(model: Transformer, hardware: Hardware, microbatch: int) -> tuple[
     width = alone.tokens(model) * model.hidden * model.activation_bytes
     first = embedding(model, alone, hardware)
     nodes = [Operator("embedding", *_halves(first, EMBEDDING_FORWARD), float(embedding_parameters(model)), _number(width), ())]
-    for number in range(1, model.layers + 1):
-        nodes += _layer(model, alone, hardware, f"layer {number}", nodes[-1].name)
+    for number in range(1, model.stack + 1):
+        nodes += _layer(kind_of_layer(model, number), alone, hardware, f"layer {number}", nodes[-1].name)
     last = head(model, alone, hardware)
-    weights = model.vocabulary * model.hidden + norm_parameters(model) / 2  # a tied head may be elsewhere and has a copy of its own
+    weights = model.vocabulary * model.hidden + one_norm(model)  # a tied head may be elsewhere and has a copy of its own
+    weights += head_biases(model) + model.prediction_layers * prediction_parameters(model)
     nodes.append(Operator("head", *_halves(last, HEAD_FORWARD), float(weights), 0.0, (nodes[-1].name,)))
     return tuple(nodes)
 
@@ -92,37 +100,46 @@ def _layer_of(name: str) -> str:
 def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, source: str) -> Iterator[Operator]:
     """The operators of one layer that follows an operator."""
     sides = tuple(element_wise(model, alone, hardware, backward) for backward in (False, True))
-    products = [
-        (product_cost(product, model.value_bytes, hardware), *backward_costs((product,), model.value_bytes, hardware))
-        for product in projections(model, alone)
-    ]
+    products = _products(model, alone, hardware)
     norms, residuals, activation, routing = (
         [_of(side, part) for side in sides] for part in ("norms", "residuals", "activation", "routing")
     )
     core = [attention_core(model, alone, hardware), attention_core_backward(model, alone, hardware)]
     half_norms, half_residuals = ([cost.times(0.5) for cost in pair] for pair in (norms, residuals))
-    routed = [("router", [one + other for one, other in zip(products[2], routing, strict=True)])] if model.experts > 1 else []
+    routed = [("router", [one + other for one, other in zip(products["router"], routing, strict=True)])] if model.experts > 1 else []
     steps = [
         ("norm 1", half_norms),
-        ("queries, keys, values", products[0]),
+        (QUERIES, products[QUERIES]),
         ("attention", core),
-        ("projection", products[1]),
+        (OUTPUT, products[OUTPUT]),
         ("addition 1", half_residuals),
         ("norm 2", half_norms),
         *routed,
-        ("inner product", products[-2]),
+        ("inner product", products["inner product"]),
         ("activation", activation),
-        ("outer product", products[-1]),
+        ("outer product", products["outer product"]),
         ("addition 2", half_residuals),
     ]
     weights, outputs = _weights(model), _outputs(model, alone)
     before = source
     taken = {"addition 1": source, "addition 2": f"{name}: addition 1"}
     for step, costs in steps:
+        before = source if model.parallel_blocks and step == "norm 2" else before
         also = (taken[step],) if step in taken else ()
         forward, backward = (_number(cost.time) for cost in costs)
         yield Operator(f"{name}: {step}", forward, backward, weights.get(step, 0.0), outputs[step], (before, *also))
         before = f"{name}: {step}"
+
+
+def _products(model: Transformer, alone: Ranks, hardware: Hardware) -> dict[str, list[Cost]]:
+    """Products forward and backward, by the operator that they belong to."""
+    found: dict[str, list[Cost]] = {}
+    for name, product in named_projections(model, alone):
+        own = name.removeprefix("shared ")
+        own = own if own in {OUTPUT, "router", "inner product", "outer product"} else QUERIES
+        both = [product_cost(product, model.value_bytes, hardware), *backward_costs((product,), model.value_bytes, hardware)]
+        found[own] = [one + other for one, other in zip(found[own], both, strict=True)] if own in found else both
+    return found
 
 
 def _of(side: ElementWise, part: str) -> Cost:
@@ -132,17 +149,18 @@ def _of(side: ElementWise, part: str) -> Cost:
 
 def _weights(model: Transformer) -> dict[str, float]:
     """Those of a layer, by operator."""
-    width = model.heads * model.head_width
-    whole, output = attention_parameters(model), model.hidden * width + (model.hidden if model.biases else 0)
-    inner = (model.projections - 1) * model.hidden * model.ffn + ((model.projections - 1) * model.ffn if model.biases else 0)
+    whole, output = attention_parameters(model), model.hidden * model.heads * model.value_width
+    output += model.hidden if model.biased("projection") else 0
+    inner, experts = (model.projections - 1) * model.expert_width, model.experts + model.shared_experts
+    inner = inner * (model.hidden + (1 if model.biased("feed-forward") else 0))
     return {
         "norm 1": norm_parameters(model) / 2,
         "norm 2": norm_parameters(model) / 2,
-        "queries, keys, values": float(whole - output),
-        "projection": float(output),
+        QUERIES: float(whole - output),
+        OUTPUT: float(output),
         "router": float(router_parameters(model)),
-        "inner product": float(model.experts * inner),
-        "outer product": float(model.experts * (expert_parameters(model) - inner)),
+        "inner product": float(experts * inner),
+        "outer product": float(experts * (expert_parameters(model) - inner)),
     }
 
 
@@ -150,15 +168,17 @@ def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
     """Bytes that each operator of a layer hands on."""
     tokens, size = _number(alone.tokens(model)), model.activation_bytes
     routed = tokens * model.experts_per_token * model.capacity_factor
-    heads = model.heads * model.head_width
+    heads, keys = model.heads * model.value_width, model.heads * model.score_width
+    kept = model.attention_groups * (model.score_width + model.value_width)
+    inner = routed + tokens * model.shared_experts
     wide = {
-        "queries, keys, values": tokens * (heads + 2 * model.attention_groups * model.head_width) * size,
+        QUERIES: tokens * (keys + kept) * size,
         "attention": tokens * heads * size,
         "router": routed * model.hidden * size,
-        "inner product": routed * (model.projections - 1) * model.ffn * size,
-        "activation": routed * model.ffn * size,
+        "inner product": inner * (model.projections - 1) * model.expert_width * size,
+        "activation": inner * model.expert_width * size,
     }
-    narrow = ("norm 1", "projection", "addition 1", "norm 2", "outer product", "addition 2")
+    narrow = ("norm 1", OUTPUT, "addition 1", "norm 2", "outer product", "addition 2")
     return {**wide, **dict.fromkeys(narrow, tokens * model.hidden * size)}
 
 

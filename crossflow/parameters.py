@@ -1,33 +1,59 @@
-"""How many weights a transformer has and how many FLOPs a step of it needs, whatever runs it."""
+"""How many weights a transformer has and how many FLOPs a step of it needs, whatever runs it.
 
-from crossopt.crossflow.workload import Transformer
+What is said of a layer is said of a network whose layers are all of one kind; `parameters` and `step_flops` add the kinds up.
+"""
+
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 
 
 def attention_parameters(model: Transformer) -> int:
-    """Query, key, value and output projections: h d (2 a + 2 a_kv), with biases."""
-    width, groups = model.heads * model.head_width, model.attention_groups * model.head_width
-    biases = width + 2 * groups + model.hidden if model.biases else 0
-    return model.hidden * (2 * width + 2 * groups) + biases
+    """Query, key, value and output projections: h d (2 a + 2 a_kv), with biases, norms of queries and keys, and sinks.
+
+    Latent attention (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1), with d without positions and r with them, v of values:
+    h q + q a (d + r) for the queries (h a (d + r) without a latent), h (c + r) + c a (d + v) for keys and values, a v h for the output.
+    """
+    inner = model.heads * model.value_width
+    output = inner * model.hidden + (model.hidden if model.biased("projection") else 0) + (model.heads if model.sinks else 0)
+    if model.latent:
+        queries = (model.query_rank or model.hidden) * model.heads * model.score_width
+        return output + queries + model.kv_rank * model.heads * (model.head_width + model.value_width) + copied_parameters(model)
+    width = (model.heads + 2 * model.attention_groups) * model.head_width
+    return output + model.hidden * width + (width if model.biased("queries-keys-values") else 0) + copied_parameters(model)
+
+
+def copied_parameters(model: Transformer) -> int:
+    """Those of attention that every tensor-parallel rank has: projections to latents with their norms, and norms of queries and keys."""
+    if model.latent:
+        return (model.hidden + 1) * (model.query_rank + model.kv_rank) + model.hidden * model.rope_size
+    return 2 * model.head_width if model.qk_norm else 0
 
 
 def norm_parameters(model: Transformer) -> int:
-    """Two norms a layer, each with a scale and, where the model has biases, a shift."""
-    return 2 * model.hidden * (2 if model.biases else 1)
+    """The norms of a layer."""
+    return model.norms * one_norm(model)
+
+
+def one_norm(model: Transformer) -> int:
+    """A scale and, where norms have biases, a shift."""
+    return model.hidden * (2 if model.biased("norms") else 1)
 
 
 def expert_parameters(model: Transformer) -> int:
     """One feed-forward network (one expert): 2 h f, or 3 h f with SwiGLU."""
-    biases = (model.projections - 1) * model.ffn + model.hidden if model.biases else 0
-    return model.projections * model.hidden * model.ffn + biases
+    biases = (model.projections - 1) * model.expert_width + model.hidden if model.biased("feed-forward") else 0
+    return model.projections * model.hidden * model.expert_width + biases
 
 
 def router_parameters(model: Transformer) -> int:
-    return model.hidden * model.experts if model.experts > 1 else 0
+    if model.experts == 1:
+        return 0
+    return (model.hidden + (1 if model.biased("router") else 0)) * model.experts
 
 
 def layer_parameters(model: Transformer) -> int:
     """All weights of one layer, with every expert."""
-    return attention_parameters(model) + norm_parameters(model) + router_parameters(model) + model.experts * expert_parameters(model)
+    outside = attention_parameters(model) + norm_parameters(model) + router_parameters(model)
+    return outside + (model.experts + model.shared_experts) * expert_parameters(model)
 
 
 def embedding_parameters(model: Transformer) -> int:
@@ -37,12 +63,40 @@ def embedding_parameters(model: Transformer) -> int:
 
 def head_parameters(model: Transformer) -> int:
     """The output projection; a tied one is counted with the embedding."""
-    return 0 if model.tied else model.vocabulary * model.hidden
+    return (0 if model.tied else model.vocabulary * model.hidden) + head_biases(model)
+
+
+def head_biases(model: Transformer) -> int:
+    return model.vocabulary if model.biased("head") else 0
+
+
+def prediction_parameters(model: Transformer) -> int:
+    """What one layer that predicts a further token has beside a layer: 2 h^2 that join two inputs, and three norms. Embedding and head
+    are the network's own (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
+    return 2 * model.hidden * model.hidden + 3 * one_norm(model)
 
 
 def parameters(model: Transformer) -> int:
-    """All weights, with the final norm."""
-    return model.layers * layer_parameters(model) + embedding_parameters(model) + head_parameters(model) + norm_parameters(model) // 2
+    """All weights, with the final norm; layers that predict further tokens are not counted, as in published sizes."""
+    layers = sum(count * layer_parameters(kind) for count, kind in _counted(model))
+    return layers + embedding_parameters(model) + head_parameters(model) + one_norm(model)
+
+
+def active_parameters(model: Transformer) -> int:
+    """Those that one token meets: of the experts it takes its own alone."""
+    left = sum(count * (kind.experts - kind.experts_per_token) * expert_parameters(kind) for count, kind in _counted(model))
+    return parameters(model) - left
+
+
+def multiplied_parameters(model: Transformer) -> int:
+    """Those without the table of the embedding, of which rows are looked up; a tied head multiplies by it all the same."""
+    return active_parameters(model) - (0 if model.tied else model.vocabulary * model.hidden)
+
+
+def _counted(model: Transformer) -> list[tuple[int, Transformer]]:
+    """The layers of the network itself by their feed-forward part; how far they attend changes no weights."""
+    *first, (count, rest) = feed_forward_kinds(model)
+    return [*first, (count - model.prediction_layers, rest)]
 
 
 def step_flops(model: Transformer) -> float:
@@ -50,9 +104,39 @@ def step_flops(model: Transformer) -> float:
 
     6 B s [ L (h d (2a + 2 a_kv) + 2 s a d + top_k p h f + h E) + h V ], p = 2 or 3 feed-forward matrices. For f = 4h, a d = h it is
     72 B s L h^2 (1 + s / (6h) + V / (12 L h)) (Narayanan et al. 2021, eq. 3, which counts a recomputed forward pass as well: 96).
+    In a window s is the reach, W (2 - W / s): twice what the causal mask leaves, as s is. Each layer that predicts a further token counts
+    as a layer, 2 h^2 and a head.
     """
-    width, groups = model.heads * model.head_width, model.attention_groups * model.head_width
-    layer = model.hidden * (2 * width + 2 * groups) + 2 * model.sequence * width
-    layer += model.experts_per_token * model.projections * model.hidden * model.ffn
-    layer += router_parameters(model)
-    return 6.0 * model.tokens * (model.layers * layer + model.hidden * model.vocabulary)
+    layers = sum(count * (_products(kind) + attention_width(kind)) for count, kind in _whole_counts(model))
+    further = model.prediction_layers * (2 * model.hidden * model.hidden + model.hidden * model.vocabulary)
+    return 6.0 * model.tokens * (layers + further + model.hidden * model.vocabulary)
+
+
+def score_flops(model: Transformer) -> float:
+    """Those of a step in attention's scores and what they weigh, 12 s a d a token and layer."""
+    return 6.0 * model.tokens * sum(count * attention_width(kind) for count, kind in _whole_counts(model))
+
+
+def attention_width(model: Transformer) -> float:
+    """Multiplications of one token with keys and values: s a (d_k + d_v), 2 s a d where they are alike."""
+    return model.reach * model.heads * (model.score_width + model.value_width)
+
+
+def _products(model: Transformer) -> int:
+    """Multiplications of one token with the weights of a layer."""
+    if model.latent:
+        down = model.hidden * (model.query_rank + model.kv_rank + model.rope_size)
+        queries = (model.query_rank or model.hidden) * model.heads * model.score_width
+        attention = down + queries + model.kv_rank * model.heads * (model.head_width + model.value_width)
+    else:
+        attention = model.hidden * model.head_width * (model.heads + 2 * model.attention_groups)
+    attention += model.hidden * model.heads * model.value_width
+    experts = model.experts_per_token + model.shared_experts
+    router = model.hidden * model.experts if model.experts > 1 else 0
+    return attention + experts * model.projections * model.hidden * model.expert_width + router
+
+
+def _whole_counts(model: Transformer) -> tuple[tuple[float, Transformer], ...]:
+    """The kinds of layers, of a network of one kind with a whole number, so that its figures stay whole."""
+    kinds = layer_kinds(model)
+    return ((model.stack, model),) if len(kinds) == 1 else kinds

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import permutations
+from math import gcd
 from operator import and_, or_
 from typing import Literal
 
@@ -189,9 +190,9 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         (f"tensor divides the {model.heads} heads", model.heads % plans.tensor == 0),
         (f"tensor divides the {groups} key-value heads, or is a multiple of them", shares_groups),
         (f"tensor divides the hidden size {model.hidden}", model.hidden % plans.tensor == 0),
-        (f"tensor divides the feed-forward width {model.ffn}", model.ffn % plans.tensor == 0),
+        (f"tensor divides the feed-forward width {' and '.join(map(str, model.widths))}", gcd(*model.widths) % plans.tensor == 0),
         (f"context x tensor (with sequence parallel) divides the sequence {model.sequence}", _divides_sequence(model, plans)),
-        (f"pipeline x interleave is at most the {model.layers} layers", plans.pipeline * plans.interleave <= model.layers),
+        (f"pipeline x interleave is at most the {model.stack} layers with embedding and head", _fills_chunks(model, plans)),
         ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
         (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
         ("with interleave the pipeline divides the number of microbatches", (plans.interleave == 1) | (count % plans.pipeline == 0)),
@@ -206,6 +207,12 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
 def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:
     """The rules that this plan breaks, in words."""
     return tuple(sentence for sentence, holds in rules(model, table([plan]), devices) if not holds[0])
+
+
+def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
+    """Every chunk holds a layer, the embedding or the head: the first and the last one may hold these alone (Llama team 2024)."""
+    filled: Mask = np.less_equal(plans.pipeline * plans.interleave, model.stack + 2 * (plans.pipeline > 1))
+    return filled
 
 
 def _divides_sequence(model: Transformer, plans: Plans) -> Mask:

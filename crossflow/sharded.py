@@ -23,6 +23,7 @@ from typing import Literal
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.layer import (
     Ranks,
@@ -36,6 +37,7 @@ from crossopt.crossflow.layer import (
 )
 from crossopt.crossflow.resharding import Lay, MeshAxis, Piece, reshard_time
 from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossopt.crossflow.transformer import mean_over_kinds
 from crossopt.crossflow.workload import Transformer
 
 Manner = Literal["whole", "batch", "sequence", "columns", "summed", "scattered", "feature"]
@@ -169,7 +171,7 @@ def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer,
         return _seconds(product_cost(mine, model.value_bytes, hardware), *backward_costs((mine,), model.value_bytes, hardware))
     ranks = _ranks(model, float(tokens), float(columns))
     if kind.name == "attention":
-        return _seconds(attention_core(model, ranks, hardware), attention_core_backward(model, ranks, hardware))
+        return _number(mean_over_kinds(model, lambda one: _attention(one, ranks, hardware)))
     if kind.name == "embedding":
         return _seconds(embedding(model, ranks, hardware))
     if kind.name == "head":
@@ -177,6 +179,10 @@ def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer,
     part = {"norm": ("norms", 0.5), "addition": ("residuals", 0.5), "activation": ("activation", 1.0)}
     name, half = part[kind.name]
     return half * _seconds(*(getattr(element_wise(model, ranks, hardware, backward), name) for backward in (False, True)))
+
+
+def _attention(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
+    return attention_core(model, ranks, hardware).time + attention_core_backward(model, ranks, hardware).time
 
 
 def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:

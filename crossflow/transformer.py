@@ -4,7 +4,7 @@ Block times depend on few of a plan's choices, and hardware enters through few r
 combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step
 from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _BLOCK = 1 << 15
 """Prices computed together: few enough for all intermediate arrays to stay in the processor's cache."""
@@ -109,8 +109,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     """The parts of each plan's step, each formula evaluated for every plan."""
     layout, split = lay_out(plans, cluster), sharding(model, plans)
     group = ranks(plans, layout)
-    forward, backward = forward_pass(model, group, hardware), backward_pass(model, group, hardware)
-    modes = [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]
+    modes = mean_layers(model, group, hardware)
     return Parts(
         layer=_select(_column(plans.recompute), modes),
         embedding=embedding(model, group, hardware),
@@ -122,13 +121,39 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     )
 
 
+def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware) -> list[Layer]:
+    """A layer under each recompute mode; where layers are of several kinds the mean over them, each with its share.
+
+    A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
+    the first few layers differ.
+    """
+    several = []
+    for count, kind in layer_kinds(model):
+        forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
+        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]))
+    if len(several) == 1:
+        return several[0][1]
+    return [_mean([(share, modes[place]) for share, modes in several]) for place in range(len(RECOMPUTE))]
+
+
+def _mean(several: list[tuple[float, Layer]]) -> Layer:
+    names = (field.name for field in fields(Layer))
+    return Layer(**{name: sum((share * getattr(one, name) for share, one in several), np.float64(0)) for name in names})
+
+
+def mean_over_kinds(model: Transformer, figure: Callable[[Transformer], Real]) -> Real:
+    """The mean over the layers of a figure that is known of a network whose layers are all of one kind."""
+    kinds = layer_kinds(model)
+    return figure(model) if len(kinds) == 1 else sum((count / model.stack * figure(kind) for count, kind in kinds), np.float64(0))
+
+
 def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> Terms:
     """The parts of a step in the form the pipeline schedule takes."""
     efficiency, count = hardware.efficiency, _column(plans.microbatch * plans.data)
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
     return Terms(
-        split=split_layers(model.layers, _column(plans.pipeline)),
+        split=split_layers(model.stack, _column(plans.pipeline)),
         interleave=_column(plans.interleave),
         microbatches=model.global_batch / count,
         forward=parts.layer.forward,
@@ -155,7 +180,7 @@ def step_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Par
     """Joules of one step on all devices: what every layer, edge and exchange costs, and idle power for as long as the step takes."""
     width, replicas = _column(plans.tensor * plans.context), _column(plans.data)
     passes = model.global_batch / _column(plans.microbatch)
-    layers = model.layers * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
+    layers = model.stack * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
     stages = _column(plans.pipeline)
     messages = 2.0 * (stages * _column(plans.interleave) - 1.0) * parts.transfer_energy
     work = width * passes * (layers + parts.embedding.energy + parts.head.energy + messages)
@@ -214,8 +239,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
-    forward, backward = forward_pass(model, several, hardware), backward_pass(model, several, hardware)
-    modes = [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]
+    modes = mean_layers(model, several, hardware)
     exchange, exchange_of = distinct(shape_of, plans.zero)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))

@@ -1,9 +1,15 @@
 """What is trained: a network, its shapes and the batch of one optimizer step."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8"]
+Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
+"""What may have a bias: products by what they give, and norms, whose bias is a shift."""
+
+_USUALLY_BIASED: tuple[Biased, ...] = ("queries-keys-values", "projection", "feed-forward", "norms")
 
 VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
 """Bytes of one operand of a matrix product; activations between operators keep at least two."""
@@ -11,7 +17,8 @@ VALUE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """A decoder-only transformer: dense or mixture of experts, multi-head or grouped-query attention, GELU or SwiGLU."""
+    """A decoder-only transformer: dense or with experts; attention with heads of their own, in groups or by latents, to all tokens or to
+    a window of them. Layers may be of several kinds, see `layer_kinds`."""
 
     name: str
     layers: int
@@ -24,13 +31,14 @@ class Transformer:
     kv_heads: int = 0
     """0 means as many as heads."""
     head_size: int = 0
-    """0 means hidden / heads."""
+    """0 means hidden / heads. With latent attention the part of a query and a key without positions."""
     gated: bool = False
     """SwiGLU: two input projections and their product, instead of one and GELU."""
     tied: bool = True
     """The head shares the weights of the embedding."""
     learned_positions: bool = True
-    biases: bool = True
+    biases: bool | tuple[Biased, ...] = True
+    """What has biases; True is all but the router and the head."""
     experts: int = 1
     experts_per_token: int = 1
     capacity_factor: float = 1.0
@@ -43,21 +51,47 @@ class Transformer:
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
     optimizer_bytes: float = 12.0
     """Single-precision master weights and two Adam moments."""
+    expert_ffn: int = 0
+    """Width of one expert; 0 means ffn."""
+    shared_experts: int = 0
+    """Experts that every token takes beside those that it chooses (DeepSeek-AI 2024, arXiv:2405.04434, section 2.2)."""
+    dense_layers: int = 0
+    """The first so many layers have one feed-forward part of width ffn instead of experts."""
+    window: int = 0
+    """Tokens, its own included, to which a query of a local layer attends (Beltagy et al. 2020); 0 means all before it."""
+    global_layers: int = 0
+    """Layers that attend to all tokens where others have a window, evenly among them."""
+    query_rank: int = 0
+    """Width of the latent from which queries are projected; 0 means the layer's input."""
+    kv_rank: int = 0
+    """Width of the latent from which keys and values are projected: latent attention (arXiv:2405.04434, section 2.1); 0 means none."""
+    rope_size: int = 0
+    """With latent attention the part of a query and a key with positions; keys share it."""
+    value_size: int = 0
+    """With latent attention the width of a value; 0 means head_size."""
+    qk_norm: bool = False
+    """Each head's query and key are normed, with one scale for all queries and one for all keys."""
+    norms: int = 2
+    """Norms of width hidden in a layer: 1 where attention and feed-forward part share theirs, 4 where results are normed, too."""
+    parallel_blocks: bool = False
+    """Attention and feed-forward part take the layer's input and are summed once (Wang and Komatsuzaki 2021)."""
+    sinks: bool = False
+    """One learned score a head beside those of the tokens."""
+    attention_cap: bool = False
+    """Scores are bent to a range by tanh."""
+    logit_cap: bool = False
+    """So are the head's logits."""
+    prediction_layers: int = 0
+    """Layers that predict further tokens, each with a pass of the head (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2)."""
 
     def __post_init__(self) -> None:
-        whole = ("layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "global_batch", "experts", "experts_per_token")
-        for field in whole:
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} is {getattr(self, field)}, at least 1 is needed")
-        for field in ("kv_heads", "head_size"):
-            if getattr(self, field) < 0:
-                raise ValueError(f"{field} is {getattr(self, field)}, at least 0 is needed (0 means the usual)")
-        if self.hidden % self.heads and not self.head_size:
-            raise ValueError(f"hidden {self.hidden} is not a multiple of heads {self.heads}: give head_size")
-        if self.heads % self.attention_groups:
-            raise ValueError(f"heads {self.heads} is not a multiple of kv_heads {self.kv_heads}")
-        if self.experts_per_token > self.experts:
-            raise ValueError(f"experts_per_token {self.experts_per_token} exceeds experts {self.experts}")
+        for fault in (*_faults_of_size(self), *_faults_of_shape(self)):
+            raise ValueError(fault)
+
+    @property
+    def latent(self) -> bool:
+        """Whether keys and values are projected from a latent."""
+        return self.kv_rank > 0
 
     @property
     def attention_groups(self) -> int:
@@ -66,6 +100,42 @@ class Transformer:
     @property
     def head_width(self) -> int:
         return self.head_size or self.hidden // self.heads
+
+    @property
+    def score_width(self) -> int:
+        """Of a query and of a key."""
+        return self.head_width + self.rope_size
+
+    @property
+    def value_width(self) -> int:
+        """Of a value, and of what a head gives."""
+        return self.value_size or self.head_width
+
+    @property
+    def expert_width(self) -> int:
+        """Of one expert; of the feed-forward part where there are none."""
+        return self.expert_ffn or self.ffn
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Widths of feed-forward parts that there are."""
+        dense = (self.ffn,) if self.experts == 1 or self.dense_layers else ()
+        return tuple(dict.fromkeys((*dense, *((self.expert_width,) if self.experts > 1 else ()))))
+
+    @property
+    def stack(self) -> int:
+        """Layers that stages hold: those that predict further tokens are dealt out as layers like any other."""
+        return self.layers + self.prediction_layers
+
+    @property
+    def reach(self) -> float:
+        """Twice the tokens to which the mean query of a layer attends: s, or W (2 - W / s) in a window of W tokens.
+
+        Under the causal mask query i looks at min(i, W) tokens: of a square of s^2 / 2 pairs one of (s - W)^2 / 2 is left out.
+        """
+        if self.window == 0 or self.window >= self.sequence:
+            return self.sequence
+        return self.window * (2.0 - self.window / self.sequence)
 
     @property
     def value_bytes(self) -> float:
@@ -88,6 +158,96 @@ class Transformer:
     @property
     def tokens(self) -> int:
         return self.global_batch * self.sequence
+
+    def biased(self, part: Biased) -> bool:
+        """Whether this part has biases."""
+        return part in (self.biases if isinstance(self.biases, tuple) else _USUALLY_BIASED if self.biases else ())
+
+
+_WHOLE = ("layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "global_batch", "experts", "experts_per_token", "norms")
+_OF_LATENTS = ("query_rank", "rope_size", "value_size")
+_OPTIONAL = ("kv_heads", "head_size", "expert_ffn", "window", "kv_rank", *_OF_LATENTS)
+_COUNTS = ("shared_experts", "dense_layers", "global_layers", "prediction_layers")
+
+
+def _faults_of_size(model: Transformer) -> Iterator[str]:
+    """Figures that are too small for what they count."""
+    for least, fields, remark in ((1, _WHOLE, ""), (0, _OPTIONAL, " (0 means the usual)"), (0, _COUNTS, "")):
+        for field in fields:
+            if getattr(model, field) < least:
+                yield f"{field} is {getattr(model, field)}, at least {least} is needed{remark}"
+
+
+def _faults_of_shape(model: Transformer) -> Iterator[str]:
+    """Figures that do not go together."""
+    if model.hidden % model.heads and not model.head_size:
+        yield f"hidden {model.hidden} is not a multiple of heads {model.heads}: give head_size"
+    if model.heads % model.attention_groups:
+        yield f"heads {model.heads} is not a multiple of kv_heads {model.kv_heads}"
+    if model.experts_per_token > model.experts:
+        yield f"experts_per_token {model.experts_per_token} exceeds experts {model.experts}"
+    for field in ("expert_ffn", "shared_experts", "dense_layers"):
+        if model.experts == 1 and getattr(model, field):
+            yield f"{field} is given for a network without experts: give experts, or leave it out"
+    if model.experts > 1 and model.dense_layers >= model.layers:
+        yield f"dense_layers {model.dense_layers} leaves none of {model.layers} layers for experts: give fewer, or leave experts out"
+    if model.global_layers and (not model.window or model.global_layers > model.layers):
+        yield f"global_layers is {model.global_layers}: give a window, and at most the {model.layers} layers"
+    yield from _faults_of_latents(model)
+    if model.parallel_blocks and model.norms > 2:
+        yield f"norms is {model.norms}: parallel blocks have 1 or 2"
+
+
+def _faults_of_latents(model: Transformer) -> Iterator[str]:
+    for field in _OF_LATENTS:
+        if not model.latent and getattr(model, field):
+            yield f"{field} belongs to latent attention: give kv_rank, or leave it out"
+    if model.latent and not model.head_size:
+        yield "latent attention has no usual head_size: give the width of a query without its positions"
+    if model.latent and model.attention_groups != model.heads:
+        yield f"kv_heads {model.kv_heads} means nothing in latent attention: leave it out"
+    if model.latent and (model.qk_norm or model.biased("queries-keys-values")):
+        yield "latent attention has neither qk_norm nor biases of queries, keys and values: leave them out"
+
+
+Kinds = tuple[tuple[float, Transformer], ...]
+
+
+@lru_cache(maxsize=64)
+def layer_kinds(model: Transformer) -> Kinds:
+    """How many layers there are of each kind, and a network in which all layers are of that kind; a network of one kind is its own.
+
+    Kinds differ in their feed-forward part (dense or experts) and in how far they attend. Where they differ in both, each part has its
+    share of the other one's layers, so that numbers need not be whole.
+    """
+    return tuple((number * share, kind) for number, part in feed_forward_kinds(model) for share, kind in _attention_kinds(part))
+
+
+@lru_cache(maxsize=64)
+def feed_forward_kinds(model: Transformer) -> tuple[tuple[int, Transformer], ...]:
+    """The same where only the feed-forward part counts: the first layers, and all further ones."""
+    if not model.dense_layers:
+        return ((model.stack, model),)
+    dense = replace(model, experts=1, experts_per_token=1, capacity_factor=1.0, expert_ffn=0, shared_experts=0, dense_layers=0)
+    return (model.dense_layers, dense), (model.stack - model.dense_layers, replace(model, dense_layers=0))
+
+
+def kind_of_layer(model: Transformer, number: int) -> Transformer:
+    """A network of which all layers are as this one is, counted from 1; layers that attend to all tokens come last of as many."""
+    kinds = feed_forward_kinds(model)
+    part = kinds[0 if number <= model.dense_layers else -1][1]
+    far, place = model.global_layers, min(number, model.layers)
+    last = place * far // model.layers > (place - 1) * far // model.layers
+    return _attention_kinds(part)[0 if last or not far else -1][1]
+
+
+def _attention_kinds(model: Transformer) -> Kinds:
+    """Shares of the layers that attend to all tokens, and to a window."""
+    if not model.global_layers:
+        return ((1.0, model),)
+    share = model.global_layers / model.layers
+    kinds = (share, replace(model, window=0, global_layers=0)), (1.0 - share, replace(model, global_layers=0))
+    return kinds if share < 1.0 else kinds[:1]
 
 
 @dataclass(frozen=True, slots=True)

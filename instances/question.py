@@ -51,6 +51,8 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
         raise _lacking("instance", "the text of the question is missing")
     path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
     authors = path.suffix.lower() in AUTHORS
+    if authors and not KINDS[kind].author:
+        raise _lacking("instance.source", f"{KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
     root = _naming(path, kind) if authors else read_text(text, source)
     if authors:
         beside.kept[path.name] = text

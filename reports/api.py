@@ -138,7 +138,7 @@ def compare(
     seeds: int = 1,
     settings: Settings | None = None,
 ) -> list[dict[str, Any]]:
-    """Engines on questions, a row for each run: `auto` and `expert` on joint designs, all there are on other kinds, or those named."""
+    """Engines on questions, a row for each run: `auto` and `recipes` on joint designs, all there are on other kinds, or those named."""
     from crossopt.solvers.study.asking import Asked as Named  # noqa: PLC0415
     from crossopt.solvers.study.asking import Asking, engine_named  # noqa: PLC0415
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
@@ -153,7 +153,7 @@ def compare(
                 f"several questions in one comparison are joint designs (compare one about {KINDS[kinds.pop()].about} alone)"
             )
         return _engines_on(*read_ones[0], engines, seconds)
-    plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "expert"))), seconds, seeds)
+    plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
     asked = [_one(question, settings, None) for question in listed]
     study = run_all(Asking(plan, tuple(Named(one.name, one.name, (), one) for one in asked)), lambda line: None)
     return [{name: getattr(run, name) for name in _COMPARED} | {"question": asked[run.question].name} for run in study.runs]

@@ -76,9 +76,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 _ENGINE_HELP = (
-    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules expert, fsdp, pipedream-flush, the searchers greedy, "
-    "local, anneal, genetic, gradient, random, and plan-only, hardware-only; megatron is another name of expert, deepflow of gradient; "
-    "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, cuts; of strategies: see there"
+    "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules recipes, expert, fsdp, pipedream-flush, the searchers "
+    "greedy, local, anneal, genetic, gradient, random, and plan-only, hardware-only; megatron is another name of expert, deepflow of "
+    "gradient; of graphs: auto, portfolio, stages, latency; of stages and chains: auto, cuts; of strategies: see there"
 )
 
 

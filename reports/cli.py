@@ -2,6 +2,7 @@
 
 import argparse
 import codecs
+import errno
 import os
 import signal
 import sys
@@ -40,9 +41,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
-    if arguments is None:  # how batch systems say Ctrl-C
+    guarded = arguments is None and options.command == "solve"
+    if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    code = _asked(options) if arguments is not None or options.command != "solve" else _guarded(options)
+    code = _guarded(options) if guarded else _asked(options)
     sys.stdout.flush()
     return code
 
@@ -83,10 +85,10 @@ def solve_main() -> int:
 def _failed(error: Exception) -> int:
     from crossopt.instances.errors import InstanceError  # noqa: PLC0415
 
-    if isinstance(error, InstanceError):
-        sys.stderr.write(f"{error}\n")
-        return INVALID
-    if isinstance(error, OSError):
+    if _is_starved(error):
+        sys.stderr.write("there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n")
+        return INTERNAL
+    if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None:
             _leave_output()
         sys.stderr.write(f"{error.filename or 'standard output'}: {(error.strerror or type(error).__name__).lower()}\n")
@@ -94,7 +96,7 @@ def _failed(error: Exception) -> int:
     if type(error).__name__ == "RefusedError":
         sys.stderr.write(f"{error}\n")
         return USAGE
-    if type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
+    if isinstance(error, InstanceError) or type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
         sys.stderr.write(f"{error}\n")
         return INVALID
     if type(error).__name__ == "VerificationError":
@@ -102,10 +104,23 @@ def _failed(error: Exception) -> int:
         return REFUSED
     if "CROSSOPT_DEBUG" in os.environ:
         raise error
-    internal = f"internal error: {type(error).__name__}: {error} (set CROSSOPT_DEBUG=1 for the details, and please report it)"
-    starved = "there is not enough memory for this (free some, or ask a smaller question)"
-    sys.stderr.write(f"{starved if isinstance(error, MemoryError) else internal}\n")
+    said = " ".join(str(error).split())
+    sys.stderr.write(f"internal error: {type(error).__name__}: {said} (set CROSSOPT_DEBUG=1 for the details, and please report it)\n")
     return INTERNAL
+
+
+_STARVED = ("cannot allocate memory", "failed to map segment", "unable to allocate", "can't start new thread", "bad_alloc")
+
+
+def _is_starved(error: BaseException | None) -> bool:
+    """Whether it is for want of memory, as programs and libraries that cannot be loaded say it in their own ways."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if not isinstance(error, ValueError) and any(words in str(error).lower() for words in _STARVED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 _PLAIN = {"█": "#", "·": ",", **dict.fromkeys("▏▎▍▌▋▊▉", ".")}

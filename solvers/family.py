@@ -88,6 +88,12 @@ def no_faults(question: Any, saved: Any) -> tuple[str, ...]:  # noqa: ANN401 - o
     return ()
 
 
+def found_alone(question: Any, found: Found[A], limits: Limits) -> Found[A]:  # noqa: ANN401 - any question
+    """An answer that rests on no others."""
+    del question, limits
+    return found
+
+
 def no_quick(question: Any, deadline: float) -> None:  # noqa: ANN401 - any question
     """No rule is so simple."""
     del question, deadline
@@ -127,6 +133,8 @@ class Family(Generic[Q, A, D]):
     described: Callable[[Q], dict[str, Any]] = keep_all
     quick: Callable[[Q, float], A | None] = no_quick
     """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""
+    whole: Callable[[Q, Found[A], Limits], Found[A]] = found_alone
+    """An answer that was told on the way, with the narrower answers that it rests on."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
@@ -160,7 +168,7 @@ def unit_of(family: Family[Q, A, D], question: Q) -> str:
     return str(described(family, question)["unit"])
 
 
-def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: bool) -> Found[A]:
+def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: bool, whole: Callable[[Found[A]], Found[A]]) -> Found[A]:
     """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory.
 
     An interrupt before it told any goes on, unless the simplest rule is asked then.
@@ -177,13 +185,13 @@ def _asked(name: str, ask: Callable[[Watch], Found[A]], watch: Watch, simplest: 
     except KeyboardInterrupt:
         if not told and not simplest:
             raise
-        return Found(told[0]() if told else None, engine=name, stopped="interrupted")
+        return whole(Found(told[0]() if told else None, engine=name, stopped="interrupted"))
     except (FailedError, MemoryError) as error:
         answer = told[0]() if told else None
         if answer is None:
             raise
         words = str(error) or "there is not enough memory"
-        return Found(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",))
+        return whole(Found(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",)))
 
 
 def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
@@ -193,6 +201,11 @@ def quick_answer(family: Family[Q, A, D], question: Q, seconds: float = _AT_ONCE
         return answer if answer is not None and not family.judge(question, answer).violations else None
     except (Exception, KeyboardInterrupt):  # noqa: BLE001 - whatever a rule of last resort meets, how the search ended is what counts
         return None
+
+
+def simplest_of(family: Family[Q, A, D], question: Q) -> Callable[[str], Any]:
+    """The simplest rule, for who is interrupted; a time limit without an answer is kept as it is."""
+    return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
 
 
 def no_ending() -> None:
@@ -206,16 +219,20 @@ def solve(
     limits: Limits,
     watch: Watch,
     ending: Callable[[], None] = no_ending,
-    simplest: bool = False,
+    simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
     """Ask, judge, certify: the only place where a result is made.
 
-    `ending` is called between engine and judge; where nothing was found before an interrupt, `simplest` has the simplest rule answer.
+    `ending` is called between engine and judge; where nothing was found before the end, `simplest` may answer, which is told why it ended.
     """
     began, ask = monotonic(), engine_of(family, engine)
-    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest)
-    if simplest and found.answer is None and found.stopped == "interrupted" and found.bound is None:
-        found = replace(found, answer=quick_answer(family, question))
+
+    def whole(found: Found[A]) -> Found[A]:
+        return family.whole(question, found, limits)
+
+    found = _asked(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
+    if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
+        found = whole(replace(found, answer=simplest(found.stopped)))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
     if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:

@@ -1,5 +1,8 @@
-"""The hunt for false proofs: ten minutes of it, and that it finds what it should."""
+"""The hunt for false proofs and for files that break a command: ten minutes of it, and that it finds what it should."""
 
+import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -7,17 +10,20 @@ from random import Random
 import pytest
 
 from crossopt.solvers.family import Proved
-from tests.hunt import held
-from tests.hunt.__main__ import hunted
+from tests.every import every
+from tests.hunt import files, held, liars
+from tests.hunt.__main__ import PARTS, hunted
+from tests.hunt.corpus import VALIDATE, Original
 from tests.hunt.drawn import DRAWS
-from tests.hunt.faults import FAULTS
+from tests.hunt.mutants import mutant
+from tests.samples import CHAIN, PROFILE
 
 QUICK = ("placement", "strategies", "chain", "split stages")
 
 
 def test_some_of_every_quick_kind_is_hunted_and_nothing_is_found(tmp_path: Path) -> None:
     for name in QUICK:
-        assert held.hunt(DRAWS[name](3), Random(3), tries=4) >= 5
+        assert held.hunt(DRAWS[name](3), Random(3), tries=4)["results"] >= 5
     bags = hunted(["strategies"], seconds=0.01, seed=5, edits=2, folder=tmp_path)
     assert (bags["strategies"].questions, bags["strategies"].findings) == (1, [])
 
@@ -31,9 +37,86 @@ def test_a_check_that_believes_everything_is_found_out(monkeypatch: pytest.Monke
             held.hunt(DRAWS["chain"](seed), Random(seed), tries=60)
 
 
+def test_a_forged_tree_is_refused_and_found_out_where_everything_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lie = liars.LIES["false infeasible"]
+    assert lie(1, Random(1))["with a tree"] >= 1
+    monkeypatch.setattr(liars, "FAMILY", replace(liars.FAMILY, prove=lambda *given: Proved()))
+    with pytest.raises(held.FindingError, match="a forged INFEASIBLE with the bound None is accepted"):
+        lie(1, Random(1))
+
+
+@every(
+    ("name", "text"),
+    [("chain.yaml", CHAIN.encode()), ("profile.txt", PROFILE.encode()), ("a.json", b'{"a": [1, 2, {"b": 3.5}], "c": "d"}')],
+)
+def test_a_file_is_hit_in_the_same_way_by_the_same_seed(name: str, text: bytes) -> None:
+    several = [mutant(name, text, [text], Random(seed)) for seed in range(60)]
+    assert several == [mutant(name, text, [text], Random(seed)) for seed in range(60)]
+    assert len(set(several)) >= 40
+
+
+def seen_of(original: Original, folder: Path, count: int) -> files.Seen:
+    given, seen = folder / "given", files.Seen()
+    given.mkdir(parents=True)
+    files.hit_files(given, 0, folder / "kept", lambda _: None, seen, count)
+    return seen
+
+
+def test_files_are_hit_and_answered_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Original("chain.yaml", CHAIN.encode(), "question chain", VALIDATE)
+    monkeypatch.setattr(files, "corpus", lambda given: [original])
+    seen = seen_of(original, tmp_path, 30)
+    assert (seen.files, seen.findings) == (30, [])
+    assert set(seen.endings) <= {"validate 0", "validate 3"}
+
+
+@every(("how", "told"), [("fails", "ends with 1"), ("hangs", "takes more than"), ("dies", "the process ended with -9")])
+def test_a_command_that_breaks_on_a_file_is_found_and_the_file_kept(
+    how: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def main(line: list[str]) -> int:
+        if how == "dies" and Path(line[1]).read_bytes() != b"sound":
+            os.kill(os.getpid(), signal.SIGKILL)
+        while how == "hangs" and Path(line[1]).read_bytes() != b"sound":
+            pass
+        return int(Path(line[1]).read_bytes() != b"sound")
+
+    original = Original("one.txt", b"sound", "text", VALIDATE)
+    monkeypatch.setattr(files, "corpus", lambda given: [original])
+    monkeypatch.setattr(files, "SECONDS", 0.05)
+    monkeypatch.setattr(files.cli, "main", main)
+    seen = seen_of(original, tmp_path, 3)
+    assert seen.files == 3
+    assert seen.findings
+    assert all(told in finding for finding in seen.findings)
+    assert len(list((tmp_path / "kept").iterdir())) == len(seen.findings)
+
+
+def claim(**more: object) -> bytes:
+    return json.dumps({"kind": "chain", "question": {"text": "x"}, "value": 5.0, "bound": 5.0, "proved": True, **more}).encode()
+
+
+@every(
+    ("edited", "last", "found"),
+    [
+        (claim(), "accepted", ""),
+        (claim(value=4.0), "accepted", "the value 4.0, and none is below 5.0"),
+        (claim(value=7.0, bound=6.0), "accepted", "the bound 6.0, and 5.0 is reached"),
+        (claim(value=None, bound=None), "accepted", "there is no answer, and 5.0 is reached"),
+        (claim(value=7.0, bound=6.0, proved=False), "accepted, but for the bound, which is told and not proved anew", ""),
+        (claim(value=4.0, question={"text": "y"}), "accepted", ""),
+    ],
+)
+def test_a_false_claim_that_was_accepted_is_found(edited: bytes, last: str, found: str) -> None:
+    truths = files.truths_of([Original("one.result.json", claim(), "result chain", ())])
+    faults = files.passed(edited, f"checked\nFILE: {last}\n", truths)
+    assert len(faults) == bool(found)
+    assert all(found in fault for fault in faults)
+
+
 @pytest.mark.slow
 def test_ten_minutes_of_hunting_find_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bags = hunted([*DRAWS, *FAULTS], seconds=600.0, seed=20_261, edits=25, folder=tmp_path)
+    bags = hunted(list(PARTS), seconds=600.0, seed=20_261, edits=25, folder=tmp_path)
     with capsys.disabled():
-        print({name: (bag.questions, bag.results) for name, bag in bags.items()})
+        print({name: (bag.questions, bag.said) for name, bag in bags.items()})
     assert [finding for bag in bags.values() for finding in bag.findings] == []

@@ -48,6 +48,9 @@ LONG = (
     "explain quickstart --near",
     "solve quickstart --pareto",
     "solve gnmt.json --devices 8",
+    "solve quickstart --engine milp --form weak",
+    "explain quickstart --force hbm_stacks=2",
+    "explain gpt3-175b-1024xa100 --set pipeline=[1, 2, 4]",
 )
 """Beginnings of commands that take seconds and write no file; all commands run with -m slow."""
 

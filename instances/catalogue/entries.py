@@ -1,8 +1,9 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
+from crossopt.crossflow.workload import Biased
 from crossopt.instances.catalogue.constants import check_constants
 from crossopt.instances.files.quantities import (
     Area,
@@ -87,7 +88,7 @@ class CalibrationEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeviceEntry:
-    """A device one can buy."""
+    """A device one can buy, with every figure; `data_sheets.DeviceSheet` is what is read."""
 
     peak: Annotated[dict[str, Throughput], Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8")]
     vector_peak: Annotated[Throughput, Doc("of work that is no matrix product")]
@@ -112,16 +113,46 @@ class DeviceEntry:
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
 
+    derived: tuple[str, ...] = ()
+    """What its file leaves out, with what was taken instead (`data_sheets`)."""
+    like: str = ""
+    """The class of devices from which that is."""
+
     def __post_init__(self) -> None:
-        if bool(self.optimistic) != bool(self.pessimistic):
-            raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
-        _check_above_zero(*((f"peak.{name}", peak) for name, peak in self.peak.items()), ("vector_peak", self.vector_peak))
-        if missing := [name for name in self.peak if name not in self.energy_per_flop]:
-            raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
-        if "fp8" in self.peak and "bf16" not in self.peak:
-            raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
-        for section in ("efficiency", "optimistic", "pessimistic"):
-            check_constants(section, getattr(self, section))
+        check_device(self)
+
+
+class Describing(Protocol):
+    """What is checked of a device, whole or as its file has it."""
+
+    @property
+    def peak(self) -> dict[str, float]: ...
+    @property
+    def vector_peak(self) -> float | None: ...
+    @property
+    def energy_per_flop(self) -> dict[str, float]: ...
+    @property
+    def efficiency(self) -> dict[str, float]: ...
+    @property
+    def optimistic(self) -> dict[str, float]: ...
+    @property
+    def pessimistic(self) -> dict[str, float]: ...
+
+
+def check_device(device: Describing) -> None:
+    """Refuse figures of a device that do not go together; energies may be left out, but not some of them."""
+    if bool(device.optimistic) != bool(device.pessimistic):
+        raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
+    if not device.peak:
+        raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8)")
+    vector = 1.0 if device.vector_peak is None else device.vector_peak
+    _check_above_zero(*((f"peak.{name}", peak) for name, peak in device.peak.items()), ("vector_peak", vector))
+    if device.energy_per_flop and (missing := [name for name in device.peak if name not in device.energy_per_flop]):
+        raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")
+    if "fp8" in device.peak and "bf16" not in device.peak:
+        raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
+    for section in ("efficiency", "optimistic", "pessimistic"):
+        check_constants(section, getattr(device, section))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,21 +307,37 @@ class TechnologyEntry:
 class TransformerShape:
     """A transformer by its shapes."""
 
-    layers: Annotated[Positive, Doc("alike, one after another")]
+    layers: Annotated[Positive, Doc("one after another")]
     hidden: Annotated[Positive, Doc("width between layers")]
     heads: Annotated[Positive, Doc("attention heads")]
-    ffn: Annotated[Positive, Doc("width of the feed-forward part, of one expert")]
+    ffn: Annotated[Positive, Doc("width of the feed-forward part; of one expert, unless `expert_ffn` says otherwise")]
     vocabulary: Annotated[Positive, Doc("tokens that there are")]
     sequence: Annotated[Positive, Doc("tokens of one sample, unless the workload says otherwise")]
     kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0 means as many as heads")] = 0
-    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads")] = 0
+    head_size: Annotated[int, Bounds(0), Doc("0 means hidden / heads; with `kv_rank` the part of a query without positions")] = 0
     gated: Annotated[bool, Doc("SwiGLU instead of GELU")] = False
     tied: Annotated[bool, Doc("the head shares the embedding's weights")] = True
     learned_positions: Annotated[bool, Doc("a table of positions is trained")] = True
-    biases: Annotated[bool, Doc("products have biases")] = True
+    biases: Annotated[bool | tuple[Biased, ...], Doc("true: all products but router and head, and norms; or which of them")] = True
     dropout: Annotated[bool, Doc("is used in training")] = False
     experts: Annotated[Positive, Doc("feed-forward parts to choose from")] = 1
     experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
+    expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
+    shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
+    dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
+    window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
+    global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
+    query_rank: Annotated[int, Bounds(0), Doc("latent attention: width of the queries' latent; 0 means none")] = 0
+    kv_rank: Annotated[int, Bounds(0), Doc("latent attention (MLA): width of the latent of keys and values; 0 means usual attention")] = 0
+    rope_size: Annotated[int, Bounds(0), Doc("latent attention: the part of a query and a key with positions")] = 0
+    value_size: Annotated[int, Bounds(0), Doc("latent attention: width of a value; 0 means `head_size`")] = 0
+    qk_norm: Annotated[bool, Doc("queries and keys are normed, head by head")] = False
+    norms: Annotated[Positive, Doc("of a layer: 1 where both parts share it, 4 where results are normed, too")] = 2
+    parallel_blocks: Annotated[bool, Doc("attention and feed-forward part take the same input and are summed once")] = False
+    sinks: Annotated[bool, Doc("each head has a learned score beside those of the tokens")] = False
+    attention_cap: Annotated[bool, Doc("scores are bent to a range by tanh")] = False
+    logit_cap: Annotated[bool, Doc("so are the head's logits")] = False
+    prediction_layers: Annotated[int, Bounds(0), Doc("layers that predict further tokens, each with a pass of the head (MTP)")] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,25 @@
 """The shapes of a transformer from the `config.json` that Hugging Face's transformers library keeps beside a model's weights.
 
-Key names and defaults are those of that library's configuration classes. Shapes alone are read: windows of local attention, scaled
-positions and the few biases of Qwen2's query, key and value projections do not count.
+Key names and defaults are those of that library's configuration classes (src/transformers/models/*/configuration_*.py). What changes
+neither weights nor work is not read: how positions are scaled, how experts are grouped and their scores are computed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from crossopt.crossflow.workload import Biased
+from crossopt.instances.catalogue.config_values import Config, capped, count, flag, optional, share, shown, whole
 from crossopt.instances.catalogue.entries import TransformerShape
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly
-from crossopt.instances.files.schema import LARGEST_WHOLE
 from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
 
-Config = Mapping[str, Any]
+Fields = dict[str, Any]
+More = Callable[[Config, int], Fields]
+"""Further fields of the shape, from a configuration and its number of layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,156 @@ class _Dialect:
     gated: bool = False
     tied: bool = False
     learned_positions: bool = False
-    biases: bool = False
-    experts: bool = False
+    biases: tuple[Biased, ...] = ()
+    flagged: tuple[tuple[str, bool, tuple[Biased, ...]], ...] = ()
+    """Keys that say whether more has biases, what holds where a key is absent, and what has them."""
     usual_ffn: int = 0
     """Width of the feed-forward part in hidden sizes where no key gives it; 0 where the key is needed."""
     usual_sequence: int = 0
+    usual_head: int = 0
+    """Width of a head where no key gives it; 0 means that heads share the hidden size."""
+    more: tuple[More, ...] = ()
 
 
-_LLAMA: Final = _Dialect(gated=True)
+_ATTENTION: Final[tuple[Biased, ...]] = ("queries-keys-values", "projection")
+_ALL: Final[tuple[Biased, ...]] = (*_ATTENTION, "feed-forward", "norms")
+
+
+# --- windows --------------------------------------------------------------------------------------------------------------------------
+
+
+def _windows(config: Config, layers: int, usual: int, far: int) -> Fields:
+    """The window, and how many layers attend to all tokens all the same: as `layer_types` says, or else so many."""
+    width = optional(config, "sliding_window") if "sliding_window" in config else usual
+    types = config.get("layer_types")
+    if types is not None:
+        if (
+            not isinstance(types, list)
+            or len(types) != layers
+            or not all(kind in ("full_attention", "sliding_attention") for kind in types)
+        ):
+            raise ValueError(f"'layer_types' is not read (full_attention or sliding_attention for each of the {layers} layers is needed)")
+        far = types.count("full_attention")
+    return {"window": width, "global_layers": far} if width and far < layers else {}
+
+
+def _windows_everywhere(config: Config, layers: int) -> Fields:
+    return _windows(config, layers, 0, 0)
+
+
+def _mistral(config: Config, layers: int) -> Fields:
+    return _windows(config, layers, 4096, 0)
+
+
+def _every_second(usual: int) -> More:
+    """Layers attend to a window and to all tokens in turn."""
+    return lambda config, layers: _windows(config, layers, usual, layers // 2)
+
+
+def _upper_windows(config: Config, layers: int) -> Fields:
+    """The first layers attend to all tokens, where windows are used at all."""
+    if not flag(config, "use_sliding_window", False):
+        return {}
+    return _windows(config, layers, 4096, min(optional(config, "max_window_layers", usual=28), layers))
+
+
+def _qwen3_moe(config: Config, layers: int) -> Fields:
+    if optional(config, "decoder_sparse_step", usual=1) != 1:
+        raise ValueError("'decoder_sparse_step' is not 1: experts in some layers only are not modelled, but for first layers without them")
+    first = config.get("mlp_only_layers") or []
+    if first != list(range(len(first) if isinstance(first, list) else 0)):
+        raise ValueError("'mlp_only_layers' names other layers than the first ones: experts in between are not modelled")
+    windows = _windows(config, layers, 4096, 0) if flag(config, "use_sliding_window", False) else {}
+    return {**_experts(config, "num_experts"), "dense_layers": len(first), "qk_norm": True, **windows}
+
+
+def _gemma3(config: Config, layers: int) -> Fields:
+    every = optional(config, "sliding_window_pattern", "_sliding_window_pattern", usual=6)
+    return {"norms": 4, "qk_norm": True, **_caps(config, usual=False), **_windows(config, layers, 4096, layers // every)}
+
+
+def _gemma2(config: Config, layers: int) -> Fields:
+    return {"norms": 4, **_caps(config, usual=True), **_every_second(4096)(config, layers)}
+
+
+def _caps(config: Config, usual: bool) -> Fields:
+    scores, logits = (capped(config, f"{what}_logit_softcapping", usual) for what in ("attn", "final"))
+    return {"attention_cap": scores, "logit_cap": logits}
+
+
+# --- experts, latents, blocks ---------------------------------------------------------------------------------------------------------
+
+
+def _experts(config: Config, key: str) -> Fields:
+    """Experts to choose from, of their own width where there is one."""
+    return {
+        "experts": whole(config, (key, "num_local_experts", "num_experts")),
+        "experts_per_token": whole(config, ("num_experts_per_tok", "experts_per_token")),
+        "expert_ffn": optional(config, "moe_intermediate_size"),
+    }
+
+
+def _mixtral(config: Config, layers: int) -> Fields:
+    return {**_experts(config, "num_local_experts"), "expert_ffn": 0, **_windows_everywhere(config, layers)}
+
+
+def _gpt_oss(config: Config, layers: int) -> Fields:
+    return {**_experts(config, "num_local_experts"), "expert_ffn": 0, "sinks": True, **_every_second(128)(config, layers)}
+
+
+def _deepseek(config: Config, layers: int) -> Fields:
+    """Latent attention, whose number of key-value heads says nothing, and experts after the first layers."""
+    if optional(config, "moe_layer_freq", usual=1) != 1:
+        raise ValueError("'moe_layer_freq' is not 1: experts in some layers only are not modelled, but for first layers without them")
+    if flag(config, "attention_bias", False):
+        raise ValueError("'attention_bias' is true: latent attention with biases is not modelled (set it to false)")
+    return {
+        **_experts(config, "n_routed_experts"),
+        "shared_experts": count(config, "n_shared_experts"),
+        "dense_layers": min(count(config, "first_k_dense_replace"), layers),
+        "kv_heads": 0,
+        "head_size": whole(config, ("qk_nope_head_dim",)),
+        "query_rank": optional(config, "q_lora_rank"),
+        "kv_rank": whole(config, ("kv_lora_rank",)),
+        "rope_size": whole(config, ("qk_rope_head_dim",)),
+        "value_size": whole(config, ("v_head_dim",)),
+        "prediction_layers": count(config, "num_nextn_predict_layers"),
+    }
+
+
+def _falcon(config: Config, layers: int) -> Fields:
+    """One key-value head unless the newer architecture or a flag says otherwise; blocks in parallel with one norm or two."""
+    del layers
+    newer = flag(config, "new_decoder_architecture", False)
+    parallel, single = flag(config, "parallel_attn", True), flag(config, "multi_query", True)
+    groups = optional(config, "num_kv_heads", "n_head_kv") if newer else int(single)
+    norms = optional(config, "num_ln_in_parallel_attn", usual=2 if newer else 1) if parallel else 2
+    return {"kv_heads": groups, "parallel_blocks": parallel, "norms": norms}
+
+
+def _gpt_neox(config: Config, layers: int) -> Fields:
+    del layers
+    return {"parallel_blocks": flag(config, "use_parallel_residual", True)}
+
+
+def _phi(config: Config, layers: int) -> Fields:
+    del layers
+    return {"parallel_blocks": True, "norms": 1, "qk_norm": flag(config, "qk_layernorm", False)}
+
+
+def _qk_norm(config: Config, layers: int) -> Fields:
+    del config, layers
+    return {"qk_norm": True}
+
+
+# --- families -------------------------------------------------------------------------------------------------------------------------
+
+_BIASED_ATTENTION: Final = (("attention_bias", False, _ATTENTION),)
+_PHI_DROPOUTS: Final = (("resid_pdrop", 0.0), ("embd_pdrop", 0.0), ("attention_dropout", 0.0))
+_HIDDEN_DROPOUTS: Final = (("hidden_dropout", 0.0), ("attention_dropout", 0.0))
+_LATENT: Final = _Dialect(gated=True, more=(_deepseek,))
+_GEMMA: Final = _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256)
+_GEMMA3: Final = _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma3,))
 _DIALECTS: Final[Mapping[str, _Dialect]] = {
     "gpt2": _Dialect(
         layers=("n_layer",),
@@ -51,16 +196,14 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
         dropouts=(("resid_pdrop", 0.1), ("attn_pdrop", 0.1), ("embd_pdrop", 0.1)),
         tied=True,
         learned_positions=True,
-        biases=True,
+        biases=_ALL,
         usual_ffn=4,
     ),
-    "gpt_neox": _Dialect(dropouts=(("attention_dropout", 0.0), ("hidden_dropout", 0.0)), biases=True),
+    "gpt_neox": _Dialect(
+        dropouts=_HIDDEN_DROPOUTS, biases=("feed-forward", "norms"), flagged=(("attention_bias", True, _ATTENTION),), more=(_gpt_neox,)
+    ),
     "opt": _Dialect(
-        ffn=("ffn_dim",),
-        dropouts=(("dropout", 0.1), ("attention_dropout", 0.0)),
-        tied=True,
-        learned_positions=True,
-        biases=True,
+        ffn=("ffn_dim",), dropouts=(("dropout", 0.1), ("attention_dropout", 0.0)), tied=True, learned_positions=True, biases=_ALL
     ),
     "bloom": _Dialect(
         layers=("n_layer", "num_hidden_layers"),
@@ -68,88 +211,96 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
         heads=("n_head", "num_attention_heads"),
         ffn=(),
         sequence=("seq_length",),
-        dropouts=(("hidden_dropout", 0.0), ("attention_dropout", 0.0)),
+        dropouts=_HIDDEN_DROPOUTS,
         tied=True,
-        biases=True,
+        biases=_ALL,
         usual_ffn=4,
         usual_sequence=2048,
     ),
-    "llama": _LLAMA,
-    "mistral": _LLAMA,
-    "mixtral": _Dialect(gated=True, experts=True),
-    "qwen2": _LLAMA,
+    "falcon": _Dialect(
+        layers=("num_hidden_layers", "n_layer"),
+        hidden=("hidden_size", "n_embed"),
+        heads=("num_attention_heads", "n_head"),
+        ffn=("ffn_hidden_size",),
+        dropouts=_HIDDEN_DROPOUTS,
+        tied=True,
+        biases=("norms",),
+        flagged=(("bias", False, (*_ATTENTION, "feed-forward")),),
+        usual_ffn=4,
+        usual_sequence=2048,
+        more=(_falcon,),
+    ),
+    "llama": _Dialect(gated=True, flagged=(*_BIASED_ATTENTION, ("mlp_bias", False, ("feed-forward",)))),
+    "mistral": _Dialect(gated=True, more=(_mistral,)),
+    "mixtral": _Dialect(gated=True, more=(_mixtral,)),
+    "qwen2": _Dialect(gated=True, biases=("queries-keys-values",), more=(_upper_windows,)),
+    "qwen3": _Dialect(gated=True, flagged=_BIASED_ATTENTION, usual_head=128, more=(_qk_norm, _upper_windows)),
+    "qwen3_moe": _Dialect(gated=True, flagged=_BIASED_ATTENTION, more=(_qwen3_moe,)),
+    "deepseek_v2": _LATENT,
+    "deepseek_v3": _Dialect(gated=True, biases=("router",), more=(_deepseek,)),
+    "gemma": _GEMMA,
+    "gemma2": _Dialect(gated=True, tied=True, flagged=_BIASED_ATTENTION, usual_head=256, more=(_gemma2,)),
+    "gemma3": _GEMMA3,
+    "gemma3_text": _GEMMA3,
+    "phi": _Dialect(dropouts=_PHI_DROPOUTS, biases=(*_ALL, "head"), more=(_phi,)),
+    "phi3": _Dialect(dropouts=_PHI_DROPOUTS, gated=True, more=(_windows_everywhere,)),
+    "gpt_oss": _Dialect(
+        gated=True,
+        biases=("feed-forward", "router"),
+        flagged=(("attention_bias", True, _ATTENTION),),
+        usual_head=64,
+        more=(_gpt_oss,),
+    ),
 }
 
 
 def transformer_from_config(config: Config) -> TransformerShape:
     """The shapes that a parsed `config.json` gives; a ValueError for a model or a figure that cannot be used."""
     kind = config.get("model_type")
+    _refuse_towers(config)
     if not isinstance(kind, str) or kind not in _DIALECTS:
-        problem = "missing" if kind is None else f"{_shown(kind)}, which cannot be read"
-        raise ValueError(f"'model_type' is {problem} (one of {', '.join(_DIALECTS)})")
+        problem = "missing" if kind is None else f"{shown(kind)}, which cannot be read"
+        raise ValueError(f"'model_type' is {problem} (one of {', '.join(_DIALECTS)}; or write the shapes out under `transformer`)")
     dialect = _DIALECTS[kind]
-    hidden = _whole(config, dialect.hidden)
+    hidden, layers = whole(config, dialect.hidden), whole(config, dialect.layers)
     _refuse_projected_embedding(config, hidden)
-    return TransformerShape(
-        layers=_whole(config, dialect.layers),
-        hidden=hidden,
-        heads=_whole(config, dialect.heads),
-        ffn=_whole(config, dialect.ffn, dialect.usual_ffn * hidden),
-        vocabulary=_whole(config, ("vocab_size",)),
-        sequence=_whole(config, dialect.sequence, dialect.usual_sequence),
-        kv_heads=_optional(config, "num_key_value_heads"),
-        head_size=_optional(config, "head_dim"),
-        gated=dialect.gated,
-        tied=_flag(config, "tie_word_embeddings", dialect.tied),
-        learned_positions=dialect.learned_positions,
-        biases=dialect.biases,
-        dropout=any(_share(config, key, usual) > 0 for key, usual in dialect.dropouts),
-        experts=_whole(config, ("num_local_experts",)) if dialect.experts else 1,
-        experts_per_token=_whole(config, ("num_experts_per_tok",)) if dialect.experts else 1,
-    )
+    fields: Fields = {
+        "layers": layers,
+        "hidden": hidden,
+        "heads": whole(config, dialect.heads),
+        "ffn": whole(config, dialect.ffn, dialect.usual_ffn * hidden),
+        "vocabulary": whole(config, ("vocab_size",)),
+        "sequence": whole(config, dialect.sequence, dialect.usual_sequence),
+        "kv_heads": optional(config, "num_key_value_heads"),
+        "head_size": optional(config, "head_dim", usual=dialect.usual_head),
+        "gated": dialect.gated,
+        "tied": flag(config, "tie_word_embeddings", dialect.tied),
+        "learned_positions": dialect.learned_positions,
+        "biases": _biases(config, dialect),
+        "dropout": any(share(config, key, usual) > 0 for key, usual in dialect.dropouts),
+    }
+    for further in dialect.more:
+        fields |= further(config, layers)
+    return TransformerShape(**fields)
+
+
+def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:
+    found = [*dialect.biases, *(part for key, usual, parts in dialect.flagged if flag(config, key, usual) for part in parts)]
+    return tuple(found) if found and set(found) != set(_ALL) else bool(found)
+
+
+def _refuse_towers(config: Config) -> None:
+    """A model of text and pictures has a configuration for each."""
+    towers = [key for key in ("vision_config", "audio_config") if config.get(key) is not None]
+    if towers or config.get("text_config") is not None:
+        what = f"{quoted(towers[0])} describes a tower that is not modelled" if towers else "'text_config' holds the shapes"
+        raise ValueError(f"{what} (save the mapping at 'text_config' as a file of its own, and name that file)")
 
 
 def _refuse_projected_embedding(config: Config, hidden: int) -> None:
     """OPT-350m has an embedding narrower than its layers, which no shape here describes."""
-    if _optional(config, "word_embed_proj_dim") not in (0, hidden):
+    if optional(config, "word_embed_proj_dim") not in (0, hidden):
         raise ValueError("'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled")
-
-
-def _whole(config: Config, keys: tuple[str, ...], usual: int = 0) -> int:
-    """The whole number above zero at the first of these keys that is given, else the usual one, which 0 says there is not."""
-    key = next((key for key in keys if config.get(key) is not None), None)
-    if key is None and not usual:
-        raise ValueError(f"{quoted(keys[0])} is missing, a whole number is needed")
-    return usual if key is None else _checked(key, config[key])
-
-
-def _optional(config: Config, key: str) -> int:
-    """The whole number above zero at this key, or 0 where there is none."""
-    return 0 if config.get(key) is None else _checked(key, config[key])
-
-
-def _checked(key: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_WHOLE:
-        raise ValueError(f"{quoted(key)} is {_shown(value)}, a whole number above zero is needed")
-    return value
-
-
-def _flag(config: Config, key: str, usual: bool) -> bool:
-    value = config.get(key, usual)
-    if not isinstance(value, bool):
-        raise ValueError(f"{quoted(key)} is {_shown(value)}, true or false is needed")
-    return value
-
-
-def _share(config: Config, key: str, usual: float) -> float:
-    value = config.get(key, usual)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise ValueError(f"{quoted(key)} is {_shown(value)}, a share from 0 to 1 is needed")
-    return value
-
-
-def _shown(value: object) -> str:
-    return {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or quoted(str(value))
 
 
 def config_in(text: str, source: str) -> Config:

@@ -7,7 +7,8 @@ one that describes its hardware in place.
 from pathlib import Path
 from typing import Any, Final
 
-from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
+from crossopt.instances.catalogue.data_sheets import DeviceSheet
+from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_of
 from crossopt.instances.files.schema import read_as
@@ -16,7 +17,7 @@ from crossopt.instances.files.written import Files
 
 _ENDINGS: Final = (".yaml", ".yml")
 _PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
-    (("hardware",), DeviceEntry),
+    (("hardware",), DeviceSheet),
     (("technology",), TechnologyEntry),
     (("technology", "base"), TechnologyEntry),
 )

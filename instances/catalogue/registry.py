@@ -8,8 +8,9 @@ from typing import Final, Literal, TypeVar
 from unicodedata import normalize
 
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import Precision, Transformer
+from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
 from crossopt.instances.catalogue.entries import (
     DeviceEntry,
     GemmShape,
@@ -58,7 +59,7 @@ def shipped() -> dict[str, Path]:
 @cache
 def device(name: str) -> DeviceEntry:
     """The device of that name; an UnknownNameError if there is none."""
-    return _entry(DeviceEntry, "hardware", name)
+    return completed(_entry(DeviceSheet, "hardware", name), device)
 
 
 @cache
@@ -85,11 +86,12 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
     raise _unknown("technologies", name, (*known, *nodes))
 
 
-def device_given(given: str | DeviceEntry) -> tuple[DeviceEntry, str]:
+def device_given(given: str | DeviceSheet) -> tuple[DeviceEntry, str]:
     """The device that a question names or describes, and what to call it."""
     if isinstance(given, str):
         return device(given), given
-    return given, told_apart(given.name or "own device", given, names("hardware"), device)
+    entry = completed(given, device)
+    return entry, told_apart(entry.name or "own device", entry, names("hardware"), device)
 
 
 def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
@@ -115,7 +117,8 @@ def _plain_name(name: str) -> str:
 
 def _figures(entry: object) -> object:
     """What is known of a thing, but for its name and where that is from."""
-    kept = {field.name for field in fields(entry)} & {"name", "sources"} if is_dataclass(entry) and not isinstance(entry, type) else set()
+    apart = {"name", "sources", "derived", "like"}
+    kept = {field.name for field in fields(entry)} & apart if is_dataclass(entry) and not isinstance(entry, type) else set()
     return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
@@ -124,7 +127,9 @@ def entry_text(kind: Kind | Literal["instances"], name: str) -> str:
     known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
     if name not in known:
         raise _unknown(kind, name, sorted(known))
-    return known[name].read_text(encoding="utf-8")
+    text = known[name].read_text(encoding="utf-8")
+    words = derived_words(device(name)) if kind == "hardware" else ""
+    return f"{text}# Left out above, and derived {words}\n" if words else text
 
 
 def descriptions(kind: Kind | Literal["instances"]) -> tuple[tuple[str, str], ...]:
@@ -223,7 +228,8 @@ def _entry(cls: type[T], kind: Kind, name: str) -> T:
 def _device_line(entry: DeviceEntry) -> str:
     peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
     capacity, bandwidth = format_quantity(entry.dram.capacity, "bytes"), format_quantity(entry.dram.bandwidth, "bandwidth")
-    return f"{peaks}; {capacity} at {bandwidth}; {format_quantity(entry.power, 'power')}; nodes of {entry.devices_per_node}"
+    derived = f"; derived: {', '.join(words.split()[0] for words in entry.derived)}" if entry.derived else ""
+    return f"{peaks}; {capacity} at {bandwidth}; {format_quantity(entry.power, 'power')}; nodes of {entry.devices_per_node}{derived}"
 
 
 def _technology_line(entry: TechnologyEntry) -> str:
@@ -238,9 +244,11 @@ def _first_to_last(generations: list[str]) -> str:
 def _model_line(name: str, entry: ModelEntry) -> str:
     match entry:
         case ModelEntry(transformer=TransformerShape() as shape):
-            weights = parameters(Transformer(name=name, global_batch=1, **asdict(shape)))
+            network = Transformer(name=name, global_batch=1, **asdict(shape))
             experts = f", {shape.experts} experts" if shape.experts > 1 else ""
-            return f"{weights / 1e9:.4g}e9 weights: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
+            active = f", {active_parameters(network) / 1e9:.4g}e9 active" if shape.experts > 1 else ""
+            size = f"{parameters(network) / 1e9:.4g}e9 weights{active}"
+            return f"{size}: {shape.layers} layers of {shape.hidden}{experts}, sequence {shape.sequence}"
         case ModelEntry(lstm=LstmShape() as shape):
             return f"LSTM: {shape.layers} layers of {shape.hidden}, vocabulary {shape.vocabulary}, sequence {shape.sequence}"
         case ModelEntry(gemm=GemmShape() as shape):

@@ -23,9 +23,9 @@ class WorkloadSection:
     transformer: Annotated[TransformerShape | None, Doc("shapes written out")] = None
     lstm: Annotated[LstmShape | None, Doc("shapes written out")] = None
     gemm: Annotated[GemmShape | None, Doc("one matrix product, written out")] = None
-    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file")] = None
+    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file; with it `sequence` is needed")] = None
     global_batch: Annotated[Positive | None, Doc("samples of one optimizer step")] = None
-    sequence: Annotated[Positive | None, Doc("tokens of one sample")] = None
+    sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
     precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
     attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
     dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
@@ -41,6 +41,7 @@ Report: TypeAlias = Callable[[str, str], None]
 
 _WAYS: Final = ("model", "transformer", "lstm", "gemm", "config")
 _NOTHING_SAID: Final = WorkloadSection()
+_USUAL_SEQUENCE: Final = 4096
 _NOT_IN_DENSE: Final = ("capacity_factor",)
 _NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
@@ -55,7 +56,8 @@ def build_workload(section: WorkloadSection, files: Files, report: Report) -> Wo
         return None
     try:
         name, shape = _named_shape(section, files)
-        return _built(name, shape, section, report)
+        built = _built(name, shape, section, report)
+        return built if _has_sequence(section, shape, report) else None
     except ValueError as error:
         report(given[0], str(error))
         return None
@@ -71,6 +73,15 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
         name = path.stem if path.stem != "config" else path.resolve().parent.name
         return told_apart(name, shape, names("workloads"), lambda known: model(known).transformer), shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
+
+
+def _has_sequence(section: WorkloadSection, shape: Shape, report: Report) -> bool:
+    """A configuration says how long a sample may be, which is not how long it is in training."""
+    if section.config is None or section.sequence is not None or isinstance(shape, GemmShape):
+        return True
+    most = f"write sequence: {min(shape.sequence, _USUAL_SEQUENCE)}; the model allows up to {shape.sequence:,}"
+    report("sequence", f"this key is missing, the tokens of one sample are needed ({most})")
+    return False
 
 
 def _shape_of(name: str, entry: ModelEntry) -> Shape:

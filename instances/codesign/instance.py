@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Workload
 
@@ -59,8 +60,11 @@ class Instance:
     """The question as it was written, for results that can be checked without the file."""
     only: tuple[str, ...] = ()
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
+    failures: Failures | None = None
     stack: "Stack | None" = None
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
+    derived: str = ""
+    """Which figures of the device its file leaves out, and what was taken instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
     found = dict.fromkeys(_DEGREES, (cluster.devices, "devices"))
     if isinstance(workload, Transformer):
         found["microbatch"] = (workload.global_batch, "samples of the global batch")
-        found["interleave"] = (workload.layers, "layers")
+        found["interleave"] = (workload.stack, "layers")
         found["expert"] = (workload.experts, "experts")
     return found
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hearing, by_count, choices_named, opened, questions_of
 from crossopt.instances.codesign.plan_choices import Report
@@ -22,7 +23,7 @@ from crossopt.instances.files.settings import graft, with_setting
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 
-__all__ = ["KEYS", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
+__all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
 
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """What stands in for sections that are needed and cannot be read."""
@@ -185,6 +186,13 @@ def size_of(asked: Instance | Portfolio | Counted) -> str:
     if not isinstance(asked, Counted):
         return _size(asked)
     return "; ".join(f"{count:,} devices: {_size(part)}" for count, part in zip(asked.counts, asked.parts, strict=True))
+
+
+def about_of(asked: Instance | Portfolio | Counted) -> tuple[str, ...]:
+    """What is trained, in lines."""
+    first = asked.parts[:1] if isinstance(asked, Counted) else (asked,)
+    several = [part for one in first for part in (one.parts if isinstance(one, Portfolio) else (one,))]
+    return tuple(line for part in several for line in model_words(part.workload))
 
 
 def _size(asked: Instance | Portfolio) -> str:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
+from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.instance import FreeHardware, Instance
@@ -50,7 +52,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     names, cluster = _levels(file, report)
     hardware = _hardware(file, names, report)
     prices = _prices(file, report)
-    options = None if workload is None or cluster is None else plan_options(file.choices, workload, cluster, report)
+    options = None
+    if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
+        options = plan_options(file.choices, workload, cluster, report)
     if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
     instance = Instance(
@@ -64,7 +68,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         prices=prices,
         document=document,
         only=file.choices.only,
+        failures=_failures(file.cluster),
         stack=_stack(file),
+        derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
@@ -73,6 +79,11 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
+
+
+def _failures(cluster: ClusterSection) -> Failures | None:
+    given = cluster.failures
+    return None if given is None else Failures(given.mean_time, given.checkpoint, given.restart)
 
 
 def _stack(file: CodesignFile) -> "Stack | None":
@@ -99,8 +110,6 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
     if file.stack is not None and workload is not None and not isinstance(workload, Transformer):
         faults.append(("stack", f"stacks launch transformers, and this is a {type(workload).__name__.lower()} (remove this key)"))
-    if file.cluster.number > _LARGEST_CLUSTER:
-        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
@@ -109,13 +118,22 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
             faults.append((path, "zero is no figure to work with (give one above 0, or remove the key)"))
+    faults += _too_large(file, workload)
+    for path, message in faults:
+        report(path, message)
+    return not faults
+
+
+def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
+    """Counts beyond those that the model, and whoever looks for their divisors, can work with."""
+    faults = []
+    if file.cluster.number > _LARGEST_CLUSTER:
+        faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
     for field in fields(workload) if workload else ():
         count = getattr(workload, field.name)
         if isinstance(count, int) and count > _LARGEST_COUNT:
             faults.append(("workload", f"{field.name} {count} is more than the {_LARGEST_COUNT} that the model can work with"))
-    for path, message in faults:
-        report(path, message)
-    return not faults
+    return faults
 
 
 def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
@@ -124,6 +142,8 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.cluster.host is not None:
         figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
+    if (failures := file.cluster.failures) is not None:
+        figures += [(f"cluster.failures.{name}", getattr(failures, name)) for name in ("mean_time", "checkpoint")]
     if file.prices is not None:
         figures += [("prices.lifetime", file.prices.lifetime), ("prices.wafer_diameter", file.prices.wafer_diameter)]
     return figures

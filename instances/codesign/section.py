@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from crossopt.crossflow.plan import Offload
-from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
+from crossopt.instances.catalogue.data_sheets import DeviceSheet
+from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.quantities import (
     Area,
@@ -51,6 +52,15 @@ class HostSection:
 
 
 @dataclass(frozen=True, slots=True)
+class FailuresSection:
+    """How often devices fail, and what a run loses then."""
+
+    mean_time: Annotated[Duration, Doc("between two failures of one device; 50,000 h were seen on 16,384 H100 (Llama team 2024)")]
+    checkpoint: Annotated[Duration, Doc("that writing a checkpoint holds the run up")]
+    restart: Annotated[Duration, Doc("from a failure until the run goes on from its last checkpoint")]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSection:
     """How many devices there are and how the network joins them."""
 
@@ -63,6 +73,10 @@ class ClusterSection:
     pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
     cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
     host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
+    failures: Annotated[
+        FailuresSection | None,
+        Doc("the answer then says how much of the time failures and checkpoints leave; no plan depends on it"),
+    ] = None
 
     @property
     def number(self) -> int:
@@ -207,7 +221,7 @@ class CodesignFile:
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
-    hardware: Annotated[str | DeviceEntry | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
+    hardware: Annotated[str | DeviceSheet | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None

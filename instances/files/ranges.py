@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, islice, repeat, takewhile
+from math import lcm
 from typing import Final
 
 MOST_VALUES: Final = 100_000
@@ -21,8 +22,9 @@ def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: 
     if len(ways) != 1:
         raise ValueError("a range needs exactly one of 'step', 'count' and 'factor'")
     [(way, amount)] = ways.items()
-    options = list(islice(WAYS[way](start, end, amount), MOST_VALUES + 1))
-    if len(options) > MOST_VALUES:
+    counted = amount if way == "count" else (end - start) / amount + 1 if way == "step" and amount > 0 else 0
+    options = list(islice(WAYS[way](start, end, amount), MOST_VALUES + 1)) if counted < MOST_VALUES + 1 else []
+    if counted >= MOST_VALUES + 1 or len(options) > MOST_VALUES:
         raise ValueError(f"the range has more than {MOST_VALUES:,} values (choose a larger '{way}')")
     if whole and any(option.denominator != 1 for option in options):
         raise ValueError(f"this '{way}' gives numbers that are not whole (choose another, or list the values)")
@@ -32,13 +34,20 @@ def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: 
 def _stepped(start: Fraction, end: Fraction, step: Fraction) -> Iterator[Fraction]:
     if step <= 0:
         raise ValueError("'step' must be above zero")
-    return (start + index * step for index in range(int((end - start) / step) + 1))
+    return _even(start, step, int((end - start) / step) + 1)
 
 
 def _counted(start: Fraction, end: Fraction, count: Fraction) -> Iterator[Fraction]:
     if count == 1 and start != end:
         raise ValueError("a 'count' of 1 cannot hold both ends (give 2 or more, or a single value)")
-    return (start + index * (end - start) / (count - 1 or 1) for index in range(int(count)))
+    return _even(start, (end - start) / (count - 1 or 1), int(count))
+
+
+def _even(start: Fraction, step: Fraction, number: int) -> Iterator[Fraction]:
+    """So many equal steps, in whole numbers of one denominator: a sum of fractions takes several times as long."""
+    unit = lcm(start.denominator, step.denominator)
+    first, each = int(start * unit), int(step * unit)
+    return (Fraction(first + index * each, unit) for index in range(number))
 
 
 def _multiplied(start: Fraction, end: Fraction, factor: Fraction) -> Iterator[Fraction]:

@@ -6,6 +6,7 @@ default (`instances.measured.words`) and named in `inferred`, so that a reader c
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -172,7 +173,10 @@ def _seconds(row: Row, inferred: list[str]) -> tuple[float, bool]:
     batch, sequence, devices = (row.counts[name] for name in ("gbs", "seq", "gpus"))
     if rate is None or batch is None or sequence is None or devices is None:
         raise _RejectedError("no step time is stated, and none can be derived from tokens a second")
-    return batch * sequence / (rate * devices), True
+    seconds = batch * sequence / (rate * devices)
+    if not isfinite(seconds):
+        raise _RejectedError(f"{rate:.3g} tokens a second take no time that can be counted")
+    return seconds, True
 
 
 def _needed(row: Row, names: Mapping[str, str]) -> tuple[int, ...]:

@@ -121,6 +121,9 @@ def _generated(file: PlacementFile, section: GraphSection, files: Files, report:
     if workload is None or section.hardware is None:
         report("hardware", "a generated graph needs a device (such as hardware: a100-80g; `crossopt list hardware` names them)")
         return None
+    if section.bandwidth is not None and section.bandwidth < 1.0:
+        report("bandwidth", "less than a byte a second is no bandwidth (give more)")
+        return None
     model = build_workload(workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
     if model is None:
         return None

@@ -61,8 +61,11 @@ def _model(file: ShardingFile, files: Files, report: Report) -> Transformer | No
     model = build_workload(file.workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
     if model is None:
         return None
-    if not isinstance(model, Transformer) or model.experts > 1:
-        report("workload", "problems are generated from dense transformers only (give model or transformer)")
+    if not isinstance(model, Transformer) or model.experts > 1 or model.latent or model.parallel_blocks:
+        report(
+            "workload",
+            "problems are generated from dense transformers only, without latents or parallel blocks (give model or transformer)",
+        )
         return None
     return model
 

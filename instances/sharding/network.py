@@ -92,8 +92,10 @@ class _Mesh:
 
 def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int], level_sizes: tuple[int, ...], limit: int) -> Network:
     """The problem of a training step on a mesh whose last axis joins neighbours."""
-    if model.experts > 1:
-        raise ValueError("networks with experts are not split operator by operator (give a dense one)")
+    if model.experts > 1 or model.latent or model.parallel_blocks:
+        raise ValueError(
+            "networks with experts are not split operator by operator, nor such with latents or parallel blocks (give a dense one)"
+        )
     mesh = _mesh(model, hardware, mesh_axes(sizes, level_sizes))
     graph, steps, places = _Graph(), list(network(model)), {}
     for time, (name, kind, before) in enumerate(steps):

@@ -191,9 +191,13 @@ def _faults_together(file: ChainFile, names: tuple[str, ...], entering: Array, w
     count, most, path = len(names), max(file.microbatch), "layers" if file.profile is None else "profile"
     if count > MOST_LAYERS:
         return [(path, f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
-    kept = max(file.copies * fsum(width.parameters) + count * most * fsum([*width.activations, *entering]) for width in widths)
+    with np.errstate(over="ignore"):  # as long as it is not too much, every sum of whole bytes is exact
+        kept = max(
+            float(file.copies * width.parameters.sum() + count * most * (width.activations.sum() + entering.sum())) for width in widths
+        )
+        longest = max(float((width.forward + width.backward).max()) for width in widths) + file.overhead
     found = [(path, f"{kept:.3g} bytes in all are more than can be counted")] if kept > _MOST_BYTES else []
-    if max(float((width.forward + width.backward).max()) for width in widths) + file.overhead > 1e9:
+    if longest > 1e9:
         found.append((path, "a layer takes more than 1e9 s (mend the figures)"))
     known = [width.devices for width in widths]
     if file.fixed is not None and file.fixed.width not in known:

@@ -23,7 +23,7 @@ from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits, Result, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, held
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.family import Family, engine_of, family_of, no_ending, unit_of
+from crossopt.solvers.family import Family, engine_of, family_of, no_ending, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
 
 COMPARED = 60.0
@@ -41,14 +41,15 @@ def solve(options: Namespace, kind: str) -> Ending:
     keep, failed = keeper(), list[OSError]()
     limits, began = limits_of(options), keep.began if keep else monotonic()
     question = question_of(options, row.options)
-    limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))  # large files take seconds to be read
 
     def written(result: Result[Any, Any]) -> Kept:
         return kept_of(options, result, lambda: shown_of(kind).text_of(question, result))
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
-        watch = Keeping(keep, family, question, name, limits, told, written) if keep else told
-        found = solved(family, question, name, limits, watch, keep.finish if keep else no_ending, simplest=True)
+        kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
+        left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
+        simple = kept.simplest_answer if kept else simplest_of(family, question)
+        found = solved(family, question, name, replace(limits, seconds=left), kept or told, keep.finish if keep else no_ending, simple)
         result = held(family, found, question)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer

@@ -8,6 +8,7 @@ from math import isfinite
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import Fault, InstanceError
@@ -78,7 +79,8 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(fitted(evaluation_text(instance.name, single.design, single.evaluation)))
+        words = evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload))
+        sys.stdout.write(fitted(words))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 
 

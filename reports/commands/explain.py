@@ -49,9 +49,15 @@ def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watc
     if result.value is None:
         no_design = f"{instance.name}: no design found in time\n"
         return result, clash_text(instance.name, clash(instance, watch)) if result.proved else no_design
-    text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
-    if gap is not None:
-        text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
+    text = answer_text(result, ())
+    try:
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+        text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+        if gap is not None:
+            text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
+    except KeyboardInterrupt:  # what is known by then is worth telling
+        text += "  interrupted before all of this was explained\n"
     return result, text
 
 

@@ -61,9 +61,16 @@ def _validate(options: Namespace, kind: str) -> Ending:
     """Say how large the question is, without loading anything that answers."""
     from crossopt.reports.commands.console import question_of  # noqa: PLC0415
 
-    size = import_module(KINDS[kind].question).size_of(question_of(options, {}))
-    sys.stdout.write(f"{options.file}: a sound question: {size}\n")
+    module, question = import_module(KINDS[kind].question), question_of(options, {})
+    about = [f"  {line}\n" for line in getattr(module, "about_of", _nothing)(question)]
+    sys.stdout.write(f"{options.file}: a sound question: {module.size_of(question)}\n{''.join(about)}")
     return Ending("FEASIBLE", proved=True)
+
+
+def _nothing(question: object) -> tuple[str, ...]:
+    """What a question is about, beside its size, of a kind that says no more."""
+    del question
+    return ()
 
 
 def check(path: Path, cross_check: bool = False) -> "Report":

@@ -25,7 +25,7 @@ from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, eval
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front, limit_after
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
-from crossopt.solvers.family import described
+from crossopt.solvers.family import described, simplest_of
 from crossopt.solvers.family import solve as solved
 
 KIND = "front"
@@ -39,7 +39,7 @@ def front_in(instance: Instance, options: Namespace, limits: Limits, told: Calla
 
         def solve(asked: Instance) -> DesignResult:
             left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-            return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=True), asked)
+            return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked)), asked)
 
         try:
             if keep is None:

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.generator import Architecture, Parts, Split, generate
+from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.memory import StageMemory, stage_memory
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
@@ -140,6 +142,8 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         sentences.append(f"The fullest expert has {workload.capacity_factor:g} times the tokens of the average one.")
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
+    if instance.derived:
+        sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
     return tuple(sentences)
 
@@ -167,7 +171,14 @@ def asked_of(instance: Instance) -> Asked:
     which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
     sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
     sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
-    terms = [("workload", _workload(instance)), ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}")]
+    terms = [
+        ("workload", _workload(instance)),
+        *zip(("model", "work"), model_words(instance.workload), strict=False),
+        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}"),
+    ]
+    if instance.failures is not None:
+        left = goodput(instance.failures, count)
+        terms.append(("failures", f"one in {left.between / 3600.0:.3g} h; with the best checkpoints {left.share:.1%} of the time lasts"))
     terms.append(("technology" if free else "device", name))
     budget = {
         key.replace("_", " "): format_quantity(value, _BUDGETS[key])

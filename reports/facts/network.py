@@ -16,7 +16,7 @@ from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pa
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.transformer import parts_of, ranks, terms
+from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
@@ -84,13 +84,19 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     group = ranks(plans, lay_out(plans, cluster))
-    ahead, back = forward_pass(model, group, hardware), backward_pass(model, group, hardware)
     again = 2.0 if plan.recompute == "full" else 1.0
     passes = needed.microbatches * fullest_slot(needed).layers
+
+    def both(part: str) -> Real:
+        return mean_over_kinds(
+            model,
+            lambda kind: again * getattr(forward_pass(kind, group, hardware), part) + getattr(backward_pass(kind, group, hardware), part),
+        )
+
     found = {
-        "tensor parallelism": passes * (again * ahead.tensor + back.tensor),
-        "context parallelism": passes * (again * ahead.context + back.context),
-        "experts": passes * (again * ahead.expert + back.expert),
+        "tensor parallelism": passes * both("tensor"),
+        "context parallelism": passes * both("context"),
+        "experts": passes * both("expert"),
         "embedding and head": needed.microbatches * _edges(model, group, hardware),
         "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),

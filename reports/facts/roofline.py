@@ -4,7 +4,7 @@ FLOPs and bytes are those that the model charges energy for: an operator's energ
 joule and nothing else does. So they are counted by the formulas that price the operator, and by no others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,13 +18,13 @@ from crossopt.crossflow.layer import (
     backward_costs,
     element_wise,
     head,
-    projections,
+    named_projections,
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.roofline import Cost, product_cost
 from crossopt.crossflow.transformer import ranks
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
 
@@ -102,20 +102,20 @@ def _bytes(hardware: Hardware) -> Iterator[Hardware]:
 
 
 def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tuple[str, bool, Cost]]:
-    """Every operator of a layer, and the head, which is priced in both directions together."""
-    feed = ("inner product", "outer product")
-    names = ("queries, keys, values", "projection", *(("router",) if model.experts > 1 else ()), *feed)
-    products = projections(model, group)
-    for name, product in zip(names, products, strict=True):
-        yield name, False, product_cost(product, model.value_bytes, hardware)
-        [backward] = backward_costs((product,), model.value_bytes, hardware)
-        yield name, True, backward
-    cores: tuple[tuple[bool, Callable[[Transformer, Ranks, Hardware], Cost]], ...] = (
-        (False, attention_core),
-        (True, attention_core_backward),
-    )
-    for back, core in cores:
-        yield "attention", back, core(model, group, hardware)
+    """Every operator of a layer, and the head, which is priced in both directions together. Where the first layers are dense, their own
+    operators follow; where some layers have a window, their attention does."""
+    kinds = [kind for _, kind in feed_forward_kinds(model)]
+    for kind, what, names in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
+        for name, product in named_projections(kind, group):
+            if not names or name in names:
+                yield what + name, False, product_cost(product, model.value_bytes, hardware)
+                [backward] = backward_costs((product,), model.value_bytes, hardware)
+                yield what + name, True, backward
+    for number, (_, kind) in enumerate(layer_kinds(kinds[-1])):
+        what = "attention in a window" if number else "attention"
+        yield what, False, attention_core(kind, group, hardware)
+        yield what, True, attention_core_backward(kind, group, hardware)
+    model = kinds[-1]
     for back in (False, True):
         side = element_wise(model, group, hardware, back)
         yield "norms", back, side.norms

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.hardware import Cluster, Hardware
-from crossopt.crossflow.layer import forward_pass
+from crossopt.crossflow.layer import Pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.pipeline import Terms, passes, slots, step_time, window
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.schedule import Run, schedule
-from crossopt.crossflow.transformer import parts_of, ranks, terms
+from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
@@ -114,16 +115,20 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     )
 
 
+def _exchanged(ahead: Pass) -> Real:
+    """Exposed exchanges of a layer."""
+    return ahead.exchanges() + np.maximum(ahead.context - ahead.core.time, 0.0)
+
+
 def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, needed: Terms) -> tuple[Passes, ...]:
     """What each stage does for one microbatch; the parts add up to its slot in `crossflow.pipeline`."""
     plans = table([plan])
     parts = parts_of(model, hardware, cluster, plans)
-    ahead = forward_pass(model, ranks(plans, lay_out(plans, cluster)), hardware)
+    group = ranks(plans, lay_out(plans, cluster))
     forward, backward = passes(needed)
     split, messages = needed.split, needed.interleave * needed.transfer
     kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, backward)]
-    context = np.maximum(ahead.context - ahead.core.time, 0.0)
-    inner = ahead.exchanges() + context
+    inner = mean_over_kinds(model, lambda kind: _exchanged(forward_pass(kind, group, hardware)))
     sent = inner + (forward - needed.forward)
     layer = parts.layer
     returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - needed.backward)

@@ -13,7 +13,18 @@ from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import CHECKED, amount, count_of, design_words, proof_words, prover_words, seconds_of, shown, time_of
+from crossopt.reports.texts.design import (
+    CHECKED,
+    amount,
+    count_of,
+    proof_words,
+    prover_words,
+    rival_label,
+    rival_words,
+    seconds_of,
+    shown,
+    time_of,
+)
 from crossopt.reports.texts.near import option_word
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
@@ -122,19 +133,12 @@ def _rivals(result: DesignResult) -> str:
         return ""
     unit, found = result.question["unit"], [rival for rival in result.rivals if rival.value is not None]
     rows = [Row("this design", result.value, amount(result.value, unit))]
-    rows += [
-        Row(f"{rival.name} rule", rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found
-    ]
+    rows += [Row(rival_label(rival), rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    lines = [(f"{rival.name} rule", _chosen(rival)) for rival in result.rivals]
+    lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
     mark = "bound" if result.bound is not None else ""
     picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
     return section("Rivals", picture, table(("", "chooses"), lines))
-
-
-def _chosen(rival: Rival[Designs]) -> str:
-    """What a rule chooses, or why it chooses nothing."""
-    return design_words(rival.answer.designs[0]) if rival.answer and rival.value is not None else f"finds no design: {rival.note}"
 
 
 def _above(rival: Rival[Designs], value: float) -> str:

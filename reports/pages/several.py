@@ -48,8 +48,9 @@ def _proof_words(result: DesignResult) -> str:
 
 def _terms(asked: tuple[Asked, ...]) -> tuple[tuple[str, str], ...]:
     """Each workload, and once what they share."""
-    shared = [term for term in asked[0].terms if term[0] != "workload"]
-    return (*((f"workload {number}", dict(one.terms)["workload"]) for number, one in enumerate(asked, 1)), *shared)
+    own = ("workload", "model", "work")
+    each = [(f"{name} {number}", words) for number, one in enumerate(asked, 1) for name, words in one.terms if name in own]
+    return (*each, *(term for term in asked[0].terms if term[0] not in own))
 
 
 def _open(asked: tuple[Asked, ...]) -> tuple[tuple[str, tuple[Any, ...]], ...]:

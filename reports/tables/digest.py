@@ -9,7 +9,7 @@ from typing import Any
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, count_of, design_words, lowered, shown, time_of
+from crossopt.reports.texts.design import amount, count_of, design_words, lowered, rival_label, rival_words, shown, time_of
 from crossopt.reports.texts.devices import best_part, devices_in
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
@@ -132,10 +132,10 @@ def _limits(limits: Sequence[dict[str, Any]]) -> Table:
 def _rivals(result: DesignResult) -> Table:
     rows = tuple(
         (
-            f"{rival.name} rule",
+            rival_label(rival),
             rival.value,
             _above(rival.value, result.value),
-            rival.note if rival.answer is None else design_words(rival.answer.designs[0]),
+            rival_words(rival),
         )
         for rival in result.rivals
     )

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.left_out import left_out
 from crossopt.reports.texts.design import answer
 from crossopt.reports.texts.devices import best_part, counts_answer, devices_in
 from crossopt.reports.texts.workloads import several_answer
@@ -22,7 +22,9 @@ def text_of(question: Question, result: DesignResult) -> str:
     """The answer for the terminal."""
     if isinstance(question, Counted):
         return counts_answer(question, result)
-    return several_answer(result) if isinstance(question, Portfolio) else answer(result, left_out(question))
+    if isinstance(question, Portfolio):
+        return several_answer(result, tuple((part.name, model_words(part.workload)) for part in question.parts))
+    return answer(result, question)
 
 
 def page_of(question: Question, result: DesignResult, data: object) -> "Page":

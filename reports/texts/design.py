@@ -1,12 +1,17 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
+from math import floor
 from textwrap import wrap
 from typing import Any
 
-from crossopt.instances.codesign.left_out import LeftOut
+from crossopt.crossflow.goodput import goodput
+from crossopt.instances.catalogue.workload_words import model_words
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import page_width
@@ -29,27 +34,36 @@ _BLINK = 0.001
 """Seconds that nobody tells apart from none."""
 
 
-def answer(result: DesignResult, out: LeftOut | None = None) -> str:
-    """A result as text, with what became of the combinations that are no designs."""
+def answer(result: DesignResult, asked: Instance | None = None) -> str:
+    """A result as text; with its question, also what is trained, which combinations are no designs, and what failures leave."""
     design, evaluation = design_in(result), evaluation_in(result)
+    out = None if asked is None else left_out(asked)
     if design is None or evaluation is None:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
-    lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
+    lines += [] if asked is None else model_lines(model_words(asked.workload))
+    lines += [*_value_lines(result, evaluation), *_lasting_lines(asked, evaluation), "", *_evaluation_lines(evaluation), ""]
     notes = [
         *_rival_lines(result),
         *_space_lines(result),
         *_left_out_lines(out),
+        *(listed(f"  {'device, derived':<{_LABEL}}", asked.derived) if asked is not None and asked.derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
 
 
-def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any]) -> str:
+def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = ()) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
     lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
-    lines += [f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}", *_rates(evaluation), "", *_evaluation_lines(evaluation)]
+    lines += [
+        *model_lines(model),
+        f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
+        *_rates(evaluation),
+        "",
+        *_evaluation_lines(evaluation),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -121,6 +135,11 @@ def chip_lines(evaluation: dict[str, Any]) -> list[str]:
     return listed(f"  {'device':<{_LABEL}}", chip_words(evaluation))
 
 
+def model_lines(words: Sequence[str], label: str = "model") -> list[str]:
+    """What is trained."""
+    return [line for number, one in enumerate(words) for line in listed(f"  {'' if number else label:<{_LABEL}}", one)]
+
+
 def chip_words(evaluation: dict[str, Any]) -> str:
     """The same in words."""
     offered = {resource["name"]: shown(resource["value"], resource["unit"]) for resource in evaluation["device"]}
@@ -175,6 +194,22 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
     return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
+def _lasting_lines(asked: Instance | None, evaluation: dict[str, Any]) -> list[str]:
+    """What is left of the speed where devices fail now and then."""
+    if asked is None or asked.failures is None:
+        return []
+    left = goodput(asked.failures, asked.cluster.devices)
+    tokens = count_of(floor(evaluation["tokens_per_second"] * left.share))
+    words = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
+    return listed(f"  {'with failures':<{_LABEL}}", f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {words}")
+
+
+def span_of(seconds: float) -> str:
+    """A long time in its natural unit."""
+    unit, size = next((pair for pair in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
+    return f"{seconds / size:.3g} {unit}"
+
+
 def _likely_line(evaluation: dict[str, Any]) -> list[str]:
     """The step times by the optimistic and the pessimistic constants, where there are some."""
     low, high = evaluation["likely"]
@@ -209,11 +244,23 @@ def _rival_lines(result: DesignResult) -> list[str]:
 
 def _rival(rival: Rival[Designs], result: DesignResult) -> list[str]:
     if rival.value is None or rival.answer is None or result.value is None:
-        return wrapped(f"  {rival.name + ' rule':<{_LABEL}}", f"finds no design: {rival.note}")
+        return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival))
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     value = f"{rival.value:.5g} {result.question['unit']}"
-    return [f"  {rival.name + ' rule':<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", design_words(rival.answer.designs[0]))]
+    return [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
+
+
+def rival_label(rival: Rival[Designs]) -> str:
+    """What a rule is called beside an answer."""
+    return "best recipe" if rival.name == "recipes" else f"{rival.name} rule"
+
+
+def rival_words(rival: Rival[Designs]) -> str:
+    """What a rule chooses, and which of the recipes it was; or why it chooses nothing."""
+    if rival.value is None or rival.answer is None:
+        return f"finds no design: {rival.note}"
+    return f"{f'{rival.note}: ' if rival.note else ''}{design_words(rival.answer.designs[0])}"
 
 
 def _space_lines(result: DesignResult) -> list[str]:

@@ -1,5 +1,7 @@
 """Answers about several workloads for the terminal: the chip once, then plan and value of each workload, limits, and the proof."""
 
+from collections.abc import Sequence
+
 from crossopt.reports.texts.design import (
     CHECKED,
     amount,
@@ -9,6 +11,7 @@ from crossopt.reports.texts.design import (
     hardware_words,
     limit_line,
     listed,
+    model_lines,
     seconds_of,
     time_of,
     wrapped,
@@ -20,13 +23,14 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 _LABEL = 20
 
 
-def several_answer(result: DesignResult) -> str:
-    """A result as text."""
+def several_answer(result: DesignResult, models: Sequence[tuple[str, Sequence[str]]] = ()) -> str:
+    """A result as text, with what is trained by the name of each workload."""
     if result.answer is None or result.details is None:
         return _no_design(result)
     designs, shares = result.answer.designs, result.details.shares
     lines = [*_headline(result), "", *listed(f"  {'hardware':<{_LABEL}}", " · ".join(hardware_words(designs[0])))]
-    lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation), *_value_lines(result), ""]
+    trained = [line for name, words in models for line in model_lines(words, name)]
+    lines += [*end_lines(designs[0]), *chip_lines(shares[0].evaluation), *trained, *_value_lines(result), ""]
     for share, design in zip(shares, designs, strict=True):
         lines += _share_lines(share, design["words"], result)
     return "\n".join([*lines, "", "  limits", *_limit_lines(shares), "", *_certificate(result)]) + "\n"

@@ -13,7 +13,7 @@ from crossopt.instances.codesign.space import combinations, hardware_points, pla
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
-from crossopt.solvers.codesign.rivals.megatron import expert_rivals
+from crossopt.solvers.codesign.rivals.recipes import recipes_rivals
 from crossopt.solvers.family import judge_rival
 from crossopt.solvers.proofs import (
     Boxes,
@@ -119,7 +119,7 @@ def _of_one(instance: Instance, result: DesignResult) -> Iterator[tuple[str, boo
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [judge_rival(judge, instance, rival) for rival in expert_rivals(instance)] if proved else []
+    rules = [judge_rival(judge, instance, rival) for rival in recipes_rivals(instance)] if proved else []
     yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
@@ -143,7 +143,7 @@ def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequenc
 def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[str, bool]]:
     proof, engine, found = result.proof, result.engine, result.answer is not None
     provers = {"exhaustive": (EnumeratedTogether, Word), "boxes": (Boxes,)}
-    known = engine in (*provers, "expert", "plan-only")
+    known = engine in (*provers, "recipes", "expert", "plan-only")
     yield f"there is no engine {engine!r} for several workloads", known
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, provers.get(engine, ()), portfolio.parts)
     yield "rivals and reasons are told of one workload", not (result.rivals or result.reasons)

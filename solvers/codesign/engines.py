@@ -16,7 +16,8 @@ from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, expert_rivals
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.rivals.recipes import recipes_design, recipes_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
 from crossopt.solvers.codesign.rivals.searchers.driver import Searcher, searched
@@ -106,8 +107,8 @@ def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Wa
 
 
 def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """The best hardware for the expert rule's plan: what co-design is worth over choosing the chip alone."""
-    return _restricted(instance, "hardware-only", _with_expert_plan, limits, watch)
+    """The best hardware for the plan of the best recipe: what co-design is worth over choosing the chip alone."""
+    return _restricted(instance, "hardware-only", _with_best_recipe, limits, watch)
 
 
 def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
@@ -115,7 +116,12 @@ def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs
     return _restricted(instance, "plan-only", _with_expert_hardware, limits, watch)
 
 
-RULES: dict[str, Rule] = {"expert": expert_design, "fsdp": fsdp_design, "pipedream-flush": pipedream_design}
+RULES: dict[str, Rule] = {
+    "recipes": recipes_design,
+    "expert": expert_design,
+    "fsdp": fsdp_design,
+    "pipedream-flush": pipedream_design,
+}
 SEARCHERS: dict[str, Searcher] = {
     "greedy": greedy,
     "local": local,
@@ -143,8 +149,8 @@ def _least(value: float | None) -> float:
 
 
 def _rivals(instance: Instance, best: Candidate | None, stopped: str) -> tuple[Rival[Designs], ...]:
-    """What the rule would have chosen, told beside an answer that came to its end."""
-    return expert_rivals(instance) if best is not None and stopped == "complete" else ()
+    """What practice would have chosen, told beside an answer that came to its end."""
+    return recipes_rivals(instance) if best is not None and stopped == "complete" else ()
 
 
 def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> Found[Designs]:
@@ -191,9 +197,9 @@ def _restricted(instance: Instance, name: str, narrow: Narrow, limits: Limits, w
     return Found(answer_of(instance, chosen), engine=name, stopped=found.stopped, trace=trace)
 
 
-def _with_expert_plan(instance: Instance, deadline: float) -> Instance | None:
-    """The question with no plan but the rule's."""
-    chosen = expert_design(instance, deadline)
+def _with_best_recipe(instance: Instance, deadline: float) -> Instance | None:
+    """The question with no plan but that of the best recipe."""
+    chosen = recipes_design(instance, deadline)
     if chosen is None:
         return None
     options = tuple((name, (getattr(chosen.plan, name),)) for name, _ in instance.plan_options)

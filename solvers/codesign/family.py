@@ -10,11 +10,11 @@ from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import Designs, Priced
 from crossopt.solvers.codesign.claims import faults_of
-from crossopt.solvers.codesign.combined.devices import solve_counts
+from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
-from crossopt.solvers.family import Family
+from crossopt.solvers.family import Family, quick_answer
 
 Question = Instance | Portfolio | Counted
 
@@ -24,6 +24,7 @@ ENGINES = (
     "boxes",
     "cpsat",
     "exhaustive",
+    "recipes",
     "expert",
     "fsdp",
     "pipedream-flush",
@@ -38,7 +39,7 @@ ENGINES = (
     "plan-only",
 )
 """By their names, which are known before any of them is loaded."""
-OF_SEVERAL = ("auto", "boxes", "exhaustive", "expert", "plan-only")
+OF_SEVERAL = ("auto", "boxes", "exhaustive", "recipes", "expert", "plan-only")
 """Those that answer questions about several workloads."""
 ALIASES = {"megatron": "expert", "deepflow": "gradient"}
 """Other names: whose rule the expert's is, and whose search the gradient one follows."""
@@ -62,13 +63,26 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Fo
 
 
 def _quick(question: Question, deadline: float) -> Designs | None:
-    """The expert's rule for one workload."""
-    if not isinstance(question, Instance):
-        return None
-    from crossopt.solvers.codesign.answer import answer_of  # noqa: PLC0415
+    """The expert's rule: for each workload, or with the first number of devices with which it keeps every limit."""
+    from crossopt.solvers.codesign.answer import answer_of, to_words  # noqa: PLC0415
     from crossopt.solvers.codesign.rivals.megatron import expert_design  # noqa: PLC0415 - a check loads no rule
 
-    return answer_of(question, expert_design(question, deadline))
+    if isinstance(question, Counted):
+        found = (quick_answer(FAMILY, part, deadline - monotonic()) for part in question.parts)
+        return next((answer for answer in found if answer is not None), None)
+    if isinstance(question, Instance):
+        return answer_of(question, expert_design(question, deadline))
+    chosen = [(part, expert_design(part, deadline)) for part in question.parts]
+    if question.combine == "worst_regret" or not all(one for _, one in chosen):  # nobody regrets without the optima alone
+        return None
+    return Designs(question.parts[0].cluster.devices, tuple(to_words(part, one) for part, one in chosen if one), ())
+
+
+def _whole(question: Question, found: Found[Designs], limits: Limits) -> Found[Designs]:
+    """On several numbers of devices an answer is one of its own to each of them; about several workloads it says which engine it is of."""
+    if isinstance(question, Portfolio) and found.engine == "auto":
+        return replace(found, engine="expert" if found.answer else "boxes")  # none of the others tells an answer on the way
+    return alone(question, found, limits) if isinstance(question, Counted) else found
 
 
 def _described(question: Question) -> dict[str, Any]:
@@ -107,4 +121,5 @@ FAMILY: Family[Question, Designs, Priced] = Family(
     part_name=_part_name,
     described=_described,
     quick=_quick,
+    whole=_whole,
 )

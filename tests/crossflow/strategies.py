@@ -51,6 +51,70 @@ MODELS = (
         experts_per_token=2,
         capacity_factor=1.25,
     ),
+    Transformer(
+        "latents",
+        layers=11,
+        hidden=1024,
+        heads=16,
+        head_size=64,
+        ffn=4096,
+        vocabulary=32000,
+        sequence=2048,
+        global_batch=128,
+        gated=True,
+        tied=False,
+        learned_positions=False,
+        biases=("router",),
+        experts=8,
+        experts_per_token=2,
+        expert_ffn=1024,
+        shared_experts=1,
+        dense_layers=3,
+        query_rank=512,
+        kv_rank=256,
+        rope_size=32,
+        value_size=64,
+        prediction_layers=1,
+    ),
+    Transformer(
+        "windows",
+        layers=12,
+        hidden=1024,
+        heads=16,
+        kv_heads=4,
+        head_size=128,
+        ffn=4096,
+        vocabulary=64000,
+        sequence=4096,
+        global_batch=64,
+        gated=True,
+        learned_positions=False,
+        biases=False,
+        window=512,
+        global_layers=2,
+        qk_norm=True,
+        norms=4,
+        attention_cap=True,
+        logit_cap=True,
+        sinks=True,
+    ),
+    Transformer(
+        "parallel",
+        layers=8,
+        hidden=2048,
+        heads=16,
+        kv_heads=1,
+        ffn=8192,
+        vocabulary=65024,
+        sequence=2048,
+        global_batch=64,
+        learned_positions=False,
+        biases=("norms",),
+        norms=1,
+        parallel_blocks=True,
+        attention="unfused",
+        attention_cap=True,
+    ),
 )
 
 
@@ -75,14 +139,16 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
         tensor, context, pipeline = (random.choice(divisors) for _ in range(3))
         if devices % (tensor * context * pipeline):
             continue
+        data, expert = devices // (tensor * context * pipeline), random.choice([1, 2, 4])
+        microbatch, interleave = random.choice([1, 2, 3, 4]), random.choice([1, 2, 3])
         plan = Plan(
             tensor=tensor,
             context=context,
             pipeline=pipeline,
-            data=devices // (tensor * context * pipeline),
-            expert=random.choice([1, 2, 4]),
-            microbatch=random.choice([1, 2, 3, 4]),
-            interleave=random.choice([1, 2, 3]),
+            data=data,
+            expert=expert,
+            microbatch=microbatch,
+            interleave=interleave,
             sequence_parallel=random.choice([False, True]),
             recompute=random.choice(RECOMPUTE),
             zero=random.randrange(4),
@@ -90,5 +156,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
         )
+        if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
+            continue  # most break one of these, which is seen sooner so than by all the rules
         if not broken_rules(model, plan, devices):
             return plan

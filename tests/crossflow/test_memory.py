@@ -19,11 +19,11 @@ from crossopt.crossflow.memory import (
     stage_memory,
     stage_weights,
 )
-from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters
 from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.crossflow.transformer import sharding
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every
 
@@ -125,11 +125,15 @@ def test_the_fullest_stage_is_the_fullest_of_all(model: Transformer, data: st.Da
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @given(data=st.data())
 def test_the_stages_hold_every_weight_once_and_a_tied_table_twice(model: Transformer, data: st.DataObject) -> None:
-    """Without tensor and expert parallelism nothing is copied, but for the embedding table that a tied head of another stage needs."""
-    columns = shards(Plan(pipeline=data.draw(st.integers(1, model.layers)), data=2), model)
+    """Without tensor and expert parallelism nothing is copied, but for the embedding table that a tied head of another stage, or a layer
+    that predicts a further token, needs."""
+    columns = shards(Plan(pipeline=data.draw(st.integers(1, model.stack)), data=2), model)
     stages = [stage_weights(model, columns, stage) for stage in range(int(number(columns.pipeline)))]
-    again = model.vocabulary * model.hidden if model.tied and len(stages) > 1 else 0
-    assert sum(number(stage.shared) + number(stage.routed) for stage in stages) == parameters(model) + again
+    again = model.vocabulary * model.hidden if (model.tied or model.prediction_layers) and len(stages) > 1 else 0
+    last = feed_forward_kinds(model)[-1][1]
+    again += model.prediction_layers * (layer_parameters(last) + prediction_parameters(model))
+    held = sum(number(stage.shared) + number(stage.routed) for stage in stages)
+    assert held == pytest.approx(parameters(model) + again, rel=1e-12 if model.dense_layers else 0.0, abs=0.0)
 
 
 def test_zero_shares_state_then_gradients_then_weights() -> None:

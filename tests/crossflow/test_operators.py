@@ -9,7 +9,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.layer import Ranks, backward_pass, embedding, forward_pass, head
 from crossopt.crossflow.operators import blocks, operators
 from crossopt.crossflow.parameters import parameters
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.instances.catalogue.registry import build_device, device
 
 MODELS = {
@@ -21,6 +21,16 @@ MODELS = {
     "experts": Transformer(
         "experts", layers=2, hidden=1024, heads=16, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, experts=8,
         experts_per_token=2, capacity_factor=1.25, attention="unfused",
+    ),
+    "latents": Transformer(
+        "latents", layers=3, hidden=1024, heads=16, head_size=64, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, gated=True,
+        biases=False, tied=False, learned_positions=False, experts=8, experts_per_token=2, expert_ffn=704, shared_experts=2,
+        dense_layers=1, query_rank=256, kv_rank=128, rope_size=32, value_size=64,
+    ),
+    "windows": Transformer(
+        "windows", layers=4, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=32000, sequence=512, global_batch=8, gated=True,
+        tied=False, learned_positions=False, window=128, global_layers=2, qk_norm=True, norms=4, sinks=True,
+        biases=("queries-keys-values", "projection", "feed-forward", "head"),
     ),
 }  # fmt: skip
 
@@ -39,7 +49,8 @@ def alone(microbatch: int) -> Ranks:
 def test_the_operators_of_a_layer_take_as_long_as_the_layer(name: str, hardware: Hardware) -> None:
     model = MODELS[name]
     nodes = [node for node in operators(model, hardware, 2) if node.name.startswith("layer 2:")]
-    forward, backward = forward_pass(model, alone(2), hardware), backward_pass(model, alone(2), hardware)
+    second = kind_of_layer(model, 2)
+    forward, backward = forward_pass(second, alone(2), hardware), backward_pass(second, alone(2), hardware)
     assert sum(node.forward for node in nodes) == pytest.approx(float(forward.seconds()), rel=1e-12)
     assert sum(node.backward for node in nodes) == pytest.approx(float(backward.seconds()), rel=1e-12)
     assert (float(forward.exchanges()), float(backward.exchanges())) == (0.0, 0.0)
@@ -81,3 +92,21 @@ def test_layers_as_nodes_have_all_that_their_operators_have(hardware: Hardware) 
     for what in ("forward", "backward", "weights"):
         assert sum(getattr(node, what) for node in nodes) == pytest.approx(sum(getattr(node, what) for node in whole), rel=1e-12)
     assert nodes[1].output == next(node.output for node in whole if node.name == "layer 1: addition 2")
+
+
+def test_layers_of_a_kind_are_where_the_model_has_them(hardware: Hardware) -> None:
+    """The first layer dense, all others with experts; every second layer attends to all."""
+    names = {node.name for node in operators(MODELS["latents"], hardware, 1)}
+    assert [f"layer {number}: router" in names for number in (1, 2, 3)] == [False, True, True]
+    long = replace(MODELS["windows"], sequence=8192)
+    cores = {node.name: node.forward for node in operators(long, hardware, 1) if node.name.endswith(": attention")}
+    near, far = cores["layer 1: attention"], cores["layer 2: attention"]
+    assert list(cores.values()) == [near, far, near, far]
+    assert near < far
+
+
+def test_parallel_blocks_both_begin_at_the_layers_input(hardware: Hardware) -> None:
+    model = replace(MODELS["gelu"], parallel_blocks=True, norms=1)
+    nodes = {node.name: node for node in operators(model, hardware, 1)}
+    assert nodes["layer 1: norm 2"].after == ("embedding",)
+    assert nodes["layer 1: addition 2"].after == ("layer 1: outer product", "layer 1: addition 1")

@@ -26,7 +26,7 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
         (Plan(tensor=8), 8, "tensor divides the 12 heads"),
         (Plan(tensor=6), 6, "tensor divides the 4 key-value heads, or is a multiple of them"),
         (Plan(context=3), 3, "context x tensor (with sequence parallel) divides the sequence 1024"),
-        (Plan(pipeline=16), 16, "pipeline x interleave is at most the 12 layers"),
+        (Plan(pipeline=16), 16, "pipeline x interleave is at most the 12 layers with embedding and head"),
         (Plan(interleave=2), 1, "interleave needs a pipeline"),
         (Plan(data=5), 5, "data x microbatch divides the global batch 192"),
         (Plan(pipeline=5, interleave=2), 5, "with interleave the pipeline divides the number of microbatches"),

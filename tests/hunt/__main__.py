@@ -1,20 +1,30 @@
 """Look for false proofs for as long as one likes: `make hunt`, or `python -m tests.hunt --seconds 600 --seed 1 [--only placement]`.
 
 Random questions of every kind are answered by every engine and compared with what trying everything finds; their results are edited at
-random, and what `check` accepts must be true. Seeds and counts are printed; each finding is written to a file, and makes the end a failure.
+random, and what `check` accepts must be true. Proofs are forged of what they cannot show. Files of every kind are hit by chance, and each
+is answered or refused (`--only files`; seed N has the files of the seeds 4,000 N to 4,000 N + 3,999). Seeds and counts are printed; each
+finding is written to a file, and makes the end a failure.
 """
 
 import sys
 from argparse import ArgumentParser
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from time import monotonic
 
 from crossopt.instances.errors import RefusedError
+from tests.hunt.corpus import made
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
+from tests.hunt.files import BATCH, Seen, hit_files, words_of
 from tests.hunt.held import FindingError, hunt, kept
+from tests.hunt.liars import LIES
+
+FILES = "files"
+PARTS = (*DRAWS, *LIES, *FAULTS, FILES)
 
 
 @dataclass(slots=True)
@@ -22,11 +32,15 @@ class Bag:
     """What was seen of one kind of question."""
 
     questions: int = 0
-    results: int = 0
-    """Answers and edits of them."""
+    said: Counter[str] = field(default_factory=Counter)
+    """Results with edits of them, and what engines and checks said of the honest ones."""
     left_out: int = 0
     """Questions too large to be tried."""
+    seconds: float = 0.0
+    """Of the clock."""
     findings: list[str] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
+    """What came of files."""
 
 
 def main() -> int:
@@ -35,31 +49,54 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=1, help="the first one; each round has the next")
     parser.add_argument("--edits", type=int, default=25, help="of each result")
-    parser.add_argument("--only", choices=[*DRAWS, *FAULTS], action="append")
+    parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--findings", type=Path, default=Path("findings"))
     options = parser.parse_args()
-    bags = hunted(options.only or [*DRAWS, *FAULTS], options.seconds, options.seed, options.edits, options.findings)
+    bags = hunted(options.only or list(PARTS), options.seconds, options.seed, options.edits, options.findings)
     return 1 if any(bag.findings for bag in bags.values()) else 0
 
 
 def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path) -> dict[str, Bag]:
     """All kinds in turns, a seed after the other."""
     bags, began, first = {name: Bag() for name in names}, monotonic(), seed
-    while monotonic() - began < seconds:
-        for name, bag in bags.items():
-            if monotonic() - began < seconds:
-                _one(name, seed, edits, folder, bag)
-        seed += 1
+    with TemporaryDirectory() as work:
+        while monotonic() - began < seconds:
+            for name, bag in bags.items():
+                start = monotonic()
+                if name == FILES and start - began < seconds:
+                    _files(Path(work), seed, began + seconds, folder, bag)
+                elif start - began < seconds:
+                    _one(name, seed, edits, folder, bag)
+                bag.seconds += monotonic() - start
+            seed += 1
     for name, bag in bags.items():
-        words = f"{bag.questions:,} questions, {bag.results:,} results and edits, {bag.left_out:,} too large"
-        sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}, {len(bag.findings)} findings\n")
+        told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
+        words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
+        sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
     return bags
+
+
+def _files(work: Path, seed: int, until: float, folder: Path, bag: Bag) -> None:
+    """Some thousand files that were hit by chance; the sound ones are made in the first turn."""
+    given = work / "given"
+    if not given.exists():
+        made(work)
+    hit_files(given, seed * BATCH, folder / FILES, sys.stdout.write, bag.seen, until=until)
+    bag.questions, bag.findings = bag.seen.files, bag.seen.findings
+    sys.stdout.flush()
+
+
+def _asked(name: str, seed: int, random: Random, edits: int) -> Counter[str]:
+    """One question of a part, and what came of it."""
+    if name in FAULTS:
+        return Counter(results=FAULTS[name](random))
+    return LIES[name](seed, random) if name in LIES else hunt(DRAWS[name](seed), random, edits)
 
 
 def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag) -> None:
     random = Random(f"{name} {seed}")
     try:
-        bag.results += FAULTS[name](random) if name in FAULTS else hunt(DRAWS[name](seed), random, edits)
+        bag.said += _asked(name, seed, random, edits)
         bag.questions += 1
     except (TooLargeError, RefusedError):
         bag.left_out += 1

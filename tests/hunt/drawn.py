@@ -1,17 +1,21 @@
 """Random questions of every kind with what their best answer truly is: everything is tried, in code that shares nothing with engines."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import yaml
 
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.solvers.stages.chain.brute_force import every_plan
 from crossopt.solvers.stages.chain.judge import judge as judge_chain
@@ -29,8 +33,10 @@ from tests.solvers.stages.pipedream.test_plainly import drawn as drawn_profile
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
 
-MOST = 1_500
+FEW = 120
 """Combinations of choices that are tried one by one."""
+LOOSE = ("budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2")
+T = TypeVar("T", Instance, Portfolio)
 
 
 class TooLargeError(Exception):
@@ -51,27 +57,61 @@ class Drawn:
 
 def design(seed: int) -> Drawn:
     """A chip and a plan."""
-    question = random_question(seed)
+    question = fewer(loosened(random_question(seed), seed), seed)
     return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp", "cpsat"))
 
 
 def moved_design(seed: int) -> Drawn:
     """The same where a host may hold what is moved."""
-    question = offloading_question(seed)
+    question = fewer(loosened(offloading_question(seed), seed), seed)
     return Drawn("codesign", question, _least_design(question), ("exhaustive", "boxes", "milp"))
 
 
 def several_designs(seed: int) -> Drawn:
     """A chip for several workloads."""
-    question = random_several(seed) if seed % 2 else several_offloading(seed)
-    if sum(combinations(part) for part in question.parts) > MOST:
-        raise TooLargeError
+    question = fewer(loosened(random_several(seed) if seed % 2 else several_offloading(seed), seed), seed)
     return Drawn("codesign", question, least_by_brute_force(question), ("exhaustive", "boxes"), 1e-15)
 
 
-def _least_design(question: Instance) -> float:
-    if combinations(question) > MOST or hardware_points(question) > MOST:
+def loosened(question: T, seed: int) -> T:
+    """The question, of three two with limits that most designs keep: where nothing does, little can be wrong."""
+    return asked_in({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
+
+
+def fewer(question: T, seed: int) -> T:
+    """The question with half of the options here and there, until there are few designs; so that many questions can be asked."""
+    random, settings = Random(seed), list(question.document["settings"])
+    options = _options(question.document)
+    while _designs(question) > FEW and options:
+        more = list[str]()
+        for name in random.sample(sorted(options), min(2, len(options))):
+            found = options.pop(name)
+            left = [found[place] for place in sorted(random.sample(range(len(found)), len(found) // 2))]
+            options |= {name: left} if len(left) > 1 else {}
+            more.append(f"choices.{name}={json.dumps(left)}")
+        try:
+            question, settings = asked_in({**question.document, "settings": [*settings, *more]}), [*settings, *more]
+        except InstanceError:  # no options that are left make a plan: others are tried
+            continue
+    if _designs(question) > FEW:
         raise TooLargeError
+    return question
+
+
+def _options(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The choices with several options."""
+    choices = dict(yaml.safe_load(document["text"])["choices"])
+    for name, _, options in (setting.partition("=") for setting in document["settings"]):
+        choices |= {name: yaml.safe_load(options)} if name in {"offload", "recompute"} else {}
+    several = {name: [1, 2] if options == "divisors" else options for name, options in choices.items()}
+    return {name: options for name, options in several.items() if isinstance(options, list) and len(options) > 1}
+
+
+def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
+    return sum(combinations(part) * hardware_points(part) for part in getattr(question, "parts", (question,)))
+
+
+def _least_design(question: Instance) -> float:
     return min((value for values in values_by_brute_force(question) for value in values), default=inf)
 
 

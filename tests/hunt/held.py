@@ -1,6 +1,7 @@
 """What must hold of every answer, and of every edit of one: nothing that is called proved is false, and what is false is refused."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -14,6 +15,7 @@ from crossopt.solvers.answer import Limits, Result, result_in, to_text, unwatche
 from crossopt.solvers.checking import Report, check_answer
 from crossopt.solvers.family import Family, family_of, solve
 from tests.hunt.drawn import Drawn
+from tests.hunt.mutants import lie
 from tests.solvers.codesign.editing import at, edits, leaves
 
 Data = dict[str, Any]
@@ -31,29 +33,36 @@ class FindingError(Exception):
         self.data = data
 
 
-def hunt(drawn: Drawn, random: Random, tries: int) -> int:
-    """Ask every engine, check what it says, and edit that so many times; how many results and edits were looked at."""
-    family, count = family_of(drawn.kind), 0
+def hunt(drawn: Drawn, random: Random, tries: int) -> Counter[str]:
+    """Ask every engine, check what it says, and edit that so many times; how many results and edits were looked at, and what was said."""
+    family, count = family_of(drawn.kind), Counter[str]()
     for engine in drawn.engines:
         try:
             result = solve(family, drawn.question, engine, Limits(SECONDS), unwatched)
         except RefusedError:
             continue
-        data = json.loads(to_text(result))
+        data = data_of(result)
         report = accepted(family, drawn, data)
         if report is None or not report.accepted:
             raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
         if result.proved and report.told:
             raise FindingError(f"{engine}: it is called proved and only told", data)
         hold(drawn, result, report, data)
-        count += 1
+        count["told" if report.told else "proved" if result.proved else "not proved"] += 1
+        count["without an answer"] += drawn.least == inf and result.proved
+        count["results"] += 1
         worse = with_rival(family, drawn, result)
         for forged in forgeries([data, *([worse] if worse else [])], random, tries):
             report = accepted(family, drawn, forged)
             if report is not None and report.accepted:
                 hold(drawn, result_in(forged, family.answer, family.details), report, forged)
-            count += 1
+            count["results"] += 1
     return count
+
+
+def data_of(result: Result[Any, Any]) -> Data:
+    """A result as its file has it."""
+    return dict(json.loads(to_text(result)))
 
 
 def accepted(family: Family[Any, Any, Any], drawn: Drawn, data: Data) -> Report | None:
@@ -85,7 +94,7 @@ def with_rival(family: Family[Any, Any, Any], drawn: Drawn, result: Result[Any, 
         return None
     verdict = family.judge(drawn.question, best.answer)
     claim = replace(result, answer=best.answer, details=verdict.details, value=verdict.value, bound=verdict.value, gap=0.0, trace=())
-    return dict(json.loads(to_text(replace(claim, proved=not claim.told, status="FEASIBLE" if claim.told else "OPTIMAL"))))
+    return data_of(replace(claim, proved=not claim.told, status="FEASIBLE" if claim.told else "OPTIMAL"))
 
 
 def forgeries(truths: Sequence[Data], random: Random, tries: int) -> Iterator[Data]:
@@ -100,23 +109,8 @@ def forgeries(truths: Sequence[Data], random: Random, tries: int) -> Iterator[Da
             if path[-1] in (inner if isinstance(inner, dict) else range(len(inner))):
                 inner[path[-1]] = random.choice(edits(inner[path[-1]]))
         if random.random() < 0.5:
-            _lie(forged, random)
+            lie(forged, random)
         yield forged
-
-
-def _lie(forged: Data, random: Random) -> None:
-    """What a liar would change together."""
-    value, share = forged["value"], random.choice((1e-12, 1e-6, 0.01, 0.5))
-    match random.randrange(4):
-        case 0 if value is not None:
-            forged |= {"bound": value, "gap": 0.0, "status": "OPTIMAL", "proved": True}
-        case 1 if isinstance(forged["bound"], int | float):
-            forged["bound"] = type(forged["bound"])(forged["bound"] * (1.0 + share) + 1)
-        case 2:
-            empty = dict.fromkeys(("value", "bound", "gap", "answer", "details"))
-            forged |= {**empty, "status": "INFEASIBLE", "proved": True, "trace": [], "rivals": []}
-        case _:
-            forged["proof"] = random.choice((None, {"by": "counting", "form": "counted"}, {"by": "highs", "form": "word"}, forged["proof"]))
 
 
 def kept(folder: Path, name: str, seed: int, data: Data) -> Path:

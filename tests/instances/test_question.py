@@ -30,6 +30,13 @@ def test_a_question_is_text_and_settings_and_is_asked_again_from_them(kind: str,
     assert read_again(json.loads(json.dumps(question.document)), kind).document == question.document
 
 
+@pytest.mark.parametrize("kind", ["codesign", "chain"])
+@pytest.mark.parametrize("source", ["graph.txt", "graph.json", "problem.json.gz"])
+def test_what_is_asked_in_yaml_alone_was_in_no_authors_file(kind: str, source: str) -> None:
+    with pytest.raises(InstanceError, match=f"are asked in YAML, and '{source}' is an author's file"):
+        read_again({"source": source, "text": "kind: chain", "settings": []}, kind)
+
+
 @pytest.mark.parametrize(("kind", "path", "settings"), ASKED[3:], ids=[f"{kind}-{path.stem}" for kind, path, _ in ASKED[3:]])
 def test_keys_that_there_are_not_are_refused_of_every_kind(kind: str, path: Path, settings: tuple[str, ...]) -> None:
     del kind

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import active_count
 from time import monotonic
@@ -24,6 +24,8 @@ from crossopt.instances.files.saved import write_whole
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""
+UNTIL_FIRST = 0.9
+"""Seconds after the limit for who has no answer yet: what is left of the second within which a limit is kept."""
 _TICK = 0.05
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
 """Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
@@ -41,6 +43,8 @@ class Kept:
     """The exit code where this is the last answer."""
     spare: bool = False
     """Whether an old file is worth more: a search that was ended has found nothing."""
+    if_killed: tuple[str | None, str] | None = None
+    """The same two texts with the words that the process which found the answer was killed, where that can be said."""
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ class Keeper:
 
     def keep(self, kept: Kept) -> None:
         """Hands an answer over."""
-        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare), pickle.HIGHEST_PROTOCOL)
+        body = pickle.dumps((kept.out, kept.shown, kept.code, kept.spare, kept.if_killed), pickle.HIGHEST_PROTOCOL)
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.line), "wb") as stream:
             stream.write(len(body).to_bytes(_HEAD, "big") + body)
 
@@ -84,7 +88,7 @@ class _Wait:
     @property
     def end(self) -> float:
         """When the command is ended."""
-        late = self.deadline + self.patience
+        late = self.deadline + (self.patience if self.kept and not self.kept.spare else max(self.patience, UNTIL_FIRST))
         return late if not self.signals or self.asked_at is None else min(late, self.asked_at + _PATIENCE)
 
     def hear(self, some: bytes) -> None:
@@ -211,6 +215,7 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
         if status is not None:
             name = signal.Signals(os.WTERMSIG(status)).name
             why = f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+            kept = replace(kept, out=kept.if_killed[0], shown=kept.if_killed[1]) if kept and kept.if_killed else kept
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
         then = "what follows is the best answer it had" if kept else "there was no answer yet"

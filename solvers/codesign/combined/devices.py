@@ -17,7 +17,7 @@ from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign.answer import DesignResult, Designs
-from crossopt.solvers.family import family_of, solve
+from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
 
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
@@ -28,11 +28,24 @@ def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) ->
     deadline, family = monotonic() + limits.seconds, family_of("codesign")
     answers: list[DesignResult] = []
     for part in counted.parts:
-        answers.append(solve(family, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch))
+        left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
+        answers.append(solve(family, part, engine, left, watch, simplest=simplest_of(family, part)))
         found = counted.objective == FEWEST and answers[-1].value is not None
         if found or answers[-1].stopped == "interrupted":
             break
     return together(counted, engine, answers)
+
+
+def alone(counted: Counted, found: Found[Designs], limits: Limits) -> Found[Designs]:
+    """What a design with one number of devices says of all numbers, where the others are not known."""
+    family, parts = family_of("codesign"), list[DesignResult]()
+    for count, part in zip(counted.counts, counted.parts, strict=True):
+        mine = found.answer is not None and found.answer.devices == count
+        one = Found(found.answer if mine else None, engine=found.engine, stopped=found.stopped)
+        parts.append(certify(family, part, one, limits, 0.0))
+        if mine:
+            break
+    return together(counted, found.engine, parts)
 
 
 def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> Found[Designs]:

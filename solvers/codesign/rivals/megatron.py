@@ -23,8 +23,7 @@ from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
-from crossopt.solvers.answer import Rival
-from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
+from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 
 _RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
@@ -51,13 +50,6 @@ def expert_design(instance: Instance, deadline: float = float("inf")) -> Candida
         if best is not None:
             return best[1]
     return None
-
-
-def expert_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
-    """What the rule would have chosen, beside an answer."""
-    chosen = expert_design(instance)
-    note = "" if chosen else "no plan of the question fits the device the rule chooses"
-    return (Rival("expert", None, answer_of(instance, chosen), note),)
 
 
 def _classes(instance: Instance) -> Iterator[Instance]:

@@ -1,5 +1,7 @@
 """Chains of layers as a family of questions: what is asked again, who answers, who judges, what proves."""
 
+from time import monotonic
+
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
 from crossopt.solvers.family import Family, later
@@ -16,6 +18,17 @@ def _lowered(question: ChainQuestion, bound: Number) -> Number:
     return bound * (1.0 - _ROUNDINGS * (len(question.layers) + 2))
 
 
+def _quick(question: ChainQuestion, deadline: float) -> ChainPlan | None:
+    """The best equal split."""
+    from crossopt.solvers.stages.chain.optimum import equal_splits  # noqa: PLC0415 - a check loads no engine
+
+    def tick() -> None:
+        if monotonic() > deadline:
+            raise TimeoutError
+
+    return equal_splits(question, tick).any.plan
+
+
 FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
     kind="chain",
     what="plan",
@@ -26,6 +39,7 @@ FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
     judge=judge,
     judged="times, memory, devices, replicas",
     prove=prove,
+    quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this
     lowered=_lowered,
 )

@@ -6,7 +6,7 @@ from crossopt.solvers.family import Family, judge_rival, later
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, judge
 from crossopt.solvers.stages.pipedream.plan import PipedreamPlan
 from crossopt.solvers.stages.pipedream.prove import all_seconds, prove
-from crossopt.solvers.stages.pipedream.rivals import rivals_of
+from crossopt.solvers.stages.pipedream.rivals import best_rule, rivals_of
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = later("crossopt.solvers.stages.pipedream.engine", "cuts")
@@ -22,6 +22,12 @@ def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLo
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 
 
+def _quick(question: PipelineQuestion, deadline: float) -> PipedreamPlan | None:
+    """The plan of the best rule."""
+    del deadline  # rules take no time
+    return best_rule(question)
+
+
 FAMILY: Family[PipelineQuestion, PipedreamPlan, PipedreamLoads] = Family(
     kind="pipedream",
     what="plan",
@@ -33,6 +39,7 @@ FAMILY: Family[PipelineQuestion, PipedreamPlan, PipedreamLoads] = Family(
     judged="times, transfers, memory, devices, order of the data",
     prove=prove,
     faults=_faults,
+    quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this
     lowered=_lowered,
 )

@@ -111,7 +111,8 @@ def test_every_registry_file_can_be_started_from(kind: str, folder: Path) -> Non
     for name in names(kind):  # type: ignore[arg-type]
         (folder / "own.yaml").write_text(entry_text(kind, name), encoding="utf-8")  # type: ignore[arg-type]
         question, key = ("fixed", "hardware") if kind == "hardware" else ("free", "technology")
-        read_instance(folder / f"{question}.yaml", (f"{key}=./own.yaml", "workload.precision=fp16"))
+        precision = "bf16" if name.startswith("tpu") else "fp16"
+        read_instance(folder / f"{question}.yaml", (f"{key}=./own.yaml", f"workload.precision={precision}"))
 
 
 # --- faults --------------------------------------------------------------------------------------------------------------------------

@@ -55,7 +55,10 @@ def usual_chip(name: str, memory: str | None = None, network: str | None = None)
 
 
 def test_the_registries_have_the_promised_entries() -> None:
-    assert set(names("hardware")) == {"a100-40g", "a100-80g", "b200", "h100-sxm", "h200", "v100-16g", "v100-32g"}
+    assert set(names("hardware")) == {
+        "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e",
+        "trainium2", "v100-16g", "v100-32g",
+    }  # fmt: skip
     assert set(names("technologies")) == {"accelerator-7nm", "v100-class"}
     assert set(WEIGHTS) < set(names("workloads"))
 
@@ -86,7 +89,8 @@ def test_the_ladder_lists_the_instances_beside_the_package() -> None:
         (device, "H100-SXM", "'H100-SXM' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
         (device, "h100", "'h100' is no known device (did you mean 'h100-sxm'? see `crossopt list hardware`)"),
         (device, "a100", "'a100' is no known device (did you mean 'a100-40g' or 'a100-80g'? see `crossopt list hardware`)"),
-        (device, "tpu", "'tpu' is no known device (see `crossopt list hardware`)"),
+        (device, "tpu", "'tpu' is no known device (did you mean 'tpu-v5e' or 'tpu-v5p' or 'tpu-v6e'? see `crossopt list hardware`)"),
+        (device, "gaudi", "'gaudi' is no known device (see `crossopt list hardware`)"),
         (device, "", "'' is no known device (see `crossopt list hardware`)"),
         (device, "../hardware/h200", "'../hardware/h200' is no known device (see `crossopt list hardware`)"),
         (model, "gpt3-175", "'gpt3-175' is no known workload (did you mean 'gpt3-175b'? see `crossopt list workloads`)"),
@@ -120,7 +124,8 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
     return (
         {field.name for field in fields(entry)}
         - named
-        - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration"}
+        - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
+        - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
     )
 
 
@@ -210,7 +215,8 @@ def test_later_devices_offer_more_of_everything() -> None:
 
 @pytest.mark.parametrize("name", names("hardware"))
 def test_inner_memories_are_smaller_and_faster_than_outer_ones(name: str) -> None:
-    built = build_device(device(name), name, "fp16", 2)
+    entry = device(name)
+    built = build_device(entry, name, "fp16" if "fp16" in entry.peak else "bf16", 2)
     assert built.l2.capacity < built.dram.capacity / 100
     assert built.dram.bandwidth < built.l2.bandwidth < built.l1.bandwidth < built.registers.bandwidth
     assert built.links[1].bandwidth < built.links[0].bandwidth < built.dram.bandwidth

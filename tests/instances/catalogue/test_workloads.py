@@ -1,7 +1,7 @@
 """Workloads as a question gives them: by name, by shape, or by the configuration file of a published model."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.parameters import active_parameters, multiplied_parameters, parameters
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, TransformerShape
 from crossopt.instances.catalogue.huggingface import LARGEST, config_in, text_of, transformer_from_config
@@ -17,6 +17,7 @@ from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection, build_workload
 from crossopt.instances.files.written import Files
 from tests.every import every
+from tests.paths import reference
 
 SHAPE = TransformerShape(layers=2, hidden=64, heads=4, ffn=256, vocabulary=1000, sequence=128)
 LLAMA: dict[str, Any] = {
@@ -154,7 +155,7 @@ def test_every_fault_is_reported_at_its_key(section: WorkloadSection, faults: li
 def weights(config: dict[str, Any], tmp_path: Path) -> float:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
-    workload = built(WorkloadSection(config="config.json", global_batch=1), tmp_path)
+    workload = built(WorkloadSection(config="config.json", global_batch=1, sequence=transformer_from_config(config).sequence), tmp_path)
     assert isinstance(workload, Transformer)
     return parameters(workload)
 
@@ -262,13 +263,18 @@ def test_a_workload_from_a_file_is_named_after_it_or_its_folder(tmp_path: Path) 
     (tmp_path / "seven").mkdir()
     for name in ("seven/config.json", "llama.json"):
         (tmp_path / name).write_text(json.dumps(LLAMA))
-    assert [built(WorkloadSection(config=name, global_batch=1), tmp_path).name for name in ("seven/config.json", "llama.json")] == [
+    assert [
+        built(WorkloadSection(config=name, global_batch=1, sequence=64), tmp_path).name for name in ("seven/config.json", "llama.json")
+    ] == [
         "seven",
         "llama",
     ]
 
 
-KINDS = "(one of gpt2, gpt_neox, opt, bloom, llama, mistral, mixtral, qwen2)"
+KINDS = (
+    "(one of gpt2, gpt_neox, opt, bloom, falcon, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, gemma, "
+    "gemma2, gemma3, gemma3_text, phi, phi3, gpt_oss; or write the shapes out under `transformer`)"
+)
 
 
 @every(
@@ -290,6 +296,37 @@ KINDS = "(one of gpt2, gpt_neox, opt, bloom, llama, mistral, mixtral, qwen2)"
             {"word_embed_proj_dim": 512},
             "'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled",
         ),
+        (
+            {"model_type": "gemma3", "vision_config": {}, "text_config": {}},
+            "'vision_config' describes a tower that is not modelled "
+            "(save the mapping at 'text_config' as a file of its own, and name that file)",
+        ),
+        (
+            {"model_type": None, "text_config": {}},
+            "'text_config' holds the shapes (save the mapping at 'text_config' as a file of its own, and name that file)",
+        ),
+        (
+            {"model_type": "gemma2", "layer_types": ["full_attention", "linear_attention"]},
+            "'layer_types' is not read (full_attention or sliding_attention for each of the 32 layers is needed)",
+        ),
+        ({"model_type": "gemma2", "final_logit_softcapping": 0}, "'final_logit_softcapping' is '0', a number above zero or null is needed"),
+        (
+            {"model_type": "qwen3_moe", "mlp_only_layers": [1]},
+            "'mlp_only_layers' names other layers than the first ones: experts in between are not modelled",
+        ),
+        (
+            {"model_type": "qwen3_moe", "decoder_sparse_step": 2},
+            "'decoder_sparse_step' is not 1: experts in some layers only are not modelled, but for first layers without them",
+        ),
+        (
+            {"model_type": "deepseek_v3", "moe_layer_freq": 2},
+            "'moe_layer_freq' is not 1: experts in some layers only are not modelled, but for first layers without them",
+        ),
+        (
+            {"model_type": "deepseek_v3", "attention_bias": True},
+            "'attention_bias' is true: latent attention with biases is not modelled (set it to false)",
+        ),
+        ({"model_type": "deepseek_v2"}, "'n_routed_experts' is missing, a whole number is needed"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: dict[str, Any], message: str) -> None:
@@ -334,12 +371,17 @@ def test_a_path_that_names_no_file_is_reported_at_its_key(name: str, problem: st
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+KEYS = (
+    "n_layer", "n_head", "n_embd", "head_dim", "resid_pdrop", "sliding_window", "layer_types", "max_window_layers", "use_sliding_window",
+    "sliding_window_pattern", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "mlp_only_layers", "n_shared_experts",
+    "first_k_dense_replace", "kv_lora_rank", "q_lora_rank", "num_nextn_predict_layers", "attention_bias", "multi_query", "vision_config",
+)  # fmt: skip
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
 
 
 @given(
-    kind=st.sampled_from(["gpt2", "gpt_neox", "opt", "bloom", "llama", "mixtral"]),
-    changes=st.dictionaries(st.sampled_from([*LLAMA, "n_layer", "n_head", "n_embd", "head_dim", "resid_pdrop"]), VALUES, max_size=6),
+    kind=st.sampled_from(KINDS[len("(one of ") :].partition(";")[0].split(", ")),
+    changes=st.dictionaries(st.sampled_from([*LLAMA, *KEYS]), VALUES, max_size=6),
 )
 def test_any_configuration_gives_shapes_or_one_sentence(kind: str, changes: dict[str, Any]) -> None:
     try:
@@ -349,6 +391,187 @@ def test_any_configuration_gives_shapes_or_one_sentence(kind: str, changes: dict
         assert "\n" not in str(error)
     else:
         assert min(shape.layers, shape.hidden, shape.heads, shape.ffn, shape.vocabulary, shape.sequence) >= 1
+
+
+# --- families of today -----------------------------------------------------------------------------------------------------------------
+
+GEMMA: dict[str, Any] = {
+    **LLAMA, "model_type": "gemma3_text", "num_hidden_layers": 26, "sliding_window": 512, "head_dim": 256, "num_attention_heads": 4,
+    "num_key_value_heads": 1, "hidden_size": 1152, "intermediate_size": 6912, "vocab_size": 262144, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+@every(
+    ("published", "config"),
+    [
+        (999.886e6, GEMMA),
+        (
+            8.5377e9,
+            {
+                **LLAMA,
+                "model_type": "gemma",
+                "num_hidden_layers": 28,
+                "hidden_size": 3072,
+                "intermediate_size": 24576,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 16,
+                "vocab_size": 256000,
+                "tie_word_embeddings": True,
+            },
+        ),
+        (
+            8.0303e9,
+            {**LLAMA, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072},
+        ),
+        (3.8211e9, {**LLAMA, "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "vocab_size": 32064}),
+        (
+            14.6595e9,
+            {
+                **LLAMA,
+                "model_type": "phi3",
+                "hidden_size": 5120,
+                "num_hidden_layers": 40,
+                "num_attention_heads": 40,
+                "num_key_value_heads": 10,
+                "intermediate_size": 17920,
+                "vocab_size": 100352,
+            },
+        ),
+        (
+            2.77968e9,
+            {**LLAMA, "model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 51200},
+        ),
+        (
+            6.92172e9,
+            {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "vocab_size": 65024},
+        ),
+        (
+            41.3037e9,
+            {
+                "model_type": "falcon",
+                "hidden_size": 8192,
+                "n_layer": 60,
+                "n_head": 128,
+                "num_kv_heads": 8,
+                "new_decoder_architecture": True,
+                "vocab_size": 65024,
+            },
+        ),
+        (
+            235.7414e9,
+            {
+                "model_type": "deepseek_v2",
+                "hidden_size": 5120,
+                "num_hidden_layers": 60,
+                "num_attention_heads": 128,
+                "num_key_value_heads": 128,
+                "intermediate_size": 12288,
+                "moe_intermediate_size": 1536,
+                "n_routed_experts": 160,
+                "n_shared_experts": 2,
+                "num_experts_per_tok": 6,
+                "first_k_dense_replace": 1,
+                "q_lora_rank": 1536,
+                "kv_lora_rank": 512,
+                "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64,
+                "v_head_dim": 128,
+                "vocab_size": 102400,
+                "max_position_embeddings": 163840,
+            },
+        ),
+        (
+            15.7065e9,
+            {
+                "model_type": "deepseek_v2",
+                "hidden_size": 2048,
+                "num_hidden_layers": 27,
+                "num_attention_heads": 16,
+                "intermediate_size": 10944,
+                "moe_intermediate_size": 1408,
+                "n_routed_experts": 64,
+                "n_shared_experts": 2,
+                "num_experts_per_tok": 6,
+                "first_k_dense_replace": 1,
+                "q_lora_rank": None,
+                "kv_lora_rank": 512,
+                "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64,
+                "v_head_dim": 128,
+                "vocab_size": 102400,
+                "max_position_embeddings": 163840,
+            },
+        ),
+        (
+            751.63e6,
+            {
+                **LLAMA,
+                "model_type": "qwen3",
+                "hidden_size": 1024,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 8,
+                "intermediate_size": 3072,
+                "vocab_size": 151936,
+            },
+        ),
+    ],
+)
+def test_sizes_of_families_of_today_are_met(published: float, config: dict[str, Any], tmp_path: Path) -> None:
+    """Checkpoints of Gemma 3 1B, Gemma 7B, Llama-3.1-8B, Phi-3-mini, Phi-4, Phi-2, Falcon 7B and 40B, DeepSeek-V2 and its Lite, Qwen3-0.6B
+    with a head of its own."""
+    assert weights(config, tmp_path) == pytest.approx(published, rel=1e-4)
+
+
+@every("name", ["deepseek_v3", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-32b", "gemma-2-27b", "mixtral-8x22b", "gpt-oss-120b"])
+def test_public_configurations_give_exactly_the_weights_that_they_are_known_to_have(name: str) -> None:
+    """All of them, those that a token meets, and those without the embedding's table."""
+    known = json.loads(reference("models/expected.json").read_text(encoding="utf-8"))[name]
+    config = config_in(text_of(reference(f"models/{name}.json")), name)
+    network = Transformer(name=name, global_batch=1, **asdict(transformer_from_config(config)))
+    assert parameters(network) == known["total"]
+    assert active_parameters(network) == known["active"]
+    assert multiplied_parameters(network) == known["active_without_input_embedding"]
+    assert cached(network) == known["cache_elements_per_token"]
+
+
+def cached(network: Transformer) -> int:
+    """Keys and values of a token, or its latents, over all layers."""
+    heads = network.attention_groups * (network.score_width + network.value_width)
+    return network.layers * (network.kv_rank + network.rope_size if network.latent else heads)
+
+
+@every(
+    ("change", "window", "far"),
+    [
+        ({"model_type": "mistral", "sliding_window": None}, 0, 0),
+        ({"model_type": "mistral"}, 4096, 0),
+        ({"model_type": "mixtral"}, 0, 0),
+        ({"model_type": "llama", "sliding_window": 64}, 0, 0),
+        ({"model_type": "qwen2", "sliding_window": 64}, 0, 0),
+        ({"model_type": "qwen2", "sliding_window": 64, "use_sliding_window": True, "max_window_layers": 20}, 64, 20),
+        ({"model_type": "qwen3", "sliding_window": 64, "use_sliding_window": True, "max_window_layers": 32}, 0, 0),
+        ({"model_type": "phi3", "sliding_window": 2047}, 2047, 0),
+        ({"model_type": "gemma2"}, 4096, 16),
+        ({"model_type": "gemma3_text", "sliding_window": 1024}, 1024, 5),
+        ({"model_type": "gemma3_text", "sliding_window": 1024, "sliding_window_pattern": 4}, 1024, 8),
+        ({"model_type": "gemma3_text", "layer_types": ["full_attention"] * 3 + ["sliding_attention"] * 29}, 4096, 3),
+        ({"model_type": "gemma3_text", "layer_types": ["full_attention"] * 32}, 0, 0),
+        ({"model_type": "gpt_oss"}, 128, 16),
+    ],
+)
+def test_windows_are_read_as_the_library_reads_them(change: dict[str, Any], window: int, far: int) -> None:
+    shape = transformer_from_config({**LLAMA, "num_local_experts": 8, "num_experts_per_tok": 2, **change})
+    assert (shape.window, shape.global_layers) == (window, far)
+
+
+def test_a_question_with_a_configuration_says_how_long_a_sample_is(tmp_path: Path) -> None:
+    """What the model allows is not what it is trained with."""
+    (tmp_path / "config.json").write_text(json.dumps({**LLAMA, "max_position_embeddings": 131072}))
+    said = "this key is missing, the tokens of one sample are needed (write sequence: 4096; the model allows up to 131,072)"
+    assert faults_of(WorkloadSection(config="config.json", global_batch=1), tmp_path) == [("sequence", said)]
+    both = faults_of(WorkloadSection(config="config.json"), tmp_path)
+    assert [path for path, _ in both] == ["global_batch", "sequence"]
 
 
 @given(st.binary(max_size=200))

@@ -83,6 +83,12 @@ REFUSED = [
         "devices: 8388608",
         "3:20: cluster.devices: 8388608 devices are more than the 4194304 that a question may have",
     ),
+    (  # the divisors of which are looked for by nobody
+        FIXED,
+        "devices: 16",
+        "devices: 1e18",
+        "3:20: cluster.devices: 1000000000000000000 devices are more than the 4194304 that a question may have",
+    ),
     (FIXED, "devices: 16, ", "", "3:10: cluster.devices: this key is missing, a whole number, a list or a range is needed"),
     (
         FIXED,
@@ -174,6 +180,12 @@ REFUSED = [
         "global_batch: 64",
         "global_batch: 9000000000",
         "2:11: workload: global_batch 9000000000 is more than the 2147483648 that the model can work with",
+    ),
+    (
+        f"{FIXED}  microbatch: divisors\n",
+        "global_batch: 64",
+        "global_batch: 1e18",
+        "2:11: workload: global_batch 1000000000000000000 is more than the 2147483648 that the model can work with",
     ),
     (FIXED, "kind: codesign", "kind: placement", "1:7: kind: 'placement' is unknown (one of codesign)"),
     (

@@ -183,3 +183,17 @@ def test_a_certificate_lists_what_each_combination_comes_to(tmp_path: Path) -> N
         own = meant(Plan(**chosen, data=max(8 // (chosen["tensor"] * chosen["pipeline"]), 1)), 1)
         least = next(found[places[:depth]] for depth in range(len(places) + 1) if places[:depth] in found)
         assert least == (values.get(str(own)) if own.devices == 8 else None)
+
+
+def test_failures_are_told_and_change_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """8 devices, one failure in 1,000 h each: one in 125 h; sqrt(2 x 60 s x 125 h) is 122 min, a little more than the best."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace("layers: 8", "layers: 2"), encoding="utf-8")
+    failing = "cluster.failures={mean_time: 1000 h, checkpoint: 60 s, restart: 10 min}"
+    assert main(["solve", str(path), "--set", failing]) == 0
+    said = capsys.readouterr().out
+    assert "a failure in 5.21 days" in said
+    assert "a checkpoint every 2.03 h" in said
+    assert answered(ask(SMALL, failing), "boxes").value == answered(ask(SMALL), "boxes").value
+    with pytest.raises(InstanceError, match=r"cluster.failures.checkpoint: zero is no figure"):
+        ask(SMALL, "cluster.failures={mean_time: 1000 h, checkpoint: 0 s, restart: 0 s}")

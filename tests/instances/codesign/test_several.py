@@ -171,7 +171,7 @@ def test_the_shapes_of_a_config_travel_with_the_question(tmp_path: Path) -> None
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"model_type": "llama", "max_position_embeddings": 256, **shapes}), encoding="utf-8")
     path = tmp_path / "q.yaml"
-    path.write_text(TWO.replace("model: gpt3-350m", "config: config.json"), encoding="utf-8")
+    path.write_text(TWO.replace("model: gpt3-350m", "config: config.json\n    sequence: 256"), encoding="utf-8")
     portfolio = read_asked(path)
     config.unlink()
     assert isinstance(portfolio, Portfolio)

@@ -1,8 +1,10 @@
 """Trees become dataclasses by their annotations, or a list of faults at the right places."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from typing import Annotated, Literal
 
 import pytest
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import read_text
 from crossopt.instances.files.json_schema import json_schema
-from crossopt.instances.files.ranges import MOST_VALUES
+from crossopt.instances.files.ranges import MOST_VALUES, expand
 from crossopt.instances.files.schema import Bounds, Choice, Doc, Unit, fault_at, fault_at_key, read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of
 from tests.every import every
+from tests.work import calls_in
 
 Area = Annotated[float, Unit("area")]
 Areas = Annotated[tuple[float, ...], Unit("area"), Choice()]
@@ -285,6 +288,19 @@ def test_a_geometric_range_holds_both_its_ends(first: int, factor: str, steps: i
     text = f"{str(last)[:-digits] or '0'}.{str(last)[-digits:].zfill(digits)}" if digits else str(last)
     ratios = read(f"ratios: {{from: {first}, to: {text}, factor: {factor}}}").ratios
     assert (len(ratios), ratios[0], ratios[-1]) == (steps + 1, float(first), float(text))
+
+
+def test_a_range_is_refused_before_it_is_listed_and_costs_few_calls_a_value() -> None:
+    whole, ways = Fraction(10**9), {"step": Fraction(1)}
+    with pytest.raises(ValueError, match="more than 100,000 values"):
+        expand(Fraction(0), whole, ways, whole=True)
+
+    def refused() -> None:
+        with suppress(ValueError):
+            expand(Fraction(0), whole, ways, whole=True)
+
+    assert calls_in(refused) < 200
+    assert calls_in(lambda: expand(Fraction(1, 3), Fraction(1000), ways, whole=False)) < 6_000
 
 
 def test_the_longest_range_is_read() -> None:

@@ -143,6 +143,10 @@ def test_a_missing_time_follows_from_tokens_a_second(file: Path) -> None:
     assert (run.seconds, run.derived) == (1.0, True)
 
 
+def test_a_rate_from_which_no_finite_time_follows_is_rejected(file: Path) -> None:
+    assert "take no time that can be counted" in reason(file, {"time_per_iter_s": "", "tokens_per_s_per_gpu": "1e-320"})
+
+
 def test_a_time_that_its_source_derived_is_marked(file: Path) -> None:
     assert one(file, {"time_kind": "derived: gbs*seq/(gpus*tokens_per_s_per_gpu)"}).derived
 

@@ -82,6 +82,7 @@ REFUSED = [
     (INLINE.replace("graph:", "graph:\n  hardware: a100-80g"), "graph.hardware: this belongs to graphs that are generated"),
     (GENERATED.replace("hardware: a100-80g, ", ""), "graph.hardware: a generated graph needs a device"),
     (GENERATED.replace("a100-80g", "x100"), "graph.hardware: "),
+    (GENERATED.replace("a100-80g", "a100-80g, bandwidth: 1e-320 GB/s"), "graph.bandwidth: less than a byte a second is no bandwidth"),
     (GENERATED.replace(", global_batch: 8", ""), "graph.workload.global_batch: "),
     (GENERATED.replace("model: gpt3-13b, global_batch: 8", "gemm: {rows: 8, depth: 8, columns: 8}"), "from transformers only"),
 ]  # fmt: skip

@@ -71,6 +71,7 @@ def test_one_device_has_one_way(hardware: Hardware) -> None:
     assert len({weigh(found.problem, choice).cost for choice in choices}) == 1
 
 
-def test_networks_with_experts_are_refused(hardware: Hardware) -> None:
-    with pytest.raises(ValueError, match="with experts are not split"):
-        network_problem(replace(MODEL, experts=4), hardware, (4,), (4, 4), GIB)
+def test_networks_with_experts_latents_or_parallel_blocks_are_refused(hardware: Hardware) -> None:
+    for model in (replace(MODEL, experts=4), replace(MODEL, kv_rank=8, head_size=8, biases=False), replace(MODEL, parallel_blocks=True)):
+        with pytest.raises(ValueError, match="with experts are not split"):
+            network_problem(model, hardware, (4,), (4, 4), GIB)

@@ -1,5 +1,6 @@
 """The command line from end to end: commands, exit codes, what is written where, and what happens when things go wrong."""
 
+import errno
 import json
 import re
 import sys
@@ -188,19 +189,35 @@ def test_a_fault_of_the_program_exits_with_one_and_without_a_traceback(capsys: C
         main(["solve", TINY])
 
 
-def test_too_little_memory_is_told_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError("Could not find/load shared object file 'libllvmlite.so'\nError was: failed to map segment from shared object"),
+        ImportError("\n\nIMPORTANT: PLEASE READ THIS\n\nOriginal error was: libstdc++.so.6: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=["python", "the system", "a library", "numpy", "a thread"],
+)
+def test_too_little_memory_is_told_in_a_sentence(error: Exception, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     def starved(instance: object, limits: Limits, watch: Watch) -> object:
-        raise MemoryError
+        raise error
 
     monkeypatch.setitem(ENGINES, "auto", starved)
     monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
     assert main(["solve", TINY]) == 1
-    assert capsys.readouterr().err == "there is not enough memory for this (free some, or ask a smaller question)\n"
+    assert capsys.readouterr().err == "there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n"
 
 
 def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:
     assert main(["validate", TINY]) == 0
-    assert capsys.readouterr().out == f"{TINY}: a sound question: 1 hardware point x 24 combinations of plan choices\n"
+    first, *about = capsys.readouterr().out.splitlines()
+    assert first == f"{TINY}: a sound question: 1 hardware point x 24 combinations of plan choices"
+    assert about == [
+        "  gpt3-125m · 125.2M weights · 12 layers x 768 · sequence 2,048 · batch 64",
+        "  967.7 MFLOP a token · 6 for each of 123.5M weights that multiply it · 226.5 for attention, masked half counted",
+    ]
 
 
 def test_evaluate_prices_the_one_design_that_is_left(capsys: Captured) -> None:
@@ -226,12 +243,12 @@ def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Capt
     assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
     lines = capsys.readouterr().out.splitlines()
     searchers = ["greedy", "local", "anneal", "genetic", "gradient", "random"]
-    rows = ["exhaustive", "expert", "fsdp", "pipedream-flush", *searchers, "hardware-only", "plan-only"]
-    assert [line.split()[0] for line in lines[3:15]] == rows
+    rows = ["exhaustive", "recipes", "expert", "fsdp", "pipedream-flush", *searchers, "hardware-only", "plan-only"]
+    assert [line.split()[0] for line in lines[3:16]] == rows
     assert lines[3].split()[2] == "0.00%"
-    assert lines[5].split()[1] == "none"
+    assert lines[6].split()[1] == "none"
     assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
-    assert lines[-1].startswith("  12 runs in ")
+    assert lines[-1].startswith("  13 runs in ")
 
 
 def test_compare_runs_searchers_with_several_seeds_and_nothing_else(capsys: Captured) -> None:

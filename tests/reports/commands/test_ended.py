@@ -41,6 +41,13 @@ raise SystemExit(main())
 """
 """The command with an engine that finds the answer, says so, and comes to no good end."""
 FRONT = (str(INSTANCES / "quickstart.yaml"), "--pareto", "step_time,power", "--set=tensor=1", "--set=microbatch=1")
+PATIENT = f"""
+from crossopt.reports.cli import main
+from crossopt.reports.commands.keeping import keeper
+keeper.UNTIL_FIRST = {GUARD}
+raise SystemExit(main())
+"""
+"""The command where nobody minds how long the first answer takes."""
 DEAF = """
     while True:
         try: time.sleep(1)
@@ -61,8 +68,9 @@ def started(*arguments: str, end: str = "", target: Path) -> "subprocess.Popen[s
 
 
 def hear_signals() -> None:
-    """A process in the background ignores Ctrl-C, and so do those that it starts, until they say otherwise."""
+    """A process in the background ignores Ctrl-C, one under `nohup` SIGHUP, and so do those that it starts, until they say otherwise."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def kept(target: Path, code: int, out: str) -> None:
@@ -75,7 +83,7 @@ def kept(target: Path, code: int, out: str) -> None:
     assert main(["check", str(target)]) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Path, number: signal.Signals) -> None:
     target = tmp_path / "result.json"
     with started(TINY, end=DEAF, target=target) as process:
@@ -124,6 +132,21 @@ def test_a_process_that_crashes_loses_no_answer(tmp_path: Path, end: str) -> Non
         out, said = process.communicate(timeout=GUARD)
     assert said.splitlines()[-1].startswith("the search was ended by SIG")
     kept(target, process.returncode, out)
+    words = "the process that searched was killed or crashed, perhaps for want of memory"
+    assert words in " ".join(out.split())
+    assert saved(target).notes[-1].startswith(words)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_best_number_of_devices_so_far_is_kept_with_what_it_rests_on(tmp_path: Path, number: signal.Signals) -> None:
+    """Killed from outside, or ended on request: what is written is accepted."""
+    target, end = tmp_path / "result.json", f"os.kill({'os.getpid()' if number == signal.SIGKILL else 'os.getppid()'}, {int(number)}){DEAF}"
+    with started(TINY, "--set=cluster.devices=[4, 8, 16]", end=end, target=target) as process:
+        out, _ = process.communicate(timeout=GUARD)
+    assert process.returncode == 0
+    assert (saved(target).stopped, saved(target).proved, len(saved(target).parts)) == ("interrupted", False, 1)
+    assert "best known, not proved" in out
+    assert main(["check", str(target)]) == 0
 
 
 def test_too_little_memory_leaves_the_answer_and_says_so(tmp_path: Path) -> None:
@@ -199,3 +222,25 @@ def test_what_is_kept_on_the_way_changes_no_answer(tmp_path: Path) -> None:
     for data in (one, other):
         data.update(seconds=0.0, trace=[], rivals=[{**rival, "seconds": 0.0} for rival in data["rivals"]])
     assert one == other
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("quickstart.yaml",),
+        ("two-models-one-chip.yaml",),
+        ("tiny.yaml", "--set=cluster.devices=[4, 8]"),
+        ("stages/gpt2-two-versions.yaml",),
+    ],
+    ids=["a design", "two", "devices", "a chain"],
+)
+def test_without_any_time_there_is_still_the_simplest_answer(question: tuple[str, ...], tmp_path: Path) -> None:
+    """On a busy machine a short limit passes before the search has begun."""
+    name, *more = question
+    target = tmp_path / "result.json"
+    command = [sys.executable, "-c", PATIENT, "solve", str(INSTANCES / name), *more, "--time-limit", "0s", "--out", str(target)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=GUARD)
+    assert ended.returncode == 0, ended.stderr
+    assert "not proved" in ended.stdout
+    assert json.loads(target.read_text())["stopped"] == "time limit"
+    assert main(["check", str(target)]) == 0

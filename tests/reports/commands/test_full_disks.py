@@ -29,9 +29,17 @@ def run(arguments: list[str], folder: Path, most: int | None = None) -> subproce
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, preexec_fn=limit)
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Solved once for all tests, none of which writes over it."""
+    folder = tmp_path_factory.mktemp("solved")
+    assert run(["solve", "tiny", "--out", "result.json"], folder).returncode == 0
+    return (folder / "result.json").read_text(encoding="utf-8")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    assert run(["solve", "tiny", "--out", "result.json"], tmp_path).returncode == 0
+def folder(tmp_path: Path, result: str) -> Path:
+    (tmp_path / "result.json").write_text(result, encoding="utf-8")
     return tmp_path
 
 

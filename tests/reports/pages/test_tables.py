@@ -90,7 +90,7 @@ def test_tables_are_written_beside_and_said(
         assert main(["report", str(tiny), "--as", form]) == 0
         target = tmp_path / f"{tiny.stem}{ENDINGS[form]}"
         assert target.name in capsys.readouterr().out
-        assert "expert rule" in target.read_text(encoding="utf-8")
+        assert "best recipe" in target.read_text(encoding="utf-8")
     assert main(["report", str(tiny), str(tiny), "--as", "csv"]) == 0
     assert (tmp_path / "results.csv").exists()
 

@@ -101,7 +101,7 @@ def remembering() -> Iterator[Family[Any, Designs, Priced]]:
     with pytest.MonkeyPatch.context() as patches:
         judge = _remembered(FAMILY.judge)
         patches.setattr(claims, "judge", judge)
-        patches.setattr(claims, "expert_rivals", once(claims.expert_rivals))
+        patches.setattr(claims, "recipes_rivals", once(claims.recipes_rivals))
         yield replace(FAMILY, judge=judge)
 
 

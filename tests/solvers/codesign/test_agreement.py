@@ -24,7 +24,7 @@ from crossopt.solvers.codesign.engines import Limits
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine_among
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.linear.test_refine import agrees, cold
-from tests.solvers.codesign.questions import random_question
+from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
 
 COUNTED = 300_000_000
@@ -85,6 +85,37 @@ def agree_on(seed: int) -> tuple[float | None, int]:
 @pytest.mark.parametrize("name", ["tiny", "small"])
 def test_engines_agree_on_small_instances(name: str) -> None:
     agree(read_instance(ladder()[name]), "strong")
+
+
+OF_TODAY = {
+    "latents, dense first layers, a further token": "ffn: 2048, head_size: 64, tied: false, learned_positions: false, biases: [router], "
+    "experts: 4, experts_per_token: 2, expert_ffn: 512, shared_experts: 1, dense_layers: 1, query_rank: 256, kv_rank: 128, rope_size: 32, "
+    "prediction_layers: 1",
+    "windows, caps, four norms": "ffn: 2048, kv_heads: 4, gated: true, window: 128, global_layers: 1, qk_norm: true, norms: 4, "
+    "attention_cap: true, logit_cap: true, sinks: true",
+    "windows and dense first layers": "ffn: 2048, window: 128, global_layers: 2, experts: 4, experts_per_token: 2, dense_layers: 2",
+    "parallel blocks": "ffn: 2048, kv_heads: 1, norms: 1, parallel_blocks: true, biases: [norms]",
+}
+"""Shapes beside four layers of 512 with eight heads."""
+
+
+@pytest.mark.parametrize(("name", "form"), zip(OF_TODAY, FORMS, strict=False))
+def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
+    agree_today(name, form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", OF_TODAY)
+def test_engines_agree_on_networks_of_today_in_every_form(name: str, form: str) -> None:
+    agree_today(name, form)
+
+
+def agree_today(name: str, form: str) -> None:
+    shape = f"{{layers: 4, hidden: 512, heads: 8, vocabulary: 8192, sequence: 512, {OF_TODAY[name]}}}"
+    text = TINY_FREE.replace("{model: gpt3-125m, global_batch: 64}", f"{{transformer: {shape}, global_batch: 64}}")
+    instance = ask(f"{text}  context: [1, 2]\n  expert: [1, 2]\n  zero: [0, 1, 3]\n")
+    assert agree(instance, form)[0].value is not None
 
 
 @pytest.mark.slow

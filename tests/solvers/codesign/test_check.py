@@ -144,7 +144,7 @@ def with_design(result: DesignResult, instance: Instance, row: int) -> DesignRes
 
 def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
     """Everything in the file is true of this design, agrees with the rest and beats the rival; only a fresh enumeration finds others."""
-    instance = random_question(9)
+    instance = random_question(44)
     result = solved(instance)
     (rival,), plans = result.rivals, len(next(iter(plan_blocks(instance))))
     assert result.value is not None
@@ -253,7 +253,8 @@ def test_a_result_on_a_hugging_face_config_stands_without_that_file(tmp_path: Pa
     config.write_text(json.dumps({"model_type": "llama", "max_position_embeddings": 256, **shapes}), encoding="utf-8")
     asked = tmp_path / "question.yaml"
     asked.write_text(
-        "kind: codesign\nworkload: {config: config.json, global_batch: 8}\ncluster: {devices: 4}\nhardware: a100-80g\n", encoding="utf-8"
+        "kind: codesign\nworkload: {config: config.json, global_batch: 8, sequence: 256}\ncluster: {devices: 4}\nhardware: a100-80g\n",
+        encoding="utf-8",
     )
     result = solved(read_instance(asked))
     config.unlink()

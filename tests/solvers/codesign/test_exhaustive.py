@@ -115,8 +115,13 @@ def test_memory_decides_in_one_of_these_questions() -> None:
     assert any(1.0 < share < 1.1 for share in shares)
 
 
-@every("seed", SEEDS)
-def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seed: int) -> None:
+@pytest.mark.parametrize("seeds", [SEEDS[:3], pytest.param(SEEDS[3:], marks=pytest.mark.slow)], ids=["some", "more"])
+def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        assert_the_oracle_agrees_with_a_plain_loop(seed)
+
+
+def assert_the_oracle_agrees_with_a_plain_loop(seed: int) -> None:
     """Dense and sparse models, fixed and free hardware, all three objectives, loose and hard budgets."""
     instance = random_question(seed)
     found, expected = search(instance, silent), values_one_by_one(instance)

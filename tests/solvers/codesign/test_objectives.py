@@ -43,9 +43,14 @@ def timed(instance: Instance, share: float) -> Instance:
     return instance if least is None else replace(instance, budget=replace(instance.budget, step_time=least * share))
 
 
-@every("objective", NEW)
-@every("seed", range(6))
-def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time(objective: str, seed: int) -> None:
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 6), marks=pytest.mark.slow)], ids=["some", "more"])
+def test_boxes_and_enumeration_agree_on_every_objective_with_a_limit_on_the_time(seeds: range) -> None:
+    for seed in seeds:
+        for objective in NEW:
+            assert_boxes_and_enumeration_agree(objective, seed)
+
+
+def assert_boxes_and_enumeration_agree(objective: str, seed: int) -> None:
     instance = timed(replace(random_question(seed), objective=objective), 1.0 + 0.15 * (seed % 4))
     one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
     assert one.value == other.value
@@ -130,8 +135,14 @@ def robust_question(seed: int) -> Instance:
     return ask(wide_text(seed, choices=6, options=3), "technology.constants=a100-80g", "objective=worst_step_time")
 
 
-@every("seed", [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)][:10])
-def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seed: int) -> None:
+@pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 10), marks=pytest.mark.slow)], ids=["some", "more"])
+def test_boxes_and_enumeration_agree_on_the_worst_step_time_of_free_chips(seeds: range) -> None:
+    free = [seed for seed in range(60) if "base: accelerator-7nm" in wide_text(seed, 6, 3)]
+    for place in seeds:
+        assert_they_agree_on_the_worst_step_time(free[place])
+
+
+def assert_they_agree_on_the_worst_step_time(seed: int) -> None:
     instance = timed(robust_question(seed), 1.0 + 0.15 * (seed % 4))
     one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
     assert one.value == other.value

@@ -244,7 +244,7 @@ def test_limits_hold_for_every_engine_where_they_are_given() -> None:
         ("milp", "crossopt.solvers.codesign.linear.refine.survivors"),
         ("boxes", "crossopt.solvers.codesign.boxes.search.survivors"),
         ("plan-only", "crossopt.solvers.codesign.engines.expert_point"),
-        ("hardware-only", "crossopt.solvers.codesign.engines.expert_design"),
+        ("hardware-only", "crossopt.solvers.codesign.engines.recipes_design"),
     ],
 )
 def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,16 +107,17 @@ def test_neither_half_is_the_one_to_search() -> None:
     study = stored(JOINT)
     halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
     assert sum(plan < chip for plan, chip in halves.values()) == 2
-    assert halves["GPT-3 175B at 600 W"][0] > 2.5 * halves["GPT-3 175B at 600 W"][1]
+    assert halves["GPT-3 175B at 600 W"][0] > 4.0 * halves["GPT-3 175B at 600 W"][1]
     plan, chip = halves["GPT-3 175B, 1,024 chips"]
     assert abs(plan - chip) < 0.02
     better = {name: min(pair) for name, pair in halves.items()}
     assert better["GPT-3 13B, 64 chips"] < 0.0025 < NEAR
     assert better["LSTM, 64 chips"] > 0.7
     small = [better[name] for name in list(halves)[:5]]
-    large = [better[name] for name in list(halves)[6:]]
+    *large, largest = [better[name] for name in list(halves)[6:]]
     assert max(small) < 0.06
-    assert 0.07 < min(large) < max(large) < 0.25
+    assert 0.07 < min(large) < max(large) < 0.17
+    assert largest < 0.02
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
@@ -150,7 +151,7 @@ def test_every_point_of_the_scaling_study_is_proved_and_joint_is_never_worse() -
         assert all(gap_of(study, question, engine) >= gap_of(study, question, "boxes") == 0.0 for engine in RIVALS)
     restricted = overall(study, "hardware-only").above
     assert restricted is not None
-    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.16, 1.69)
+    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.01, 3.03)
 
 
 def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_slow_network() -> None:
@@ -159,24 +160,24 @@ def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_sl
     for values in found.values():
         gains = [gain for gain in gains_along(values) if gain is not None]
         assert all(gain > 0.0 for gain in gains)
-        assert 0.24 < gains[0] < 0.35
+        assert 0.23 < gains[0] < 0.32
         assert 0.09 < gains[-1] < 0.20
-        assert gains[-1] < gains[0] - 0.1
+        assert gains[-1] < gains[0] - 0.09
     assert [name for name, values in found.items() if level_from(values) is not None] == ["hbm1, 12.5 GB/s"]
 
 
 def test_the_network_is_the_first_wall_and_memory_the_second() -> None:
     found = courses_of(stored(SCALING))
-    for memory, least in (("hbm1", 1.7), ("hbm2e-16", 1.9)):
+    for memory, least in (("hbm1", 1.75), ("hbm2e-16", 2.0)):
         slow, fast = found[f"{memory}, 12.5 GB/s"], found[f"{memory}, 200 GB/s"]
-        assert 1.35 < slow[0] / fast[0] < 1.37
-        assert least < slow[-1] / fast[-1] < 1.95
-    for network, least in (("12.5 GB/s", 1.17), ("200 GB/s", 1.3)):
+        assert 1.38 < slow[0] / fast[0] < 1.4
+        assert least < slow[-1] / fast[-1] < 2.05
+    for network, least in (("12.5 GB/s", 1.16), ("200 GB/s", 1.3)):
         old, new = found[f"hbm1, {network}"], found[f"hbm2e-16, {network}"]
         assert old[0] / new[0] < 1.01
         assert least < old[-1] / new[-1] < 1.32
     oldest, newest = found["hbm1, 12.5 GB/s"], found["hbm2e-16, 200 GB/s"]
-    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.4, 5.7)
+    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.3, 5.6)
     assert newest[3] < oldest[-1]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 from time import monotonic
 
@@ -17,7 +18,6 @@ from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
 from crossopt.solvers.codesign.combined.workloads import exhaustive as by_enumeration
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import Joint, joint
-from crossopt.solvers.codesign.rivals.megatron import expert_design
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.proofs import Tree
 
@@ -53,12 +53,12 @@ def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> 
     )
 
 
-def _expert(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
-    """The rule's plan for each workload, on the rule's chip."""
+def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
+    """A rule's plan for each workload, on the rule's chip."""
     del watch
     deadline = monotonic() + limits.seconds
     try:
-        chosen = [expert_design(part, deadline) for part in asked.parts]
+        chosen = [rule(part, deadline) for part in asked.parts]
     except TimeoutError:
         return Found(None, stopped="time limit")
     pairs = zip(asked.parts, chosen, strict=True)
@@ -77,7 +77,12 @@ def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch)
     return Found(_answer(portfolio, asked, tuple(best)))
 
 
-FINDERS: dict[str, Find] = {"boxes": _boxes, "exhaustive": _exhaustive, "expert": _expert, "plan-only": _plan_only}
+FINDERS: dict[str, Find] = {
+    "boxes": _boxes,
+    "exhaustive": _exhaustive,
+    **{name: partial(_by_rule, single.RULES[name]) for name in ("recipes", "expert")},
+    "plan-only": _plan_only,
+}
 ENGINES = ("auto", *FINDERS)
 
 

@@ -69,9 +69,15 @@ def certified(instance: Instance, bound: float) -> WholeProof | None:
     return certify_bound(instance, from_words(instance, result.answer.designs[0]), result.value, bound, 60.0, silent)
 
 
-@pytest.mark.parametrize("engine", BY_SOLVER)
 @pytest.mark.parametrize(
-    "name", ["tiny", "quickstart", *(pytest.param(name, marks=pytest.mark.slow) for name in ("small", "gpt3-175b-pathfinding-7nm"))]
+    ("name", "engine"),
+    [
+        ("tiny", "milp"),
+        ("tiny", "cpsat"),
+        ("quickstart", "milp"),
+        pytest.param("quickstart", "cpsat", marks=pytest.mark.slow),
+        *(pytest.param(name, engine, marks=pytest.mark.slow) for name in ("small", "gpt3-175b-pathfinding-7nm") for engine in BY_SOLVER),
+    ],
 )
 def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, name: str) -> None:
     result = again(solved(read_instance(INSTANCES / f"{name}.yaml"), engine))
@@ -84,8 +90,14 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
     assert report.checked[-1].startswith("the proof was carried out anew: ")
 
 
-@pytest.mark.parametrize("engine", BY_SOLVER)
-@pytest.mark.parametrize("seed", FREE[:6])
+@pytest.mark.parametrize(
+    ("engine", "seed"),
+    [
+        *(("milp", seed) for seed in FREE[:6]),
+        *(("cpsat", seed) for seed in FREE[:2]),
+        *(pytest.param("cpsat", seed, marks=pytest.mark.slow) for seed in FREE[2:6]),
+    ],
+)
 def test_proofs_of_small_questions_hold_and_agree_with_counting(engine: str, seed: int) -> None:
     instance = step_time_question(seed)
     result, true = solved(instance, engine), search(instance, silent).value
@@ -300,13 +312,14 @@ def test_forms_that_are_there_to_be_looked_at_are_told_as_before(limits: Limits)
 
 
 def test_where_no_tree_is_found_the_bound_is_told_in_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    proved = solved(QUICK)
+    instance = ask(TINY_FREE, *WIDE)
+    proved = solved(instance)
 
     def hopeless(*arguments: Any) -> Traced:  # noqa: ANN401
         raise TimeoutError
 
     monkeypatch.setattr(certify, "trace", hopeless)
-    told = answered(QUICK, "milp")
+    told = answered(instance, "milp")
     assert isinstance(told.proof, Relaxed)
     assert isinstance(proved.proof, Exact)
     assert told.proof.relaxation == proved.proof.relaxation
@@ -320,7 +333,7 @@ def test_what_ends_the_search_for_a_tree_leaves_the_answer(error: type[BaseExcep
         raise error
 
     monkeypatch.setattr(certify, "trace", ended)
-    result = answered(QUICK, "milp")
+    result = answered(ask(TINY_FREE, *WIDE), "milp")
     assert isinstance(result.proof, Relaxed)
     assert (result.proved, result.settled, result.stopped) == (False, True, "complete")
 

@@ -78,6 +78,8 @@ def test_the_chains_that_come_along_are_proved_and_found_by_name(path: Path, cap
         ("layers:", "fixed: {stages: 9}\nlayers:", "fixed.stages: 9 stages are more than the 2 layers"),
         ("{output: 99 B", "{count: 5000, output: 99 B", "5,001 layers are given"),
         ("parameters: 8 B", "parameters: 8 PB", "bytes in all are more than can be counted"),
+        ("parameters: 8 B", "parameters: 1e308 B", "inf bytes in all are more than can be counted"),
+        ("1: {forward: 1 s, backward: 2 s", "1: {forward: 1e308 s, backward: 1e308 s", "a layer takes more than 1e9 s"),
         ("forward: 3 s", "forward: 1e12 s", "a layer takes more than 1e9 s"),
         ("forward: 3 s", "forward: -3 s", "layers[1].widths.1.forward: '-3 s' is negative"),
     ],

@@ -1,0 +1,41 @@
+"""A network in words: how many weights it has, its shape, its batch, and the work of a token."""
+
+from crossopt.crossflow.parameters import active_parameters, parameters, score_flops, step_flops
+from crossopt.crossflow.workload import Transformer, Workload
+
+_SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
+
+
+def model_words(workload: Workload) -> tuple[str, ...]:
+    """Of a transformer two lines between `·`: size and shape, and the FLOPs of a token with how they are counted; else nothing."""
+    if not isinstance(workload, Transformer):
+        return ()
+    weights, active = parameters(workload), active_parameters(workload)
+    chosen = f", {_amount(active)} of them active" if active < weights else ""
+    further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
+    shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
+    batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
+    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload)
+
+
+def _work(model: Transformer) -> str:
+    """Six FLOPs for each weight that a token is multiplied with, forward and backward, and those of attention's scores."""
+    whole, scores = step_flops(model) / model.tokens, score_flops(model) / model.tokens
+    factor, unit = next(((factor, unit) for factor, unit in _FLOPS if whole >= factor), (1.0, "FLOP"))
+    windows = f" in windows of {model.window:,}" if 0 < model.window < model.sequence else ""
+    few = " in some layers" if windows and model.global_layers else ""
+    return (
+        f"{_rounded(whole / factor)} {unit} a token · 6 for each of {_amount((whole - scores) / 6.0)} weights that multiply it · "
+        f"{_rounded(scores / factor)} for attention{windows}{few}, masked half counted"
+    )
+
+
+def _amount(number: float) -> str:
+    factor, letter = next(((factor, letter) for factor, letter in _SCALES if number >= factor), (1.0, ""))
+    return f"{_rounded(number / factor)}{letter}"
+
+
+def _rounded(number: float) -> str:
+    """Four digits, as in 671.0, 37.55 and 1,024."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:#.4g}"

@@ -1,0 +1,166 @@
+"""The rule of practice: a few published recipes for training language models, each tried, the best that fits kept.
+
+A recipe says which kinds of parallelism are used and in which order they are spent. What those who follow it try out (microbatches that
+fit, chunks of layers, selective recomputation or none) is priced by the model, as a practitioner would measure it, and of the recipes'
+plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, the chip
+is the expert rule's.
+
+What all have in common: overlaps and sequence parallelism on, nothing offloaded, experts over ranks of one node,
+4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192 for Llama 3 8B to 405B on H100; Meta: 8,192 by
+context 16 of 131,072), chunks that divide the layers, also with embedding and head counted as one layer each (Llama 3 405B: 126 layers in
+8 stages of 8 chunks), full recomputation only where a plan fits with no other.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
+from crossopt.instances.codesign.instance import Instance, Options
+from crossopt.instances.codesign.space import device_at, plan_blocks
+from crossopt.solvers.answer import Rival
+from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.pricing import values_of
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until
+
+_TOKENS = (4096, 8192, 16384)
+"""Of a sample on one rank: the fewest, the usual and the most."""
+_WIDEST = 8
+"""No recipe is wider, however many devices a node has."""
+_FULL = RECOMPUTE.index("full")
+_NONE = "no plan of the question fits the device the rule chooses"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One published way to spread a model."""
+
+    name: str
+    tensor: Literal["none", "node", "any"]
+    """No tensor parallelism, the widest in a node, or whatever fits into one."""
+    staged: bool
+    """As few stages as make it fit; otherwise no pipeline."""
+    zero: tuple[int, ...]
+    """What is shared, the most wanted first."""
+
+
+RECIPES = (
+    # torchtitan, docs/performance.md 2025: Llama 3.1 8B on 8 and 128 H100; with context parallelism for long samples.
+    Recipe("FSDP", "none", staged=False, zero=(3, 2, 1)),
+    # torchtitan, docs/performance.md and benchmarks of June 2025: Llama 3 70B, FSDP 32 x tensor 8; Llama 3.1 405B, FSDP 16 x tensor 8.
+    Recipe("FSDP with tensor parallelism", "node", staged=False, zero=(3, 2, 1)),
+    # NVIDIA Megatron-Bridge, performance recipes for H100, 2025: Llama 3 8B context 2; 70B tensor 4, pipeline 4, interleave 5, context 2;
+    # 405B tensor 8, pipeline 8, context 2. Megatron-Core, MoE benchmarks: Mixtral 8x7B pipeline 4, expert 8.
+    Recipe("Megatron-Bridge", "any", staged=True, zero=(1,)),
+    # Meta, The Llama 3 Herd of Models 2024, table 4: 405B tensor 8, pipeline 16, context 1 for 8,192 tokens and 16 for 131,072; optimizer
+    # and gradients sharded.
+    Recipe("Llama 3", "node", staged=True, zero=(2, 1)),
+)
+"""In the order in which they are tried."""
+
+
+def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
+    """The best of what the recipes choose, or None if no plan of the question fits the rule's device; a TimeoutError at the deadline."""
+    chosen = _chosen(instance, deadline)
+    return chosen[1] if chosen else None
+
+
+def recipes_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
+    """What practice would have chosen, beside an answer, and by which recipe."""
+    name, chosen = _chosen(instance, float("inf")) or (_NONE, None)
+    return (Rival("recipes", None, answer_of(instance, chosen), name),)
+
+
+def _chosen(instance: Instance, deadline: float) -> tuple[str, Candidate] | None:
+    """The recipe and its design; the expert's, even over a limit, where none of the others fits."""
+    tried = list(_tried(instance, deadline))
+    usual = expert_design(instance, deadline)
+    if usual is not None:
+        verdict = verify(instance, usual)
+        tried.append((verdict.value if verdict.accepted else float("inf"), "Megatron-LM", usual))
+    if not tried:
+        return None
+    _, name, best = min(tried, key=lambda one: one[0])
+    return name, best
+
+
+def _tried(instance: Instance, deadline: float) -> Iterator[tuple[float, str, Candidate]]:
+    """Value, recipe and design of each recipe that has one within the limits."""
+    point = expert_point(instance)
+    if point is None or not isinstance(instance.workload, Transformer):
+        return
+    space = grid(instance)
+    places = places_of(space, point)[None]
+    chip = corners(instance, space, Boxes(places, places))
+    for recipe in RECIPES:
+        plans = _plans(instance, instance.workload, recipe, point, deadline)
+        values = values_of(instance, chip, plans)[:, 0]
+        if np.isfinite(values).any():
+            best = int(np.argmin(values))
+            yield float(values[best]), recipe.name, Candidate(point, plan_at(plans, best))
+
+
+def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, deadline: float) -> Plans:
+    """What is tried of a recipe: for each width and context those plans that need the least recomputation and stages to fit."""
+    options = _options(instance, model, recipe)
+    kept = [table([])]
+    if all(values for _, values in options):
+        device = device_at(instance, point)
+        for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
+            plans = rows_of(cast("Plans", block), np.flatnonzero(_usual(instance, model, cast("Plans", block))))
+            kept.append(rows_of(plans, fitting(instance, plans, device)))
+    plans = joined(kept)
+    return rows_of(plans, _least(plans)) if len(plans) else plans
+
+
+def _least(plans: Plans) -> Whole:
+    """The plans of each width and context that need the least."""
+    needed = (plans.recompute == _FULL) * (int(plans.pipeline.max()) + 1) + plans.pipeline
+    _, groups = np.unique(np.column_stack([plans.tensor, plans.context]), axis=0, return_inverse=True)
+    least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, groups.ravel(), needed)
+    return np.flatnonzero(needed == least[groups.ravel()])
+
+
+def _usual(instance: Instance, model: Transformer, plans: Plans) -> Mask:
+    """Whether chunks have the same number of layers, perhaps with embedding and head as a layer each, and experts lie in a node."""
+    chunks, node = plans.pipeline * plans.interleave, instance.cluster.level_sizes[0]
+    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
+    return np.asarray(even & ((plans.expert == 1) | (plans.tensor * plans.context * plans.expert <= node)))
+
+
+def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
+    """The options of the question that the recipe tries; a setting that the question has `only` so is left alone."""
+    listed = dict(instance.plan_options)
+    widths = tuple(width for width in listed["tensor"] if width <= min(instance.cluster.level_sizes[0], _WIDEST))
+    tried = {"none": tuple(width for width in widths if width == 1), "node": tuple(sorted(widths)[-1:]), "any": widths}
+    wishes: dict[str, tuple[Any, ...]] = {
+        "tensor": tried[recipe.tensor],
+        "context": _contexts(model.sequence, listed["context"]),
+        "pipeline": listed["pipeline"] if recipe.staged else tuple(stages for stages in listed["pipeline"] if stages == 1),
+        "sequence_parallel": _first((True, False), listed["sequence_parallel"]),
+        "zero": _first(recipe.zero, listed["zero"]),
+        "overlap": _first(reversed(OVERLAP), listed["overlap"]),
+        "offload": _first(OFFLOAD, listed["offload"]),
+        "placement": _first(PLACEMENTS, listed["placement"]),
+    }
+    return tuple((name, values if name in instance.only else wishes.get(name, values)) for name, values in instance.plan_options)
+
+
+def _first(wishes: Iterable[Any], listed: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The first wish that the question lists; all that it lists where there is none."""
+    return next(((wish,) for wish in wishes if wish in listed), listed)
+
+
+def _contexts(sequence: int, listed: tuple[int, ...]) -> tuple[int, ...]:
+    """Degrees by which a rank has so many tokens, or else the one that comes nearest to the usual number."""
+    fewest, usual, most = _TOKENS
+    within = tuple(degree for degree in listed if fewest <= sequence / degree <= most)
+    return within or (min(listed, key=lambda degree: abs(log(sequence / degree / usual))),)

@@ -1,0 +1,164 @@
+"""What is hit by chance: questions, files beside them, and saved results of every kind, with the commands that read them."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from crossopt.instances.catalogue.registry import entry_text, shipped
+from crossopt.instances.kinds import KINDS
+from tests.instances.catalogue.test_workloads import LLAMA
+from tests.instances.placement.test_formats import document as graph_document
+from tests.instances.sharding.files import document as problem_document
+from tests.instances.sharding.tiny import tiny
+from tests.paths import INSTANCES, ROOT
+from tests.samples import SAMPLES
+from tests.solvers.codesign.questions import GEMM, TINY_FREE
+
+RARELY = 0.02
+"""How often what takes a second is drawn, beside what takes some milliseconds."""
+VALIDATE = (("validate", "FILE"),)
+CHECK = (("check", "FILE"), ("report", "FILE", "--as", "FORM", "--out", "PAGE"))
+"""FILE is the one that was hit, PAGE one that is written, and FORM any form of it."""
+HIT = "hit-"
+"""Before the name of a file that was hit."""
+BUDGET = "budget: {die_area: 900 mm^2, power: 300 W}\n"
+SOLVED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tiny": ("tiny", ()),
+    "expert": ("tiny", ("--engine", "expert")),
+    "boxes": ("tiny", ("--engine", "boxes")),
+    "milp": ("tiny", ("--engine", "milp")),
+    "cpsat": ("tiny", ("--engine", "cpsat")),
+    "none": ("tiny", ("--set", "budget.power=1 W")),
+    "front": ("tiny", ("--pareto", "step_time,power")),
+    "free": ("free.yaml", ()),
+    "free-milp": ("free.yaml", ("--engine", "milp")),
+    "free-boxes": ("free.yaml", ("--engine", "boxes")),
+    "free-near": ("free.yaml", ("--engine", "boxes", "--gap", "5%")),
+    "free-front": ("free.yaml", ("--pareto", "step_time,die_area", "--points", "3")),
+    "gemm": ("gemm.yaml", ("--engine", "boxes")),
+}
+"""Results of joint designs: the question, and the options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A sound file."""
+
+    name: str
+    """Which says by its ending what it is."""
+    text: bytes
+    sort: str
+    """Files of one sort lend each other their parts."""
+    commands: tuple[tuple[str, ...], ...]
+    often: float = 1.0
+
+
+def questions() -> dict[str, bytes]:
+    """Questions of every kind as files, by their names."""
+    found = {path.name: path.read_bytes() for path in shipped().values()}
+    for kind, sample in SAMPLES.items():
+        if kind in KINDS:
+            found |= {f"{kind}{place}{sample.suffix}": text.encode() for place, text in enumerate(sample.texts)}
+    course = sorted(path for path in (INSTANCES / "course").glob("*/*.yaml") if path.stem != "instance")
+    return found | {
+        "free.yaml": f"{TINY_FREE}{BUDGET}".encode(),
+        "gemm.yaml": GEMM.encode(),
+        **{_flat(path): path.read_bytes() for path in course},
+    }
+
+
+def _flat(path: Path) -> str:
+    return f"{path.parent.name}-{path.name}"
+
+
+def authors_files() -> dict[str, bytes]:
+    """Files of authors."""
+    problem = json.dumps(problem_document(tiny(3))).encode()
+    return {
+        "graph.json": json.dumps(graph_document()).encode(),
+        "problem.json": problem,
+        "problem.json.gz": gzip.compress(problem, mtime=0),
+    }
+
+
+def beside(folder: Path) -> Iterator[Original]:
+    """Files that a question names, with the question in the folder."""
+    texts = {"chip.yaml": entry_text("hardware", "a100-80g"), "process.yaml": entry_text("technologies", "accelerator-7nm")}
+    texts["config.json"] = json.dumps(LLAMA)
+    asks = {
+        "chip.yaml": GEMM.replace("a100-80g", "./chip.yaml"),
+        "process.yaml": TINY_FREE.replace("accelerator-7nm", "./process.yaml"),
+        "config.json": TINY_FREE.replace("model: gpt3-125m", "config: ./config.json"),
+    }
+    asking = folder / "asking"
+    asking.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        question = asking / f"asks-{name}.yaml"
+        question.write_text(asks[name], encoding="utf-8")
+        yield Original(name, text.encode(), name, (("validate", f"asking/{question.name}"),))
+    measured = (INSTANCES / "measured-sample.csv").read_bytes()
+    yield Original("measured.csv", measured, "measured", (("accuracy", "FILE"),), 0.3)
+
+
+def made(folder: Path) -> Path:
+    """The folder with the whole corpus in it: questions, and what commands write about them."""
+    given = folder / "given"
+    given.mkdir(parents=True)
+    asked, targets, about = questions() | authors_files(), list[tuple[str, ...]](), dict[str, str]()
+    for name, text in asked.items():
+        (given / name).write_bytes(text)
+    samples = [name for name in asked if Path(name).stem.rstrip("0123456789") in SAMPLES or name in authors_files()]
+    for name in samples:
+        targets.append(("solve", name, "--out", f"{name}.result.json"))
+    targets += [("solve", question, *more, "--out", f"{name}.result.json") for name, (question, more) in SOLVED.items()]
+    targets.append(("compare", "tiny", "free.yaml", "--engines", "auto,boxes,expert", "--out", "runs.result.json"))
+    targets.append(("explain", "tiny", "--relaxation", "--out", "tree.result.json"))
+    for words in targets:
+        about[words[-1]] = words[1]
+    script = "import json, sys\nfrom crossopt.reports.cli import main\nprint([main(words) for words in json.load(sys.stdin)])"
+    run = subprocess.run(
+        [sys.executable, "-c", script], input=json.dumps(targets), cwd=given, text=True, capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(ROOT)])},
+    )  # fmt: skip
+    missing = [target for target in about if not (given / target).exists()]
+    if missing:
+        raise RuntimeError(f"the corpus could not be made: {missing}, {run.stderr[-2000:]}")
+    return given
+
+
+def corpus(given: Path) -> list[Original]:
+    """All that can be hit, in a fixed order."""
+    found = list(beside(given))
+    for path in sorted(given.iterdir()):
+        if path.is_dir() or path.name.startswith(HIT):
+            continue
+        text = path.read_bytes()
+        if path.name.endswith(".result.json"):
+            found.append(Original(path.name, text, _sort_of(json.loads(text)), CHECK))
+        elif path.suffix == ".yaml":
+            asks = yaml.safe_load(text)
+            sort = str(asks.get("kind", "codesign")) if isinstance(asks, dict) else "codesign"
+            found.append(
+                Original(
+                    path.name, text, f"question {sort}", VALIDATE, RARELY if "mesh:" in text.decode() else 0.2 if sort == "study" else 1.0
+                )
+            )
+        else:
+            found.append(Original(path.name, text, f"author {path.suffix}", VALIDATE))
+    gallery = sorted((ROOT / "reports" / "gallery").glob("*.json"))
+    return found + [
+        Original(f"{path.stem}.result.json", text, _sort_of(json.loads(text)), CHECK, RARELY)
+        for path in gallery
+        for text in [path.read_bytes()]
+    ]
+
+
+def _sort_of(result: dict[str, object]) -> str:
+    return f"result {result.get('kind')}"

@@ -1,0 +1,136 @@
+"""Devices of which only the data sheet is known: the rest follows from the nearest class, by rules that are told."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.catalogue.data_sheets import CLASSES, DeviceSheet, LinkSheet, NetworkSheet, completed, derived_words
+from crossopt.instances.catalogue.entries import DeviceEntry, MemoryEntry
+from crossopt.instances.catalogue.registry import device, entry_text, names
+from crossopt.instances.codesign.question import read_instance, read_question
+from crossopt.instances.errors import InstanceError
+from crossopt.reports.cli import main
+
+SHEET = DeviceSheet(
+    peak={"bf16": 500e12, "fp8": 1000e12}, dram=MemoryEntry(128 * 2.0**30, 4e12), network=NetworkSheet(LinkSheet(200e9)), power=600.0
+)
+QUESTION = """
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64, precision: bf16}
+cluster: {devices: 16}
+hardware: ./mine.yaml
+choices: {tensor: [1, 2]}
+objective: step_time
+"""
+FILE = """
+peak: {bf16: 500 TFLOP/s}
+dram: {capacity: 128 GiB, bandwidth: 4 TB/s}
+network: {node: {bandwidth: 200 GB/s}}
+"""
+
+
+def test_the_classes_leave_nothing_out() -> None:
+    assert all(not device(name).derived for name in CLASSES)
+
+
+def test_what_a_sheet_leaves_out_follows_from_the_class_with_the_nearest_peak() -> None:
+    """500 TFLOP/s are 1.60 times an A100's 312 and an H100's 989 over 1.98: the A100 is nearer, by hand.
+
+    Speeds go with the peak: vectors 78 x 500 / 312 = 125 TFLOP/s, L2 5.1 x 1.6026 = 8.17 TB/s; capacities, counts and areas are the
+    class's. It idles at 55 / 400 of its 600 W, so that a FLOP takes (600 - 82.5) / 2 / 500e12 J.
+    """
+    built, like = completed(SHEET, device), device("a100-80g")
+    assert built.like == "a100-80g"
+    assert (built.vector_peak, built.bundles, built.die_area, built.devices_per_node) == (125e12, 108, like.die_area, 8)
+    assert (built.l2.capacity, built.l2.bandwidth) == (like.l2.capacity, 8.17e12)
+    assert (built.power, built.idle_power) == (600.0, 82.5)
+    assert built.energy_per_flop["bf16"] == pytest.approx(517.5 / 2 / 500e12, rel=5e-3)
+    assert built.energy_per_flop["fp8"] == pytest.approx(517.5 / 2 / 1000e12, rel=5e-3)
+    assert (built.network.node.bandwidth, built.network.node.latency, built.network.node.trees) == (200e9, like.network.node.latency, False)
+    assert built.network.cluster == like.network.cluster
+    assert (built.efficiency, built.optimistic, built.pessimistic) == (like.efficiency, like.optimistic, like.pessimistic)
+
+
+def test_everything_that_is_derived_is_told_and_nothing_else() -> None:
+    built = completed(SHEET, device)
+    told = {words.split()[0] for words in built.derived}
+    given = {one.name for one in fields(SHEET) if getattr(SHEET, one.name) not in (None, {})}
+    assert told == {
+        "vector_peak", "bundles", "l2", "l1", "registers", "idle_power", "die_area", "package_area", "register_traffic", "reserved_memory",
+        "devices_per_node", "energy_per_flop", "network.cluster", "network.node.latency", "efficiency",
+    }  # fmt: skip
+    assert not told & given
+    assert derived_words(built).startswith("as of the nearest class, a100-80g: vector_peak 125 TFLOP/s, ")
+
+
+def test_a_file_that_says_everything_asks_no_class() -> None:
+    def nobody(name: str) -> DeviceEntry:
+        raise AssertionError(name)
+
+    whole = device("a100-80g")
+    sheet = DeviceSheet(
+        **{one.name: getattr(whole, one.name) for one in fields(DeviceSheet) if one.name != "network"},
+        network=NetworkSheet(
+            *(
+                None if link is None else LinkSheet(link.bandwidth, link.latency, link.setup, link.energy, link.shares, link.trees)
+                for link in (whole.network.node, whole.network.cluster, whole.network.pod)
+            )
+        ),
+    )
+    assert completed(sheet, nobody) == whole
+
+
+def test_constants_of_its_own_stay() -> None:
+    own = DeviceSheet(SHEET.peak, SHEET.dram, SHEET.network, efficiency={"matrix": 0.5})
+    built = completed(own, device)
+    assert (built.efficiency, built.optimistic) == ({"matrix": 0.5}, {})
+    assert "efficiency" not in built.derived
+
+
+def test_a_latency_makes_a_link_that_is_as_it_is_written() -> None:
+    given = NetworkSheet(LinkSheet(200e9, latency=1e-6), LinkSheet(20e9, latency=2e-6))
+    built = completed(DeviceSheet(SHEET.peak, SHEET.dram, given), device).network
+    assert (built.node.setup, built.node.energy, built.node.trees) == (0.0, 0.0, True)
+    assert built.cluster.latency == 2e-6
+
+
+def test_three_figures_make_a_device_that_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").write_text(FILE, encoding="utf-8")
+    (tmp_path / "question.yaml").write_text(QUESTION, encoding="utf-8")
+    instance = read_instance(tmp_path / "question.yaml")
+    assert instance.derived.startswith("as of the nearest class, a100-80g: ")
+    assert main(["solve", str(tmp_path / "question.yaml")]) == 0
+    assert "device, derived     as of the nearest class, a100-80g: vector_peak 125 TFLOP/s" in capsys.readouterr().out
+
+
+def test_a_device_that_is_described_in_place_needs_no_more_either() -> None:
+    text = QUESTION.replace(
+        "./mine.yaml", "{peak: {bf16: 500 TFLOP/s}, dram: {capacity: 128 GiB, bandwidth: 4 TB/s}, network: {node: {bandwidth: 200 GB/s}}}"
+    )
+    instance = read_question({"text": text, "source": "question.yaml", "settings": []})
+    assert instance.derived
+
+
+def test_a_device_of_the_registry_tells_what_was_derived() -> None:
+    assert "# Left out above, and derived as of the nearest class, a100-80g: " in entry_text("hardware", "tpu-v5p")
+    assert "derived" not in entry_text("hardware", "a100-80g")
+    assert {"gb200-nvl72", "b300", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e", "trainium2"} < set(names("hardware"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("bf16: 500 TFLOP/s", "bf16: 0 TFLOP/s", "peak.bf16: zero is no figure to work with"),
+        ("{bf16: 500 TFLOP/s}", "{}", "peak: no precision is given"),
+        ("{bf16: 500 TFLOP/s}", "{fp8: 500 TFLOP/s}", "peak: with fp8 bf16 is needed, too"),
+        ("bandwidth: 200 GB/s", "bandwidth: 0 GB/s", "bandwidth: zero is no figure to work with"),
+        ("dram: {capacity: 128 GiB, bandwidth: 4 TB/s}", "", "dram: this key is missing"),
+    ],
+)
+def test_a_sheet_without_sense_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(FILE.replace(old, new), encoding="utf-8")
+    (tmp_path / "question.yaml").write_text(QUESTION, encoding="utf-8")
+    with pytest.raises(InstanceError) as refused:
+        read_instance(tmp_path / "question.yaml")
+    assert message in str(refused.value)

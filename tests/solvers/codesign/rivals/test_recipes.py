@@ -1,0 +1,147 @@
+"""The published recipes: they choose what is published, none is worse than the expert rule, and none beats the optimum."""
+
+from pathlib import Path
+
+import pytest
+
+from crossopt.crossflow.plan import Plan
+from crossopt.instances.catalogue.registry import ladder
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import read_instance
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.enumeration.exhaustive import search
+from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.rivals.recipes import RECIPES, recipes_design, recipes_rivals
+from tests.every import every
+from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
+from tests.solvers.codesign.several_questions import TWO, several
+
+SMALL = {
+    name: path for name, path in ladder().items() if name in {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64"}
+}
+LONG = """
+kind: codesign
+workload: {model: llama3-8b, global_batch: 64, sequence: 131072, precision: bf16}
+cluster: {devices: 256, devices_per_node: 8}
+hardware: h100-sxm
+choices: all
+objective: step_time
+"""
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def planned(instance: Instance) -> Plan:
+    chosen = recipes_design(instance)
+    assert chosen is not None
+    assert isinstance(chosen.plan, Plan)
+    return chosen.plan
+
+
+@pytest.mark.parametrize("path", SMALL.values(), ids=SMALL)
+def test_the_best_recipe_is_between_the_expert_and_the_optimum(path: Path) -> None:
+    instance = read_instance(path)
+    optimum, chosen, usual = search(instance, silent).value, recipes_design(instance), expert_design(instance)
+    assert optimum is not None
+    assert chosen is not None
+    assert usual is not None
+    assert optimum <= verify(instance, chosen).value <= verify(instance, usual).value
+
+
+@every("seed", range(40))
+def test_the_best_recipe_keeps_every_limit_and_is_there_where_the_expert_has_a_design(seed: int) -> None:
+    instance = random_question(seed)
+    chosen, usual = recipes_design(instance), expert_design(instance)
+    if chosen is None:
+        assert usual is None
+        return
+    verdict, found = verify(instance, chosen), search(instance, silent)
+    assert verdict.accepted
+    assert found.value is not None
+    assert found.value <= verdict.value
+    assert usual is None or verdict.value <= verify(instance, usual).value
+
+
+def test_llama_405b_on_1024_h100_is_trained_as_nvidia_does() -> None:
+    """Megatron-Bridge, performance recipe for 1,024 H100: tensor 8, pipeline 8, context 2, microbatch 1; 126 layers in 8 x 8 chunks, as
+    embedding and head count as one layer each."""
+    assert planned(read_instance(INSTANCES / "llama3-405b-1024xh100.yaml")) == Plan(
+        tensor=8, context=2, pipeline=8, data=8, microbatch=1, interleave=8, sequence_parallel=True, zero=1, overlap="both"
+    )
+
+
+def test_llama_70b_on_h100_has_the_width_and_stages_of_nvidia() -> None:
+    plan = planned(read_instance(INSTANCES / "llama3-70b-512xh100.yaml"))
+    assert (plan.tensor, plan.pipeline, plan.interleave, plan.microbatch) == (4, 4, 5, 1)
+
+
+def test_long_samples_are_spread_over_ranks() -> None:
+    """131,072 tokens: no rank has more than 16,384 of them, nor fewer than 4,096; the expert rule spreads none."""
+    instance = ask(LONG)
+    plan, usual = planned(instance), expert_design(instance)
+    assert 4096 <= 131072 / plan.context <= 16384
+    assert usual is not None
+    assert usual.plan.context == 1  # type: ignore[union-attr]
+
+
+def test_a_question_without_what_a_recipe_wants_has_the_nearest() -> None:
+    """Without context parallelism and sharding the recipes are plans of the question all the same."""
+    plan = planned(ask(LONG, "choices.context=1", "choices.zero=0", "choices.overlap=none"))
+    assert (plan.context, plan.zero, plan.overlap) == (1, 0, "none")
+
+
+def test_settings_that_are_asked_to_the_letter_stay_so() -> None:
+    """No plan of tensor degree 1 is one of the question where sequence parallelism is true to the letter."""
+    instance = read_instance(INSTANCES / "small.yaml", ("sequence_parallel=true", "only=[sequence_parallel]"))
+    assert planned(instance).sequence_parallel
+
+
+def test_what_stands_beside_an_answer_names_the_recipe() -> None:
+    (rival,) = recipes_rivals(read_instance(INSTANCES / "tiny.yaml"))
+    assert rival.name == "recipes"
+    assert rival.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
+
+
+def test_where_no_plan_fits_that_is_told() -> None:
+    instance = read_instance(INSTANCES / "tiny.yaml", ("budget.power=100 W",))
+    assert expert_point(instance) is None
+    (rival,) = recipes_rivals(instance)
+    assert (rival.answer, rival.note) == (None, "no plan of the question fits the device the rule chooses")
+
+
+@pytest.mark.parametrize("text", [LSTM, GEMM])
+def test_kernels_have_the_plan_of_the_expert(text: str) -> None:
+    instance = ask(text)
+    assert recipes_design(instance) == expert_design(instance)
+
+
+def test_the_engine_claims_no_proof_and_keeps_the_time_limit() -> None:
+    result = answered(ask(TINY_FREE), "recipes")
+    assert (result.status, result.proved, result.bound, result.rivals) == ("FEASIBLE", False, None, ())
+    late = answered(ask(TINY_FREE), "recipes", Limits(seconds=0.0))
+    assert (late.status, late.stopped, late.value) == ("UNKNOWN", "time limit", None)
+
+
+def test_several_workloads_have_a_recipe_each() -> None:
+    best, worse, usual = (answered(several(TWO), engine) for engine in ("exhaustive", "recipes", "expert"))
+    assert best.value is not None
+    assert worse.value is not None
+    assert usual.value is not None
+    assert best.value <= worse.value <= usual.value
+
+
+def test_the_recipes_mind_a_limit_on_the_step_time() -> None:
+    """Unlike the expert rule they are priced before one is chosen, and one within it comes before a better one over it."""
+    fastest = search(ask(TINY_FREE), silent).value
+    assert fastest is not None
+    for share in (1.0, 1.1, 1.5, 3.0):
+        instance = ask(TINY_FREE, "objective=power", f"budget.step_time={share * fastest!r} s")
+        chosen, usual = recipes_design(instance), expert_design(instance)
+        assert chosen is not None
+        assert usual is not None
+        assert verify(instance, chosen).accepted or not verify(instance, usual).accepted
