@@ -62,6 +62,7 @@ def reference_text() -> str:
 def _stacks() -> str:
     """What every plan keeps that a stack launches, with the place where that was read."""
     rows = [(stack.name, row.sentence, str(row.source)) for stack in STACKS.values() for row in stack.rows]
+    rows += [(stack.name, f"*no rule:* {words}", str(source)) for stack in STACKS.values() for words, source in stack.also]
     return table(("stack", "what every plan keeps", "read in"), rows)
 
 

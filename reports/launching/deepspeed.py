@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, Plan
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import Export, Setting, Settings, options_of, whole
 
@@ -12,7 +12,7 @@ OPTIONS = options_of(
     "0.18.2",
     """train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps bf16.enabled fp16.enabled data_types.grad_accum_dtype
     zero_optimization.stage zero_optimization.overlap_comm zero_optimization.stage3_prefetch_bucket_size
-    zero_optimization.offload_optimizer.device zero_optimization.offload_param.device tensor_parallel.autotp_size
+    zero_optimization.offload_param.device tensor_parallel.autotp_size
     pipeline.activation_checkpoint_interval PipelineModule.num_stages PipelineModule.partition_method""",
     "gradient_checkpointing_enable",
 )
@@ -22,7 +22,7 @@ _CODE = ("PipelineModule.", "gradient_checkpointing_enable")
 
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """Keys of the configuration by their paths, and arguments in Python."""
-    make, away = OPTIONS.setting, OFFLOAD.index(plan.offload)
+    make = OPTIONS.setting
     hidden = plan.overlap in {"data", "both"}
     found = [
         make("train_batch_size", model.global_batch, "samples of a step"),
@@ -33,9 +33,7 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     ]
     if plan.zero == 3 and not hidden:
         found.append(make("zero_optimization.stage3_prefetch_bucket_size", 0, "weights are gathered when they are needed"))
-    if away & 4:
-        found.append(make("zero_optimization.offload_optimizer.device", '"cpu"', "optimizer state is kept in the host's memory"))
-    if away & 1:
+    if plan.offload == "weights":
         found.append(make("zero_optimization.offload_param.device", '"cpu"', "weights are kept in the host's memory"))
     if plan.tensor > 1:
         found.append(make("tensor_parallel.autotp_size", plan.tensor, "heads and widths of a layer over so many devices"))
@@ -110,7 +108,6 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     kept = pipeline > 1 or zero == 0
     hidden = given.get("zero_optimization.overlap_comm") == "true" and not kept
     again = "gradient_checkpointing_enable" in given or whole(given, "pipeline.activation_checkpoint_interval", 0) > 0
-    away = ("zero_optimization.offload_param.device" in given) + 4 * ("zero_optimization.offload_optimizer.device" in given)
     return Plan(
         tensor=tensor,
         pipeline=pipeline,
@@ -119,7 +116,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         recompute="full" if again else "none",
         zero=zero,
         overlap="data" if hidden else "none",
-        offload=OFFLOAD[away],
+        offload="weights" if "zero_optimization.offload_param.device" in given else "none",
     )
 
 

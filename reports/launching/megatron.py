@@ -1,7 +1,7 @@
 """Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import OFFLOAD, Plan
+from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import (
@@ -25,10 +25,10 @@ OPTIONS = options_of(
     --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
     --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
-    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --optimizer-offload-fraction --fp8-format""",
+    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
-    --overlap-param-gather --no-overlap-p2p-communication --optimizer-cpu-offload --use-precision-aware-optimizer --bf16 --fp16
+    --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping""",
 )
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
@@ -130,15 +130,10 @@ def _hidden(plan: Plan) -> list[Setting]:
 
 
 def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
-    make, away, found = OPTIONS.setting, OFFLOAD.index(plan.offload), list[Setting]()
-    if away & 4:
-        found.append(make("--optimizer-cpu-offload", None, "optimizer state is kept in the host's memory"))
-        found.append(make("--optimizer-offload-fraction", "1.0", "all of it"))
-        found.append(make("--use-precision-aware-optimizer", None, "which that needs"))
-    if away & 2:
-        layers = model.layers // plan.pipeline - int(RESIDENT_LAYERS)
-        found.append(make("--cpu-offloading-num-layers", layers, "layers of which activations are kept in the host's memory"))
-    return found
+    if plan.offload == "none":
+        return []
+    layers = model.layers // plan.pipeline - int(RESIDENT_LAYERS)
+    return [OPTIONS.setting("--cpu-offloading-num-layers", layers, "layers of which activations are kept in the host's memory")]
 
 
 def _precision(model: Transformer) -> list[Setting]:
@@ -192,7 +187,6 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
     data = "--overlap-grad-reduce" in given or zero > 1
     transfers = interleave > 1 and "--no-overlap-p2p-communication" not in given
-    away = 4 * ("--optimizer-cpu-offload" in given) + 2 * (whole(given, "--cpu-offloading-num-layers", 0) > 0)
     return Plan(
         tensor=tensor,
         context=context,
@@ -205,7 +199,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         recompute=given.get("--recompute-granularity") or "none",  # type: ignore[arg-type]
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
-        offload=OFFLOAD[away],
+        offload="activations" if whole(given, "--cpu-offloading-num-layers", 0) else "none",
         placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
     )
 
@@ -215,6 +209,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     wide = plan.tensor * plan.context > 1 and plan.zero < 2
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
+    found.append("data, tokenizer, learning rate and length of the run are yours to add")
     return (*found, *unknown_shapes(model, PLAIN_SHAPES))
 
 

@@ -88,12 +88,16 @@ STACK: Final = Stack(
             (Fact("activations are away", (1,)),),
         ),
         Row(
-            "the optimizer is offloaded with ZeRO-1 only (the distributed optimizer, aware of precision)",
-            Fact("zero", (1,)),
+            "the optimizer stays on the device: offloaded it works on the host's cores, which are not priced",
+            Fact("optimizer is away", (0,)),
             _ARGUMENTS,
-            (Fact("optimizer is away", (1,)),),
+        ),
+    ),
+    also=(
+        (
+            "layers need not divide: --pipeline-model-parallel-layout (core 0.13 on) says which each chunk holds; chunks are even "
+            "without it, and without --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split",
+            _ARGUMENTS,
         ),
     ),
 )
-"""Layers need not divide into stages: `--pipeline-model-parallel-layout` (since core 0.13) says which layers each chunk holds. Without it,
-and without `--account-for-embedding-in-pipeline-split` or `--account-for-loss-in-pipeline-split`, all chunks must be even."""

@@ -68,6 +68,8 @@ class Stack:
     name: str
     about: str
     rows: tuple[Row, ...]
+    also: tuple[tuple[str, Source], ...] = ()
+    """What it launches that others do not, and needs no rule."""
     decided: tuple[str, ...] = ()
     """Settings that follow from others there: open where a question does not name them."""
 
