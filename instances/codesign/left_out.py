@@ -14,6 +14,8 @@ from crossopt.instances.codesign.space import combined, layouts_of, of_layouts, 
 _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
 _AT_ONCE = 1 << 16
+_TOLD = 2
+"""Rules that are told where no plan keeps them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,16 @@ def left_out(instance: Instance) -> LeftOut | None:
         return _counted(instance)
     strictly, every = _counted(instance), _counted(replace(instance, only=()))
     return replace(every, plans=strictly.plans, unlike=every.plans - strictly.plans)
+
+
+def why_no_plan(instance: Instance) -> str | None:
+    """Why there is no plan on these devices, whatever the limits: the rules that most combinations break; None where there is one."""
+    out = left_out(instance)
+    if out is None or out.plans or not out.exact:
+        return None
+    if not out.combinations:
+        return f"no tensor x context x pipeline x data is the {instance.cluster.devices} devices"
+    return " and ".join(rule for rule, _ in out.broken[:_TOLD]) + ": no combination keeps that"
 
 
 def _counted(instance: Instance) -> LeftOut:

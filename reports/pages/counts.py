@@ -1,6 +1,6 @@
 """A page about several numbers of devices: what each of them reaches, and the best one's design in full."""
 
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
@@ -9,7 +9,7 @@ from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, time_of
-from crossopt.reports.texts.devices import best_part, devices_in, why_not_looked_at
+from crossopt.reports.texts.devices import best_part, devices_in, no_design_words, why_not_looked_at
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
@@ -58,7 +58,7 @@ def _numbers(counted: Counted, result: DesignResult) -> str:
         label = f"{count_of(count)} device{'s' * (count != 1)}"
         if answer is not None and answer.value is not None:
             rows.append(Row(label, answer.value, amount(answer.value, answer.question["unit"]), "best" if answer is best else ""))
-        lines.append((count_of(count), *_line(answer, counted, result)))
+        lines.append((count_of(count), *_line(answer, counted, result, counted.parts[place])))
     if not rows:
         return section("Numbers of devices", table(("devices", "value", "bound", "step time", "design"), lines, numbers=(0, 1, 2, 3)))
     asks = result.parts[0].question["objective"].replace("_", " ")
@@ -71,19 +71,16 @@ def _numbers(counted: Counted, result: DesignResult) -> str:
     return section("Numbers of devices", picture, table(heads, lines, numbers=range(1, len(heads) - 1)), paragraph(_left(result)))
 
 
-def _line(answer: DesignResult | None, counted: Counted, result: DesignResult) -> tuple[str, str, str, str]:
+def _line(answer: DesignResult | None, counted: Counted, result: DesignResult, part: Instance) -> tuple[str, str, str, str]:
     if answer is None:
         return "-", "-", "-", why_not_looked_at(counted, result)
     design, evaluation = design_in(answer), evaluation_in(answer)
     if design is None or evaluation is None:
-        return "-", "-", "-", _none(answer) if answer.settled else f"no design found ({answer.stopped})"
+        known = f", {'told' if answer.told else 'proved'}" if answer.settled else ""
+        return "-", "-", "-", f"{no_design_words(answer, part)}{known}"
     unit = answer.question["unit"]
     bound = "none" if answer.bound is None else amount(answer.bound, unit)
     return amount(answer.value, unit), bound, time_of(evaluation["step_time"]), design_words(design)
-
-
-def _none(answer: DesignResult) -> str:
-    return f"no design keeps every limit, {'told' if answer.told else 'proved'}"
 
 
 def _left(result: DesignResult) -> str:

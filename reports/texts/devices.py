@@ -1,6 +1,7 @@
 """Answers about several numbers of devices for the terminal: one row for each number, and the best of them in full."""
 
-from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.left_out import why_no_plan
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.texts.design import amount, answer, count_of, design_words, listed, seconds_of, time_of, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
@@ -11,7 +12,11 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     fewest, best = counted.objective == FEWEST, best_part(result)
     value = "" if counted.objective in (FEWEST, "step_time") else f"{counted.objective.replace('_', ' '):>24}"
     lines = [*_headline(counted, result), "", f"  {'devices':>9}{value}{'step time':>12}  design"]
-    lines += [line for count, one in zip(counted.counts, result.parts, strict=False) for line in _row(count, one, bool(value))]
+    lines += [
+        line
+        for count, one, part in zip(counted.counts, result.parts, counted.parts, strict=False)
+        for line in _row(count, one, no_design_words(one, part), bool(value))
+    ]
     lines += [f"  {count_of(count):>9}  {why_not_looked_at(counted, result)}" for count in counted.counts[len(result.parts) :]]
     if best is None:
         settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
@@ -50,10 +55,18 @@ def _headline(counted: Counted, result: DesignResult) -> list[str]:
     return wrapped(label, f"{numbers}, {best} is the best known, not proved")
 
 
-def _row(count: int, one: DesignResult, valued: bool) -> list[str]:
+def no_design_words(one: DesignResult, part: Instance) -> str:
+    """Why there is no design with one number of devices: none was found, none is a plan, or none keeps every limit."""
+    if not one.settled:
+        return f"no design found ({one.stopped})"
+    none = why_no_plan(part) if one.value is None else None
+    return f"no plan at all: {none}" if none else "no design keeps every limit"
+
+
+def _row(count: int, one: DesignResult, none: str, valued: bool) -> list[str]:
     start, design, evaluation = f"  {count_of(count):>9}", design_in(one), evaluation_in(one)
     if design is None or evaluation is None:
-        return [f"{start}  {'no design keeps every limit' if one.settled else f'no design found ({one.stopped})'}"]
+        return wrapped(f"{start}  ", none)
     value = f"{amount(one.value, one.question['unit']):>24}" if valued else ""
     return listed(f"{start}{value}{time_of(evaluation['step_time']):>12}  ", design_words(design))
 
@@ -69,9 +82,17 @@ def _certificate(counted: Counted, result: DesignResult) -> list[str]:
 
 
 def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
-    pairs = zip(counted.counts, result.parts, strict=False)
-    without = [(count_of(count), one.settled) for count, one in pairs if one.value is None]
-    refuted, unknown = (", ".join(count for count, proved in without if proved == kind) for kind in (True, False))
+    triples = zip(counted.counts, result.parts, counted.parts, strict=False)
+    without = [(count_of(count), _kind(one, part)) for count, one, part in triples if one.value is None]
+    refuted, planless, unknown = (
+        ", ".join(count for count, kind in without if kind == asked) for asked in ("refuted", "planless", "unknown")
+    )
     words = [f"no design with {refuted} devices keeps every limit"] if refuted else []
+    words += [f"{planless} devices have no plan at all"] if planless else []
     words += [f"whether {unknown} devices would do is not known"] if unknown else []
     return "; ".join(words) or "the question allows no fewer devices"
+
+
+def _kind(one: DesignResult, part: Instance) -> str:
+    """What is known of a number of devices without a design."""
+    return "unknown" if not one.settled else "planless" if why_no_plan(part) else "refuted"

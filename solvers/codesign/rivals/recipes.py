@@ -8,7 +8,7 @@ is the expert rule's.
 What all have in common: overlaps and sequence parallelism on, nothing offloaded, experts over ranks of one node,
 4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192 for Llama 3 8B to 405B on H100; Meta: 8,192 by
 context 16 of 131,072), chunks that divide the layers, also with embedding and head counted as one layer each (Llama 3 405B: 126 layers in
-8 stages of 8 chunks), full recomputation only where a plan fits with no other.
+8 stages of 8 chunks; where none divides, uneven stages of one chunk), full recomputation only where a plan fits with no other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -110,13 +110,16 @@ def _tried(instance: Instance, deadline: float) -> Iterator[tuple[float, str, Ca
 def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, deadline: float) -> Plans:
     """What is tried of a recipe: for each width and context those plans that need the least recomputation and stages to fit."""
     options = _options(instance, model, recipe)
-    kept = [table([])]
+    even, uneven = [table([])], [table([])]
     if all(values for _, values in options):
         device = device_at(instance, point)
         for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
-            plans = rows_of(cast("Plans", block), np.flatnonzero(_usual(instance, model, cast("Plans", block))))
-            kept.append(rows_of(plans, fitting(instance, plans, device)))
-    plans = joined(kept)
+            near = rows_of(cast("Plans", block), np.flatnonzero(_in_a_node(instance, cast("Plans", block))))
+            plans = rows_of(near, fitting(instance, near, device))
+            divides = _chunks_divide(model, plans)
+            even.append(rows_of(plans, np.flatnonzero(divides)))
+            uneven.append(rows_of(plans, np.flatnonzero(~divides & (plans.interleave == 1))))
+    plans = joined(even if any(map(len, even)) else uneven)
     return rows_of(plans, _least(plans)) if len(plans) else plans
 
 
@@ -129,11 +132,15 @@ def _least(plans: Plans) -> Whole:
     return np.flatnonzero(needed == least[groups.ravel()])
 
 
-def _usual(instance: Instance, model: Transformer, plans: Plans) -> Mask:
-    """Whether chunks have the same number of layers, perhaps with embedding and head as a layer each, and experts lie in a node."""
-    chunks, node = plans.pipeline * plans.interleave, instance.cluster.level_sizes[0]
-    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
-    return np.asarray(even & ((plans.expert == 1) | (plans.tensor * plans.context * plans.expert <= node)))
+def _chunks_divide(model: Transformer, plans: Plans) -> Mask:
+    """Whether chunks have the same number of layers, perhaps with embedding and head as a layer each."""
+    chunks = plans.pipeline * plans.interleave
+    return np.asarray((model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0))
+
+
+def _in_a_node(instance: Instance, plans: Plans) -> Mask:
+    """Whether experts, where they are spread, lie in a node."""
+    return np.asarray((plans.expert == 1) | (plans.tensor * plans.context * plans.expert <= instance.cluster.level_sizes[0]))
 
 
 def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:

@@ -89,6 +89,22 @@ def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step
     assert "`crossopt explain FILE --set cluster.devices=16 --set objective=step_time` names what clashes" in told(none)
 
 
+PLANLESS = FIXED.replace("[2, 4, 8, 16]", "[2, 4, 202]")
+
+
+def test_a_number_of_devices_without_any_plan_is_told_so_and_not_as_a_limit_that_breaks() -> None:
+    """202 devices are 101 replicas or more, which no batch of 64 can be dealt to; memory has nothing to do with it."""
+    result = solved(PLANLESS)
+    assert [part.value is None for part in result.parts] == [False, False, True]
+    lines = told(result)
+    assert "202  no plan at all: data x microbatch divides the global batch 64: no" in " ".join(lines.split("\n"))
+    assert "no design keeps every limit" not in lines
+    assert checked(result).refused == ()
+    tight = told(solved(PLANLESS, "budget.step_time=1 us", "objective=devices"))
+    assert tight.count("no design keeps every limit") == 2
+    assert tight.count("no plan at all") == 1
+
+
 def test_without_a_proof_for_each_number_nothing_is_proved() -> None:
     late = solved(FIXED, seconds=0.0)
     assert (late.status, late.value, late.bound, late.stopped) == ("UNKNOWN", None, None, "time limit")

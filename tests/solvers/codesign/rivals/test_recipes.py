@@ -89,6 +89,17 @@ def test_long_samples_are_spread_over_ranks() -> None:
     assert usual.plan.context == 1  # type: ignore[union-attr]
 
 
+def test_stages_that_cannot_be_even_are_uneven() -> None:
+    """1,536 devices on a batch of 512 need a factor 3 beside the replicas, and 80 layers have none in common with it."""
+    instance = read_instance(INSTANCES / "llama3-70b-512xh100.yaml", ("cluster.devices=1536",))
+    plan, usual, chosen = planned(instance), expert_design(instance), recipes_design(instance)
+    assert plan.pipeline % 3 == 0
+    assert plan.interleave == 1
+    assert usual is not None
+    assert chosen is not None
+    assert verify(instance, chosen).value <= verify(instance, usual).value
+
+
 def test_a_question_without_what_a_recipe_wants_has_the_nearest() -> None:
     """Without context parallelism and sharding the recipes are plans of the question all the same."""
     plan = planned(ask(LONG, "choices.context=1", "choices.zero=0", "choices.overlap=none"))
