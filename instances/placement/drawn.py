@@ -124,14 +124,8 @@ def _generated(file: PlacementFile, section: GraphSection, files: Files, report:
     if section.bandwidth is not None and section.bandwidth < 1.0:
         report("bandwidth", "less than a byte a second is no bandwidth (give more)")
         return None
-    model = build_workload(workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
+    model = _transformer(workload, files, report)
     if model is None:
-        return None
-    if not isinstance(model, Transformer):
-        report("workload", "graphs are generated from transformers only (give model or transformer)")
-        return None
-    if model.lora_rank:
-        report("workload.lora_rank", "graphs are generated of networks whose weights are all trained (remove it)")
         return None
     try:
         hardware = build_device(device(section.hardware), section.hardware, model.precision, 2)
@@ -143,6 +137,18 @@ def _generated(file: PlacementFile, section: GraphSection, files: Files, report:
     graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, rate)
     room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
     return Drawn(graph, file.devices, file.cpus, room if file.memory is None else file.memory)
+
+
+def _transformer(workload: WorkloadSection, files: Files, report: Report) -> Transformer | None:
+    """The network, if it is one of which a graph is generated."""
+    model = build_workload(workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
+    if model is not None and not isinstance(model, Transformer):
+        report("workload", "graphs are generated from transformers only (give model or transformer)")
+        return None
+    if model is not None and model.lora_rank:
+        report("workload.lora_rank", "graphs are generated of networks whose weights are all trained (remove it)")
+        return None
+    return model
 
 
 def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section: GraphSection, rate: float) -> Graph:
