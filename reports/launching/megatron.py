@@ -3,9 +3,8 @@
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.stages import split_layers
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
-    PLAIN_SHAPES,
     Export,
     Setting,
     Settings,
@@ -25,12 +24,18 @@ OPTIONS = options_of(
     --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
     --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
-    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format""",
+    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
+    --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
+    --mtp-num-layers""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
-    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping""",
+    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias""",
 )
+_SAID = (
+    "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
+)
+"""Shapes that only some networks have, and that there are arguments for."""
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 _RECOMPUTE = {
     "none": (),
@@ -66,7 +71,7 @@ def _split(model: Transformer, plan: Plan) -> list[Setting]:
     """Chunks of layers; which layers each holds, where they are not even."""
     if plan.pipeline == 1:
         return []
-    if model.layers % (plan.pipeline * plan.interleave):
+    if model.stack % (plan.pipeline * plan.interleave) or model.prediction_layers:
         words = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
         return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), words)]
     if plan.interleave == 1:
@@ -75,14 +80,15 @@ def _split(model: Transformer, plan: Plan) -> list[Setting]:
 
 
 def layout(model: Transformer, plan: Plan) -> str:
-    """The layers of each chunk in the order of the network; those of a stage are dealt to its chunks as evenly as can be."""
-    split = split_layers(model.layers, plan.pipeline)
-    chunks = []
+    """The layers of each chunk in the order of the network, those that predict further tokens (m) last. Those of a stage are dealt to its
+    chunks as evenly as can be; the first chunk of all has the embedding and the last one the loss, and so no more layers than others."""
+    split, held = split_layers(model.stack, plan.pipeline), list[int]()
     for chunk in range(plan.interleave):
         for stage in range(plan.pipeline):
-            own = int(split.on(stage))
-            chunks.append("t" * (own // plan.interleave + (chunk < own % plan.interleave)))
-    return "E" + "|".join(chunks) + "L"
+            least, more = divmod(int(split.on(stage)), plan.interleave)
+            held.append(least + (chunk >= plan.interleave - more if stage == 0 else chunk < more))
+    letters = iter("t" * model.layers + "m" * model.prediction_layers)
+    return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in held) + "L"
 
 
 def _experts(model: Transformer, plan: Plan) -> list[Setting]:
@@ -96,7 +102,20 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
         make("--expert-tensor-parallel-size", plan.tensor, "and each of them over the tensor ranks"),
         make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
+        *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
+        *_beside_routed(model),
     ]
+
+
+def _beside_routed(model: Transformer) -> list[Setting]:
+    """Experts of every token, and layers without any."""
+    make, found, dense = OPTIONS.setting, list[Setting](), model.dense_layers
+    if model.shared_experts:
+        width = model.shared_experts * model.expert_width
+        found.append(make("--moe-shared-expert-intermediate-size", width, "width of the experts that every token takes"))
+    if dense:
+        found.append(make("--moe-layer-freq", f"[0]*{dense}+[1]*{model.layers - dense}", "which layers have experts"))
+    return found
 
 
 def _sharing(plan: Plan) -> list[Setting]:
@@ -132,7 +151,7 @@ def _hidden(plan: Plan) -> list[Setting]:
 def _offloaded(model: Transformer, plan: Plan) -> list[Setting]:
     if plan.offload == "none":
         return []
-    layers = model.layers // plan.pipeline - int(RESIDENT_LAYERS)
+    layers = model.stack - int(RESIDENT_LAYERS)
     return [OPTIONS.setting("--cpu-offloading-num-layers", layers, "layers of which activations are kept in the host's memory")]
 
 
@@ -167,13 +186,42 @@ def _shapes(model: Transformer) -> list[Setting]:
     found += [make("--kv-channels", model.head_size, "width of a head")] if model.head_size else []
     found += [make("--swiglu", None, "two input projections and their product")] if model.gated else []
     found += [] if model.learned_positions else [make("--position-embedding-type", "rope", "positions turn queries and keys")]
-    if not model.biases:
-        found.append(make("--disable-bias-linear", None, "products have no biases"))
-        found.append(make("--normalization", "RMSNorm", "nor have norms"))
+    found += [*_biases(model), *_attention(model)]
     found += [] if model.tied else [make("--untie-embeddings-and-output-weights", None, "the head has weights of its own")]
     if not model.dropout:
         found.append(make("--attention-dropout", 0, "none"))
         found.append(make("--hidden-dropout", 0, "none"))
+    return found
+
+
+def _biases(model: Transformer) -> list[Setting]:
+    make, found = OPTIONS.setting, list[Setting]()
+    if not model.biased("projection"):
+        found.append(make("--disable-bias-linear", None, "products have no biases"))
+        found += [make("--add-qkv-bias", None, "but those of queries, keys and values")] if model.biased("queries-keys-values") else []
+    found += [] if model.biased("norms") else [make("--normalization", "RMSNorm", "norms have no shift")]
+    return found
+
+
+def _attention(model: Transformer) -> list[Setting]:
+    """Latents, norms, windows and sinks of attention, and layers that predict further tokens."""
+    make, found = OPTIONS.setting, list[Setting]()
+    if model.latent:
+        found.append(make("--multi-latent-attention", None, "keys and values come from a latent"))
+        found += [make("--q-lora-rank", model.query_rank, "width of the latent of queries")] if model.query_rank else []
+        found.append(make("--kv-lora-rank", model.kv_rank, "width of the latent of keys and values"))
+        found.append(make("--qk-head-dim", model.head_width, "width of a head without positions"))
+        found.append(make("--qk-pos-emb-head-dim", model.rope_size, "width of a head with positions"))
+        found.append(make("--v-head-dim", model.value_width, "width of a value"))
+    found += [make("--qk-layernorm", None, "queries and keys are normed")] if model.qk_norm else []
+    if model.window:
+        found.append(make("--window-size", f"{model.window - 1},0", "tokens before its own to which a query attends"))
+    if model.window and model.global_layers:
+        local = [int(kind_of_layer(model, number).window > 0) for number in range(1, model.layers + 1)]
+        found.append(make("--window-attn-skip-freq", f"[{','.join(map(str, local))}]", "layers (1) that have the window"))
+    found += [make("--softmax-type", "learnable", "a learned score beside those of the tokens")] if model.sinks else []
+    if model.prediction_layers:
+        found.append(make("--mtp-num-layers", model.prediction_layers, "layers that predict further tokens"))
     return found
 
 
@@ -210,7 +258,9 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
-    return (*found, *unknown_shapes(model, PLAIN_SHAPES))
+    odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
+    found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
+    return (*found, *unknown_shapes(model, _SAID))
 
 
 EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

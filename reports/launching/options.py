@@ -1,7 +1,7 @@
 """What settings of a stack are: a name out of the table of its real options, a value where it takes one, and what it does."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
@@ -101,40 +101,15 @@ def whole(settings: Settings, name: str, usual: int = 1) -> int:
     return usual if value is None else int(value)
 
 
-def unknown_shapes(model: Transformer, known: frozenset[str]) -> tuple[str, ...]:
+def unknown_shapes(model: Transformer, known: str) -> tuple[str, ...]:
     """Shapes of the network that no setting says, in words."""
-    from dataclasses import MISSING, fields  # noqa: PLC0415
-
-    odd = [field.name for field in fields(model) if field.name not in known and field.default is not MISSING]
-    differing = [name for name in odd if getattr(model, name) != next(f.default for f in fields(model) if f.name == name)]
-    return tuple(f"{name} is {getattr(model, name)}, which is the model's own to set" for name in differing)
+    said = f"{PLAIN_SHAPES} {known}".split()
+    odd = [field for field in fields(model) if field.name not in said and getattr(model, field.name) != field.default]
+    return tuple(f"{field.name} is {getattr(model, field.name)}, which no setting here says" for field in odd)
 
 
-PLAIN_SHAPES = frozenset(
-    {
-        "name",
-        "layers",
-        "hidden",
-        "heads",
-        "ffn",
-        "vocabulary",
-        "sequence",
-        "global_batch",
-        "kv_heads",
-        "head_size",
-        "gated",
-        "tied",
-        "learned_positions",
-        "biases",
-        "experts",
-        "experts_per_token",
-        "capacity_factor",
-        "attention",
-        "dropout",
-        "precision",
-        "gradient_bytes",
-        "scattered_gradients",
-        "optimizer_bytes",
-    }
+PLAIN_SHAPES = (
+    "name layers hidden heads ffn vocabulary sequence global_batch kv_heads head_size gated tied learned_positions biases experts "
+    "experts_per_token capacity_factor attention dropout precision gradient_bytes scattered_gradients optimizer_bytes"
 )
 """Shapes that settings say, or that are about prices."""

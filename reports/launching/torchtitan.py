@@ -2,7 +2,7 @@
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, whole
+from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, unknown_shapes, whole
 
 OPTIONS = options_of(
     "pytorch/torchtitan torchtitan/config/job_config.py",
@@ -47,7 +47,7 @@ def _stages(model: Transformer, plan: Plan) -> list[Setting]:
     make = OPTIONS.setting
     if plan.pipeline == 1:
         return [make("--training.local_batch_size", plan.microbatch, "samples a replica takes at a time, the rest by accumulation")]
-    schedule, layers = "Interleaved1F1B" if plan.interleave > 1 else "1F1B", model.layers // (plan.pipeline * plan.interleave)
+    schedule, layers = "Interleaved1F1B" if plan.interleave > 1 else "1F1B", model.stack // (plan.pipeline * plan.interleave)
     return [
         make("--training.local_batch_size", model.global_batch // plan.data, "samples of a replica in a step"),
         make("--parallelism.pipeline_parallel_microbatch_size", plan.microbatch, "samples that go down the stages together"),
@@ -76,7 +76,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     tensor, pipeline, context = (whole(given, f"--parallelism.{name}_parallel_degree") for name in ("tensor", "pipeline", "context"))
     shard, copies = (whole(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
     local, pipe = whole(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
-    layers = whole(given, f"{pipe}_layers_per_stage", model.layers)
+    layers = whole(given, f"{pipe}_layers_per_stage", model.stack)
     less = whole(given, f"{pipe}_first_stage_less_layers") + whole(given, f"{pipe}_last_stage_less_layers")
     sharded, always = shard * context > 1, given.get("--parallelism.fsdp_reshard_after_forward") == "always"
     if tensor * context * pipeline * shard * copies != devices:
@@ -88,7 +88,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         data=shard * copies,
         expert=whole(given, "--parallelism.expert_parallel_degree"),
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
-        interleave=1 if pipeline == 1 else -(-(model.layers + less) // layers) // pipeline,
+        interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
         sequence_parallel=tensor > 1,
         recompute=given.get("--activation_checkpoint.mode") or "none",  # type: ignore[arg-type]
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
@@ -96,14 +96,14 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     )
 
 
-def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+def remarks(model: Transformer, _plan: Plan) -> tuple[str, ...]:
     """What its configuration does not say of the network."""
-    if (model.layers, model.hidden, model.ffn) in _FLAVORS and plan.expert == 1:
-        return ()
+    if (model.layers, model.hidden, model.ffn) in _FLAVORS and model.experts == 1:
+        return unknown_shapes(model, "")
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"
     more = f"vocab_size={model.vocabulary}, feed-forward width {model.ffn}"
     routed = f", {model.experts} experts, {model.experts_per_token} a token" if model.experts > 1 else ""
-    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}",)
+    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, ""))
 
 
 EXPORT = Export("torchtitan", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

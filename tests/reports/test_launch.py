@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ LLAMA = "kind: codesign\nworkload: {model: llama3-8b, global_batch: 64}\ncluster
 SHAPES = (
     "workload: {model: llama3-8b, global_batch: 128}\ncluster: {devices: 64, host: {memory: 512 GiB, bandwidth: 25 GB/s}}",
     "workload: {model: mixtral-8x7b, global_batch: 256}\ncluster: {devices: 32}",
+    "workload: {model: deepseek-v3, global_batch: 64}\ncluster: {devices: 32}",
     "workload: {model: gpt3-175b, global_batch: 96, attention: unfused}\n"
     "cluster: {devices: 48, host: {memory: 512 GiB, bandwidth: 25 GB/s}}",
     "workload: {transformer: {layers: 21, hidden: 1024, heads: 16, ffn: 4096, vocabulary: 1000, sequence: 4096}, global_batch: 24, "
@@ -121,6 +123,8 @@ def test_layers_that_do_not_divide_are_dealt_to_chunks() -> None:
     model = Transformer("m", layers=10, hidden=64, heads=4, ffn=64, vocabulary=64, sequence=64, global_batch=8)
     assert layout(model, Plan(pipeline=4)) == "Ett|ttt|ttt|ttL"
     assert layout(model, Plan(pipeline=4, interleave=2)) == "Et|tt|tt|t|t|t|t|tL"
+    assert layout(model, Plan(pipeline=4, interleave=3)) == "E|t|t|t|t|t|t|t|t|t|t|L"
+    assert layout(replace(model, prediction_layers=1), Plan(pipeline=4)) == "Ettt|ttt|ttt|tmL"
     assert settings("megatron", Plan(pipeline=5), model).keys().isdisjoint({"--pipeline-model-parallel-layout"})
 
 
@@ -168,6 +172,28 @@ def test_experts_and_precision_are_said() -> None:
     assert found["--expert-model-parallel-size"] == "4"
     assert found["--fp8-format"] == "hybrid"
     assert "--bf16" in found
+
+
+def test_shapes_of_latents_windows_and_experts_are_said() -> None:
+    latent = {"kv_rank": 512, "query_rank": 1536, "rope_size": 64, "value_size": 128, "head_size": 128}
+    shapes = {"layers": 6, "hidden": 1024, "heads": 8, "ffn": 2048, "vocabulary": 64, "sequence": 64, "global_batch": 8}
+    mixed = {"experts": 8, "experts_per_token": 2, "expert_ffn": 256, "shared_experts": 2, "dense_layers": 1, "prediction_layers": 1}
+    found = settings("megatron", Plan(data=8), Transformer("m", **shapes, **latent, **mixed, biases=False))  # type: ignore[arg-type]
+    assert found["--kv-lora-rank"] == "512"
+    assert found["--moe-ffn-hidden-size"] == "256"
+    assert found["--moe-shared-expert-intermediate-size"] == "512"
+    assert found["--moe-layer-freq"] == "[0]*1+[1]*5"
+    assert found["--mtp-num-layers"] == "1"
+    assert {"--multi-latent-attention", "--disable-bias-linear"} < found.keys()
+    near = Transformer("m", **shapes, window=16, global_layers=2)  # type: ignore[arg-type]
+    assert settings("megatron", Plan(data=8), near)["--window-attn-skip-freq"] == "[1,1,0,1,1,0]"
+
+
+def test_shapes_that_no_setting_says_are_told() -> None:
+    model = replace(MODEL, logit_cap=True, norms=4)
+    for name in EXPORTS:
+        remarks = launch(name, model, Plan(data=8, zero=3, overlap="data")).remarks
+        assert {"norms is 4, which no setting here says", "logit_cap is True, which no setting here says"} <= set(remarks)
 
 
 @every("name", tuple(EXPORTS))

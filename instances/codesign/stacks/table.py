@@ -137,13 +137,13 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "microbatches to spare": Quantity(
         ("data", "microbatch", "pipeline"), lambda model, plans: _microbatches(model, plans) - plans.pipeline
     ),
-    "layers left over": Quantity(("pipeline", "interleave"), lambda model, plans: model.layers % (plans.pipeline * plans.interleave)),
+    "layers left over": Quantity(("pipeline", "interleave"), lambda model, plans: model.stack % (plans.pipeline * plans.interleave)),
     "tokens left by pairs of context": Quantity(("context",), lambda model, plans: model.sequence % (2 * plans.context)),
     "tokens left by pairs of tensor x context": Quantity(
         ("tensor", "context"), lambda model, plans: model.sequence % (2 * plans.tensor * plans.context)
     ),
     "key-value heads left over": Quantity(("tensor",), lambda model, plans: model.attention_groups % plans.tensor),
-    "resident layers to spare": _of_model(lambda model: int(model.layers - RESIDENT_LAYERS)),
+    "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "experts": _of_model(lambda model: model.experts),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
