@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Workload
+from crossopt.instances.codesign.goals import Goal
 
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges, Parts
@@ -60,6 +61,8 @@ class Instance:
     """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
     derived: str = ""
     """Which figures of the device its file leaves out, and what was taken instead."""
+    goal: Goal | None = None
+    """The whole run, whose limits are in the budget as a step time."""
 
 
 @dataclass(frozen=True, slots=True)

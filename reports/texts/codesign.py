@@ -7,6 +7,7 @@ from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.left_out import left_out
 from crossopt.reports.texts.design import answer
 from crossopt.reports.texts.devices import best_part, counts_answer, devices_in
+from crossopt.reports.texts.goals import run_words
 from crossopt.reports.texts.workloads import several_answer
 from crossopt.solvers.codesign.answer import DesignResult, design_in, relaxation_in
 
@@ -22,7 +23,11 @@ def text_of(question: Question, result: DesignResult) -> str:
     """The answer for the terminal."""
     if isinstance(question, Counted):
         return counts_answer(question, result)
-    return several_answer(result) if isinstance(question, Portfolio) else answer(result, left_out(question), question.derived)
+    return (
+        several_answer(result)
+        if isinstance(question, Portfolio)
+        else answer(result, left_out(question), question.derived, run_words(question, result))
+    )
 
 
 def page_of(question: Question, result: DesignResult, data: object) -> "Page":

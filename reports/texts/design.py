@@ -29,13 +29,20 @@ _BLINK = 0.001
 """Seconds that nobody tells apart from none."""
 
 
-def answer(result: DesignResult, out: LeftOut | None = None, derived: str = "") -> str:
-    """A result as text, with what became of the combinations that are no designs, and which figures of the device were derived."""
+def answer(result: DesignResult, out: LeftOut | None = None, derived: str = "", run: str = "") -> str:
+    """A result as text, with what became of the combinations that are no designs, which figures of the device were derived, and what a
+    whole run comes to."""
     design, evaluation = design_in(result), evaluation_in(result)
     if design is None or evaluation is None:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
-    lines += [*_value_lines(result, evaluation), "", *_evaluation_lines(evaluation), ""]
+    lines += [
+        *_value_lines(result, evaluation),
+        *(listed(f"  {'whole run':<{_LABEL}}", run) if run else []),
+        "",
+        *_evaluation_lines(evaluation),
+        "",
+    ]
     notes = [
         *_rival_lines(result),
         *_space_lines(result),

@@ -4,6 +4,7 @@ from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.left_out import why_no_plan
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.reports.texts.design import amount, answer, count_of, design_words, listed, seconds_of, time_of, wrapped
+from crossopt.reports.texts.goals import run_words
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
@@ -22,8 +23,11 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
         settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
         return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
     notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
+    part = counted.parts[counted.counts.index(devices_in(result))]
     last = f"with {count_of(devices_in(result))} devices:"
-    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, derived=counted.parts[0].derived)
+    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(
+        best, derived=part.derived, run=run_words(part, best)
+    )
 
 
 def devices_in(result: DesignResult) -> int:
