@@ -7,6 +7,7 @@ from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Workload
+from crossopt.instances.codesign.goals import Goal
 
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges, Parts
@@ -65,6 +66,8 @@ class Instance:
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
     derived: str = ""
     """Which figures of the device its file leaves out, and what was taken instead."""
+    goal: Goal | None = None
+    """The whole run, whose limits are in the budget as a step time."""
 
 
 @dataclass(frozen=True, slots=True)

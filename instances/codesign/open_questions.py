@@ -91,6 +91,8 @@ def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], 
 
 def _shared_faults(file: CodesignFile, listed: tuple[SharingSection, ...]) -> list[tuple[str, str]]:
     faults = []
+    if file.goal is not None:
+        faults.append(("goal", "a whole run is one workload's, here are several (remove `goal`, or give one `workload`)"))
     if file.workload is not None:
         faults.append(("workloads", "both workload and workloads are given (give exactly one of them)"))
     if not 1 <= len(listed) <= _MOST:

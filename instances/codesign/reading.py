@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
+from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
@@ -57,19 +59,25 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         options = plan_options(file.choices, workload, cluster, report)
     if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
+    goal = (
+        None
+        if file.goal is None
+        else Goal(file.goal.tokens, workload.tokens, cluster.devices, file.goal.deadline or inf, file.goal.budget or inf, file.goal.rent)
+    )
     instance = Instance(
         name=file.name or Path(written.source).stem,
         workload=workload,
         cluster=cluster,
         hardware=hardware,
         plan_options=options,
-        budget=_budget(file.budget, hardware),
+        budget=_budget(file.budget, hardware, goal),
         objective=file.objective,
         prices=prices,
         document=document,
         only=file.choices.only,
         failures=_failures(file.cluster),
         stack=_stack(file),
+        goal=goal,
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
     )
     _check_size(instance, report)
@@ -114,6 +122,10 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
         faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
+    if file.goal is not None and file.goal.budget is not None and file.goal.rent is None:
+        faults.append(
+            ("goal.budget", "what a run costs needs the rent (add `rent`, the money for a device and an hour, or remove `budget`)")
+        )
     faults += [(f"efficiency.{name}", fault) for name, value in file.efficiency.items() if (fault := constant_fault(name, value))]
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
@@ -140,6 +152,8 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     """Figures that must be above zero, because the model divides by them or nothing works without them."""
     figures = [(f"cluster.{level}.bandwidth", _link_section(file.cluster, level).bandwidth) for level in ("node", "pod", "cluster")]
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
+    if file.goal is not None:
+        figures += [(f"goal.{name}", getattr(file.goal, name)) for name in ("deadline", "budget", "rent")]
     if file.cluster.host is not None:
         figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
     if (failures := file.cluster.failures) is not None:
@@ -292,15 +306,15 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(choices, name) is not None)
 
 
-def _budget(section: BudgetSection, hardware: Hardware | FreeHardware) -> Budget:
-    """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise."""
+def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None) -> Budget:
+    """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise. A goal shortens the step."""
     infinite = float("inf")
     usual = (infinite, infinite, infinite)
     if isinstance(hardware, FreeHardware):
         usual = (hardware.die_area, hardware.package_area, hardware.power)
     given = (section.die_area, section.package_area, section.power)
     die, package, power = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
-    return Budget(die, package, power, section.step_time or infinite)
+    return Budget(die, package, power, min(section.step_time or infinite, goal.step_time if goal else infinite))
 
 
 def _prices(file: CodesignFile, report: Report) -> Prices | None:

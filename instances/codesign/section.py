@@ -126,6 +126,16 @@ class PricesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class GoalSection:
+    """A whole run: what is trained in all, until when, and for how much. Its limits are limits on the step time."""
+
+    tokens: Annotated[float, Bounds(1.0), Doc("to train on in all, such as 15e12")]
+    deadline: Annotated[Duration | None, Doc("how long the run may take")] = None
+    budget: Annotated[Money | None, Doc("what the devices may cost meanwhile; needs `rent`")] = None
+    rent: Annotated[Money | None, Doc("of one device for an hour")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChoicesSection:
     """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
 
@@ -223,6 +233,7 @@ class CodesignFile:
     technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
     hardware: Annotated[str | DeviceSheet | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")] = None
     budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
+    goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None
     objective: Annotated[Objective, Doc("what is minimised")] = "step_time"

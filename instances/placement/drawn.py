@@ -9,7 +9,7 @@ import numpy as np
 from crossopt.crossflow.operators import Operator, blocks, operators
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
-from crossopt.instances.catalogue.workload import Report, build_workload
+from crossopt.instances.catalogue.workload import Report, WorkloadSection, build_workload
 from crossopt.instances.files.graphs import GREATEST, cycle_of, read_json, text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files

@@ -13,6 +13,7 @@ from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.chips import split_of
+from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
@@ -46,6 +47,8 @@ class Asked:
     """What is given, by name."""
     open: tuple[tuple[str, tuple[Any, ...]], ...]
     """Choices with more than one option."""
+    goal: Goal | None = None
+    """A whole run, where one is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,8 @@ def asked_of(instance: Instance) -> Asked:
         if value < float("inf")
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
-    return Asked(sentence, tuple(terms), tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1))
+    opened = tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1)
+    return Asked(sentence, tuple(terms), opened, instance.goal)
 
 
 def asked_of_counts(counted: Counted) -> Asked:

@@ -10,6 +10,7 @@ from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragr
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, time_of
 from crossopt.reports.texts.devices import best_part, devices_in, no_design_words, why_not_looked_at
+from crossopt.reports.texts.goals import run_figures
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
@@ -47,6 +48,9 @@ def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
     if evaluation is not None and counted.objective != "step_time":
         facts.append(("step time", time_of(evaluation["step_time"])))
+    goal = counted.parts[counted.counts.index(devices_in(result))].goal
+    if evaluation is not None and goal is not None:
+        facts += [("the whole run", words) for words in run_figures(goal, evaluation["step_time"])]
     return tiles(facts)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from crossopt.instances.codesign.goals import Goal
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
@@ -25,6 +26,7 @@ from crossopt.reports.texts.design import (
     shown,
     time_of,
 )
+from crossopt.reports.texts.goals import run_figures
 from crossopt.reports.texts.near import option_word
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
@@ -38,7 +40,7 @@ def design_page(result: DesignResult, asked: Asked, facts: Facts | None, data: o
     if evaluation is None or facts is None:
         return Page(result.question["name"], (*head, _conflicts(result), question_section(result.question, asked)), data)
     question = question_section(result.question, asked)
-    return Page(result.question["name"], (*head, _tiles(result, evaluation), question, *answer_sections(result, facts)), data)
+    return Page(result.question["name"], (*head, _tiles(result, evaluation, asked.goal), question, *answer_sections(result, facts)), data)
 
 
 def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def _sentence(result: DesignResult) -> str:
     return words[0].upper() + words[1:]
 
 
-def _tiles(result: DesignResult, evaluation: dict[str, Any]) -> str:
+def _tiles(result: DesignResult, evaluation: dict[str, Any], goal: Goal | None) -> str:
     unit, objective = result.question["unit"], result.question["objective"]
     bound = "none" if result.bound is None else amount(result.bound, unit)
     facts = [(objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
@@ -110,6 +112,7 @@ def _tiles(result: DesignResult, evaluation: dict[str, Any]) -> str:
     if evaluation["energy"] > 0.0:
         facts += [("a device, on average", f"{evaluation['average_power']:.0f} W"), ("a step", shown(evaluation["energy"], "energy"))]
     facts += [("a step", f"{evaluation['cost']:.4g} USD")] if evaluation["cost"] is not None else []
+    facts += [] if goal is None else [("the whole run", words) for words in run_figures(goal, evaluation["step_time"])]
     return tiles(facts)
 
 

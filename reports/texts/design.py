@@ -13,6 +13,7 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.reports.texts.goals import run_words
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.answer import Rival
@@ -42,7 +43,14 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         return _no_design(result, out)
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
-    lines += [*_value_lines(result, evaluation), *_lasting_lines(asked, evaluation), "", *_evaluation_lines(evaluation), ""]
+    lines += [
+        *_value_lines(result, evaluation),
+        *_run_lines(asked, result),
+        *_lasting_lines(asked, evaluation),
+        "",
+        *_evaluation_lines(evaluation),
+        "",
+    ]
     notes = [
         *_rival_lines(result),
         *_space_lines(result),
@@ -192,6 +200,12 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
     return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+
+
+def _run_lines(asked: Instance | None, result: DesignResult) -> list[str]:
+    """What a whole run comes to, where one is asked about."""
+    words = "" if asked is None else run_words(asked, result)
+    return listed(f"  {'whole run':<{_LABEL}}", words) if words else []
 
 
 def _lasting_lines(asked: Instance | None, evaluation: dict[str, Any]) -> list[str]:

@@ -21,10 +21,10 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     if best is None:
         settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
         return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
-    asked = counted.parts[counted.counts.index(devices_in(result))]
     notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
+    part = counted.parts[counted.counts.index(devices_in(result))]
     last = f"with {count_of(devices_in(result))} devices:"
-    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, asked)
+    return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, part)
 
 
 def devices_in(result: DesignResult) -> int:

@@ -1,0 +1,91 @@
+"""Whole runs: the limits on the step time by hand, and what the answer tells of days and money."""
+
+import pytest
+
+from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.question import read_question
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
+from crossopt.reports.shown import shown_of
+from tests.solvers.codesign.asking import answered, checked
+from tests.solvers.codesign.several_questions import TWO
+
+QUESTION = """
+kind: codesign
+workload: {model: gpt3-125m, global_batch: 64, sequence: 2048, precision: bf16}
+cluster: {devices: 8}
+hardware: a100-80g
+choices: {tensor: [1, 2], microbatch: [1, 2]}
+objective: step_time
+"""
+
+
+def asked(goal: str, *settings: str) -> dict[str, object]:
+    return {"text": f"{QUESTION}goal: {goal}\n", "source": "question.yaml", "settings": list(settings)}
+
+
+def test_limits_of_a_run_are_limits_on_the_step_by_hand() -> None:
+    """131,072 tokens a step: a billion take 7,630 steps. A day leaves 86,400 / 7,630 s for each; 8 devices at 2 USD an hour cost 16 USD an
+    hour, so that 100 USD pay for 22,500 s in all."""
+    goal = Goal(1e9, 64 * 2048, 8, deadline=86400.0, budget=100.0, rent=2.0)
+    assert goal.steps == 7630
+    assert goal.step_time == 22500.0 / 7630
+    assert Goal(1e9, 64 * 2048, 8, deadline=86400.0).step_time == 86400.0 / 7630
+    assert goal.seconds(2.0) == 15260.0
+    assert goal.money(2.0) == pytest.approx(16.0 * 15260.0 / 3600.0, rel=1e-15)
+    assert Goal(1e9, 64 * 2048, 8).money(2.0) is None
+    assert Goal(1e9, 64 * 2048, 8).step_time == float("inf")
+
+
+def test_a_question_has_the_tighter_of_its_own_limit_and_the_goals() -> None:
+    for own, kept in (("1 ms", 1e-3), ("1 h", 86400.0 / 7630)):
+        instance = read_question(asked("{tokens: 1e9, deadline: 1 d}", f"budget.step_time={own}"))
+        assert instance.budget.step_time == kept
+
+
+def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
+    instance = read_question(asked("{tokens: 1e9, deadline: 1 d, rent: 2 USD, budget: 1000 USD}"))
+    result = answered(instance, "exhaustive")
+    assert result.value is not None
+    assert instance.goal is not None
+    days, money = instance.goal.seconds(float(result.value)) / 86400.0, instance.goal.money(float(result.value))
+    text = shown_of("codesign").text_of(instance, result)
+    assert f"whole run           1e+09 tokens in 7,630 steps · {days:.4g} days of 1 days · {money:,.0f} USD of 1,000 USD" in text
+    page = shown_of("codesign").page_of(instance, result, {})
+    assert any(f"{days:.4g} days of 1 days" in str(section) for section in page.sections)
+    assert checked(result).refused == ()
+
+
+def test_a_deadline_that_nothing_keeps_is_proved_so() -> None:
+    result = answered(read_question(asked("{tokens: 1e12, deadline: 1 h}")), "exhaustive")
+    assert (result.status, result.proved) == ("INFEASIBLE", True)
+    assert any(reason.startswith("step time: no design keeps it") for reason in result.reasons)
+
+
+def test_the_smallest_cluster_that_is_done_in_time_is_found() -> None:
+    document = asked("{tokens: 1e9, deadline: 1 h}", "cluster.devices=[1, 2, 4, 8]", "objective=devices")
+    result = answered(read_again(document, "codesign"))
+    assert result.answer is not None
+    assert result.answer.devices > 1
+    smaller = answered(read_question(asked("{tokens: 1e9, deadline: 1 h}", f"cluster.devices={result.answer.devices // 2}")), "exhaustive")
+    assert smaller.value is None
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ("{deadline: 1 d}", "goal.tokens: this key is missing"),
+        ("{tokens: 1e9, budget: 5 USD}", "goal.budget: what a run costs needs the rent"),
+        ("{tokens: 1e9, deadline: 0 d}", "goal.deadline: zero is no figure to work with"),
+    ],
+)
+def test_a_goal_without_sense_is_refused(goal: str, message: str) -> None:
+    with pytest.raises(InstanceError) as refused:
+        read_question(asked(goal))
+    assert message in str(refused.value)
+
+
+def test_several_workloads_have_no_goal() -> None:
+    with pytest.raises(InstanceError) as refused:
+        read_again({"text": TWO + "\ngoal: {tokens: 1e9}\n", "source": "question.yaml", "settings": []}, "codesign")
+    assert "goal: a whole run is one workload's" in str(refused.value)
