@@ -4,16 +4,14 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from math import floor
 from textwrap import wrap
 from typing import Any
 
-from crossopt.crossflow.goodput import goodput
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
-from crossopt.reports.texts.goals import run_words
+from crossopt.reports.texts.goals import lasting_words, run_words
 from crossopt.reports.texts.near import common_words
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.answer import Rival
@@ -45,8 +43,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
         *_value_lines(result, evaluation),
-        *_run_lines(asked, result),
-        *_lasting_lines(asked, evaluation),
+        *_run_lines(asked, result, evaluation),
         "",
         *_evaluation_lines(evaluation),
         "",
@@ -202,26 +199,10 @@ def _rates(evaluation: dict[str, Any]) -> list[str]:
     return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
-def _run_lines(asked: Instance | None, result: DesignResult) -> list[str]:
-    """What a whole run comes to, where one is asked about."""
-    words = "" if asked is None else run_words(asked, result)
-    return listed(f"  {'whole run':<{_LABEL}}", words) if words else []
-
-
-def _lasting_lines(asked: Instance | None, evaluation: dict[str, Any]) -> list[str]:
-    """What is left of the speed where devices fail now and then."""
-    if asked is None or asked.failures is None:
-        return []
-    left = goodput(asked.failures, asked.cluster.devices)
-    tokens = count_of(floor(evaluation["tokens_per_second"] * left.share))
-    words = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
-    return listed(f"  {'with failures':<{_LABEL}}", f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {words}")
-
-
-def span_of(seconds: float) -> str:
-    """A long time in its natural unit."""
-    unit, size = next((pair for pair in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
-    return f"{seconds / size:.3g} {unit}"
+def _run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
+    """What a whole run comes to, and what failures leave of the speed, where that is asked."""
+    words = () if asked is None else (("whole run", run_words(asked, result)), ("with failures", lasting_words(asked, evaluation)))
+    return [line for label, said in words if said for line in listed(f"  {label:<{_LABEL}}", said)]
 
 
 def _likely_line(evaluation: dict[str, Any]) -> list[str]:

@@ -1,7 +1,9 @@
 """A whole run in words: how long it takes and what it costs, beside its deadline and budget."""
 
-from math import isfinite
+from math import floor, isfinite
+from typing import Any
 
+from crossopt.crossflow.goodput import goodput
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
@@ -31,3 +33,19 @@ def run_words(instance: Instance, result: DesignResult) -> str:
 def days_of(seconds: float) -> str:
     """A time in days."""
     return f"{seconds / _DAY:.4g} days"
+
+
+def lasting_words(instance: Instance, evaluation: dict[str, Any]) -> str:
+    """What is left of the speed where devices fail now and then; nothing where they do not."""
+    if instance.failures is None:
+        return ""
+    left = goodput(instance.failures, instance.cluster.devices)
+    tokens = f"{floor(evaluation['tokens_per_second'] * left.share):,}"
+    often = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
+    return f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {often}"
+
+
+def span_of(seconds: float) -> str:
+    """A long time in its natural unit."""
+    unit, size = next((pair for pair in (("days", _DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
+    return f"{seconds / size:.3g} {unit}"
