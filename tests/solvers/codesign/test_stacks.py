@@ -29,6 +29,19 @@ def test_boxes_and_enumeration_agree_on_what_a_stack_launches(stack: str, expert
         assert first.value == second.value
 
 
+@every("stack", ["torchtitan", "deepspeed"])
+def test_integer_models_agree_on_what_a_stack_launches(stack: str) -> None:
+    for free in (False, True):
+        asked = stack_question(stack, experts=free, free=free)
+        true = answered(asked, "exhaustive").value
+        for engine in ("milp", "cpsat"):
+            found = answered(asked, engine)
+            assert found.bound is not None
+            assert found.value is not None
+            assert true is not None
+            assert found.bound <= true <= found.value
+
+
 def test_the_judge_refuses_a_plan_that_the_stack_does_not_launch() -> None:
     asked = stack_question("torchtitan")
     plan = Plan(data=8, zero=1, overlap="data")
