@@ -29,10 +29,16 @@ RATES = (*GROWING, "host.bandwidth")
 
 def device_on(cluster: Cluster, name: str = "a100-80g") -> Hardware:
     """A device of the registry with as many network levels as the cluster; a middle level has links between those of the others."""
-    built = build_device(device(name), name, "fp16", 2) if name in names("hardware") else usual_chip(name)
+    built = built_device(name) if name in names("hardware") else usual_chip(name)
     node, outer = built.links
     middle = replace(outer, bandwidth=outer.bandwidth * 2.0)
     return replace(built, host=HOST, links={1: (outer,), 2: (node, outer), 3: (node, middle, outer)}[len(cluster.level_sizes)])
+
+
+def built_device(name: str) -> Hardware:
+    """At 16 bits, of whichever form it computes in."""
+    entry = device(name)
+    return build_device(entry, name, "fp16" if "fp16" in entry.peak else "bf16", 2)
 
 
 def usual_chip(name: str) -> Hardware:
