@@ -11,22 +11,21 @@ context 16 of 131,072), chunks that divide the layers, also with embedding and h
 8 stages of 8 chunks; where none divides, uneven stages of one chunk), full recomputation only where a plan fits with no other.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.space import device_at, plan_blocks
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
-from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until
 
@@ -35,6 +34,7 @@ _TOKENS = (4096, 8192, 16384)
 _WIDEST = 8
 """No recipe is wider, however many devices a node has."""
 _FULL = RECOMPUTE.index("full")
+_USUAL = "Megatron-LM"
 _NONE = "no plan of the question fits the device the rule chooses"
 
 
@@ -80,31 +80,26 @@ def recipes_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
 
 def _chosen(instance: Instance, deadline: float) -> tuple[str, Candidate] | None:
     """The recipe and its design; the expert's, even over a limit, where none of the others fits."""
-    tried = list(_tried(instance, deadline))
     usual = expert_design(instance, deadline)
-    if usual is not None:
-        verdict = verify(instance, usual)
-        tried.append((verdict.value if verdict.accepted else float("inf"), "Megatron-LM", usual))
-    if not tried:
-        return None
-    _, name, best = min(tried, key=lambda one: one[0])
-    return name, best
-
-
-def _tried(instance: Instance, deadline: float) -> Iterator[tuple[float, str, Candidate]]:
-    """Value, recipe and design of each recipe that has one within the limits."""
-    point = expert_point(instance)
+    point = expert_point(instance) if usual is None else usual.point
     if point is None or not isinstance(instance.workload, Transformer):
-        return
+        return None if usual is None else (_USUAL, usual)
+    tried = [(recipe.name, _plans(instance, instance.workload, recipe, point, deadline)) for recipe in RECIPES]
+    tried += [(_USUAL, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
+    names, plans = [name for name, some in tried for _ in range(len(some))], joined([some for _, some in tried])
+    if not len(plans):
+        return None
+    values = _values(instance, plans, point)
+    best = int(np.argmin(values))
+    return (names[best], Candidate(point, plan_at(plans, best))) if np.isfinite(values[best]) or usual is None else (_USUAL, usual)
+
+
+def _values(instance: Instance, plans: Plans, point: int) -> Array:
+    """Of every plan on the rule's chip; infinite over a limit."""
     space = grid(instance)
     places = places_of(space, point)[None]
-    chip = corners(instance, space, Boxes(places, places))
-    for recipe in RECIPES:
-        plans = _plans(instance, instance.workload, recipe, point, deadline)
-        values = values_of(instance, chip, plans)[:, 0]
-        if np.isfinite(values).any():
-            best = int(np.argmin(values))
-            yield float(values[best]), recipe.name, Candidate(point, plan_at(plans, best))
+    values: Array = values_of(instance, corners(instance, space, Boxes(places, places)), plans)[:, 0]
+    return values
 
 
 def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, deadline: float) -> Plans:
