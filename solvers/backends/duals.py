@@ -5,24 +5,18 @@ units, since HiGHS minds factors beyond 1e15; a model that it does not take has 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from time import monotonic
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.certificate import Whole
 from crossopt.formulation.model import EXACT
-from crossopt.solvers.backends.line import Line, left_until
-from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 Foreign = Any
-Proposal = tuple[Array | None, Array | None, Array | None]
-
-_NOTHING: Proposal = (None, None, None)
 
 _BITS = 40
 """Of the largest factor in a row that HiGHS is shown."""
@@ -43,98 +37,61 @@ def _unit_of(factors: Iterable[int]) -> float:
 
 
 class Relaxation:
-    """The relaxation that HiGHS holds, behind the wall."""
+    """The relaxation that HiGHS holds."""
 
-    __slots__ = ("__weakref__", "_columns", "_key", "_place", "_rows")
+    __slots__ = ("_solver", "_unit", "_units")
 
     def __init__(self, asked: Whole) -> None:
-        self._place, self._key = Place("highs"), next(KEYS)
-        self._columns, self._rows = len(asked.costs), 0
-        self._place.ask(_hold, self._key, asked)
-        finalize(self, self._place.forget, self._key)
+        import highspy
+
+        self._solver: Foreign = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
+            self._solver.setOptionValue(option, value)
+        self._unit, self._units = _unit_of(asked.costs), np.zeros(0)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(asked.costs), 0
+        lp.col_cost_ = np.array(asked.costs, float) / self._unit
+        lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (asked.lows, asked.highs))
+        self._solver.passModel(lp)
         self.add(asked, 0)
 
     def add(self, asked: Whole, first: int) -> None:
         """The rows of a model from one on."""
-        self._place.ask(_add, self._key, replace(asked, rows=asked.rows[first:], least=asked.least[first:], most=asked.most[first:]))
-        self._rows = len(asked.rows)
+        rows = asked.rows[first:]
+        units = np.array([_unit_of(factor for _, factor in row) for row in rows], float)
+        lows = np.array([-np.inf if one is None else one for one in asked.least[first:]], float) / units
+        highs = np.array([np.inf if one is None else one for one in asked.most[first:]], float) / units
+        entries = [entry for row in rows for entry in row]
+        starts = np.cumsum([0, *map(len, rows)])[:-1].astype(np.int32)
+        places = np.array([place for place, _ in entries], np.int32)
+        factors = np.array([factor for _, factor in entries], float) / np.repeat(units, [len(row) for row in rows])
+        self._solver.addRows(len(rows), lows, highs, len(entries), starts, places, factors)
+        self._units = np.concatenate([self._units, self._unit / units])
 
     def solved(self, lows: Sequence[int], highs: Sequence[int], deadline: float) -> Solved:
-        """Its proposal about a box; a TimeoutError where time is up, a KeyboardInterrupt where it was told to stop."""
-        if deadline <= monotonic():
+        """Its proposal about a box; a TimeoutError where time is up."""
+        from highspy import HighsModelStatus as Told
+
+        left = deadline - monotonic()
+        if left <= 0.0:
             raise TimeoutError
-        if not lows:
+        count = len(lows)
+        if not count:
             return Solved()
-        try:
-            told, stopped = self._place.ask(_solve, self._key, lows, highs, deadline, until=deadline)
-        except LateError as error:
-            raise TimeoutError from error
-        if stopped:
-            raise KeyboardInterrupt
-        if told is None:
+        ends = [np.array(one, float) for one in (lows, highs)]
+        self._solver.changeColsBounds(count, np.arange(count, dtype=np.int32), *ends)
+        if isfinite(left):
+            self._solver.setOptionValue("time_limit", self._solver.getRunTime() + left)
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status == Told.kTimeLimit:
             raise TimeoutError
-        return Solved(*map(self._held_to, told, (self._columns, self._rows, self._rows)))
-
-    def _held_to(self, figures: Array | None, number: int) -> Array | None:
-        return figures if figures is not None and figures.shape == (number,) else None
-
-
-@dataclass(slots=True)
-class _Held:
-    """Behind the wall: the relaxation, and what its costs and each of its rows are counted in."""
-
-    solver: Foreign
-    unit: float
-    units: Array
-
-
-def _hold(line: Line, key: int, asked: Whole) -> None:
-    import highspy
-
-    solver: Foreign = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
-        solver.setOptionValue(option, value)
-    unit = _unit_of(asked.costs)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(asked.costs), 0
-    lp.col_cost_ = np.array(asked.costs, float) / unit
-    lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (asked.lows, asked.highs))
-    solver.passModel(lp)
-    line.kept[key] = _Held(solver, unit, np.zeros(0))
-
-
-def _add(line: Line, key: int, more: Whole) -> None:
-    """All rows of a model after those that are there."""
-    held: _Held = line.kept[key]
-    units = np.array([_unit_of(factor for _, factor in row) for row in more.rows], float)
-    lows = np.array([-np.inf if one is None else one for one in more.least], float) / units
-    highs = np.array([np.inf if one is None else one for one in more.most], float) / units
-    entries = [entry for row in more.rows for entry in row]
-    starts = np.cumsum([0, *map(len, more.rows)])[:-1].astype(np.int32)
-    places = np.array([place for place, _ in entries], np.int32)
-    factors = np.array([factor for _, factor in entries], float) / np.repeat(units, [len(row) for row in more.rows])
-    held.solver.addRows(len(more.rows), lows, highs, len(entries), starts, places, factors)
-    held.units = np.concatenate([held.units, held.unit / units])
-
-
-def _solve(line: Line, key: int, lows: Sequence[int], highs: Sequence[int], deadline: float) -> tuple[Proposal | None, bool]:
-    """Figures, duals and a ray, as far as there are any; None where time is up. And whether it was told to stop meanwhile."""
-    from highspy import HighsModelStatus as Told
-
-    held: _Held = line.kept[key]
-    solver, columns = held.solver, len(lows)
-    ends = [np.array(one, float) for one in (lows, highs)]
-    solver.changeColsBounds(columns, np.arange(columns, dtype=np.int32), *ends)
-    if isfinite(deadline):
-        solver.setOptionValue("time_limit", solver.getRunTime() + left_until(deadline))
-    solver.run()
-    status, told = solver.getModelStatus(), _NOTHING
-    if status == Told.kOptimal:
-        solution = solver.getSolution()
-        figures = np.array(solution.col_value)
-        usable = bool(np.isfinite(figures).all()) and float(np.abs(figures).max(initial=0.0)) < EXACT
-        told = figures if usable else None, np.array(solution.row_dual) * held.units, None
-    elif status in {Told.kInfeasible, Told.kUnboundedOrInfeasible}:
-        _, there, ray = solver.getDualRay()
-        told = None, None, np.array(ray) * held.units if there else None
-    return (None if status == Told.kTimeLimit else told), line.stopping
+        if status == Told.kOptimal:
+            solution = self._solver.getSolution()
+            figures = np.array(solution.col_value)
+            usable = bool(np.isfinite(figures).all()) and float(np.abs(figures).max(initial=0.0)) < EXACT
+            return Solved(figures if usable else None, np.array(solution.row_dual) * self._units)
+        if status in {Told.kInfeasible, Told.kUnboundedOrInfeasible}:
+            _, there, ray = self._solver.getDualRay()
+            return Solved(ray=np.array(ray) * self._units if there else None)
+        return Solved()

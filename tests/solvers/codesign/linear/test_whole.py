@@ -327,7 +327,7 @@ def test_where_no_tree_is_found_the_bound_is_told_in_the_same_words(monkeypatch:
     assert checked(told, cross_check=True).accepted
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, FailedError, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_what_ends_the_search_for_a_tree_leaves_the_answer(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(model: Model, *arguments: Any) -> Traced:  # noqa: ANN401
         raise error
