@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.plan import Plan
@@ -65,8 +65,20 @@ def choices(draw: st.DrawFn) -> dict[str, list[str]]:
     return found | {name: sorted({"1", *found[name]}) for name in ("tensor", "context", "pipeline") if name in found}
 
 
+@settings(max_examples=8)
 @given(choices(), st.data())
 def test_one_more_option_never_makes_the_optimum_worse(some: dict[str, list[str]], data: st.DataObject) -> None:
+    assert_no_worse(some, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(choices(), st.data())
+def test_one_more_option_never_makes_the_optimum_worse_of_many(some: dict[str, list[str]], data: st.DataObject) -> None:
+    assert_no_worse(some, data)
+
+
+def assert_no_worse(some: dict[str, list[str]], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(OPTIONS)))
     more = some | {name: [*some.get(name, [DEFAULTS[name]]), data.draw(st.sampled_from(OPTIONS[name]))]}
     few, many = (answered(ask(SMALL, *listed(one)), "exhaustive").value for one in (some, more))
@@ -169,12 +181,12 @@ def test_a_certificate_lists_what_each_combination_comes_to(tmp_path: Path) -> N
     """Whoever asks for options as they are listed is told what they come to."""
     question, result, certificate = (tmp_path / name for name in ("small.yaml", "small.json", "listed.json"))
     question.write_text(SMALL, encoding="utf-8")
-    settings = (*FULL, "overlap=[both, none]", "zero=[1, 0]", "sequence_parallel=true")
-    options = [part for one in settings for part in ("--set", one)]
+    asked = (*FULL, "overlap=[both, none]", "zero=[1, 0]", "sequence_parallel=true")
+    options = [part for one in asked for part in ("--set", one)]
     assert main(["solve", str(question), *options, "--engine", "exhaustive", "--out", str(result)]) == 0
     assert main(["export", str(result), "--as", "certificate", "--out", str(certificate)]) == 0
     listing = json.loads(certificate.read_text(encoding="utf-8"))
-    instance = read_instance(question, settings)
+    instance = read_instance(question, asked)
     values = {str(one.plan): value for one, value in values_one_by_one(instance).items()}
     names, found = [name for name, _ in listing["choices"]], dict(leaves(listing["tree"]))
     lists = dict(instance.plan_options)

@@ -10,7 +10,7 @@ from crossopt.formulation.certificate import Leaf, unpacked
 from crossopt.formulation.model import Model
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.errors import FailedError, SolverError
+from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.backends.whole import Traced
 from crossopt.solvers.checking import check_answer
