@@ -48,10 +48,10 @@ def goodput(failures: Failures, devices: int) -> Goodput:
 
 
 def best_interval(checkpoint: float, between: float) -> float:
-    """The only root of log(1 - W / M) + (W + C) / M, which falls in W, halved in until no number lies between."""
+    """The W up to which 1 - W / M is above exp(-(W + C) / M), halved in until no number lies between."""
     low, high = 0.0, between
     while low < (middle := (low + high) / 2.0) < high:
-        low, high = (middle, high) if (1.0 - middle / between) * exp((middle + checkpoint) / between) > 1.0 else (low, middle)
+        low, high = (middle, high) if 1.0 - middle / between > exp(-(middle + checkpoint) / between) else (low, middle)
     return low or young_interval(checkpoint, between)
 
 

@@ -54,6 +54,11 @@ def test_young_is_near_where_checkpoints_are_short() -> None:
     assert best_interval(1.0, 1e6) == pytest.approx(sqrt(2e6), rel=1e-3)
 
 
+def test_a_checkpoint_that_no_run_survives_leaves_nothing() -> None:
+    """A thousand failures in one checkpoint: whatever is tried, nothing lasts."""
+    assert goodput(Failures(3600.0, 3600.0, 60.0), 1000).share == 0.0
+
+
 def test_figures_that_mean_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         Failures(0.0, 1.0, 1.0)
