@@ -98,7 +98,12 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
         return None
     try:
         return certify_bound(instance, found.best, found.value, found.bound, seconds, watch)
-    except (TimeoutError, KeyboardInterrupt, ValueError):  # a model beyond what integers of solvers hold is none
+    except (
+        TimeoutError,
+        KeyboardInterrupt,
+        ValueError,
+        SolverError,
+    ):  # a model may be beyond what solvers hold, or end one
         return None
 
 

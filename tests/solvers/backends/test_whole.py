@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from crossopt.formulation.certificate import Branch, Certificate, Leaf, Split, packed, proved_bound, unpacked
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, violations
-from crossopt.solvers.backends.whole import Traced, trace
+from crossopt.instances.errors import FailedError
+from crossopt.solvers.backends import whole
+from crossopt.solvers.backends.walk import Traced
+from crossopt.solvers.backends.whole import trace
 from tests.formulation.models import models, optimum
+from tests.solvers.backends import rough_work as rough
 
 A, B, C = (Variable(name, 0, 3) for name in "abc")
 ODD = Model((A, B), (Linear("2a + 2b >= 3", ((2, A), (2, B)), low=3),), ((1, A), (1, B)))
@@ -148,6 +152,21 @@ def test_a_claim_grows_rows_where_a_solution_says_too_much(model: Model) -> None
     last = asked[-1] if asked else first
     assert proved_bound(last, found.certificate) == found.bound
     assert is_no_better(model, found.bound, true)
+
+
+def test_without_any_time_a_tree_proves_what_its_only_leaf_does() -> None:
+    """Nothing was looked at, which is no proof that there is no solution."""
+    found = trace(KNAPSACK, 4, seconds=-1.0)
+    assert not found.proved
+    assert found.bound == proved_bound(KNAPSACK, found.certificate) == 0
+
+
+def test_a_search_that_dies_is_told_and_costs_its_tree_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole, "begin", rough.die)
+    with pytest.raises(FailedError, match=r"highs .* crashed \(SIGKILL\)"):
+        trace(KNAPSACK)
+    monkeypatch.undo()
+    assert trace(KNAPSACK).bound == 4
 
 
 def test_a_model_that_does_not_grow_is_no_tighter_one() -> None:
