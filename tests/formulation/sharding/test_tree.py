@@ -37,7 +37,7 @@ def _proves(core: Core, value: int, steps: tuple[Dual | Branch, ...]) -> bool:
 
 def test_steps_close_at_the_optimum_and_not_above() -> None:
     branches = proofs = 0
-    for seed in range(60):
+    for seed in range(48):
         core = unreduced(tiny(seed, nodes=6))
         best = min((cost for _, cost in choices_of(core)), default=None)
         if best is None:
@@ -51,7 +51,7 @@ def test_steps_close_at_the_optimum_and_not_above() -> None:
         assert closes(core, best, iter(run.steps))
         assert not _proves(core, best + 1, run.steps)
         assert not _proves(core, best, run.steps[:-1])
-    assert proofs > 20
+    assert proofs > 16
     assert branches > 2
 
 
