@@ -27,7 +27,15 @@ from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Short
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[
-    "step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power", "devices"
+    "step_time",
+    "time_per_sample",
+    "worst_step_time",
+    "energy_per_token",
+    "rated_energy_per_token",
+    "cost_per_token",
+    "die_area",
+    "power",
+    "devices",
 ]
 StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
 Degrees = CountChoice | Literal["divisors"]
@@ -236,7 +244,7 @@ class CodesignFile:
     goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None
-    objective: Annotated[Objective, Doc("what is minimised")] = "step_time"
+    objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
 
