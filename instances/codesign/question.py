@@ -11,6 +11,7 @@ from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
+from crossopt.instances.codesign.left_out import last_with_plan
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
     MOST_COUNTS,
@@ -204,8 +205,9 @@ def several_words(asked: Counted) -> str:
     return " and ".join([*words, *([f"{batches} batches"] if batches else [])])
 
 
-def narrowing(asked: Counted, place: int = -1) -> str:
-    """The settings on the command line that leave one number of devices and one batch."""
+def narrowing(asked: Counted) -> str:
+    """The settings on the command line that leave one number of devices and one batch, such as have a plan."""
+    place = last_with_plan(asked)
     said = [f"cluster.devices={asked.counts[place]}"] if len(asked.numbers) > 1 or not asked.batches else []
     said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
     said += ["objective=step_time"] if asked.objective == FEWEST else []
