@@ -134,13 +134,27 @@ class PricesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class PurchaseSection:
+    """Devices that are bought for a run, and their power."""
+
+    device: Annotated[Money, Doc("price of one device")]
+    node: Annotated[Money, Doc("price of what a node has beside its devices: host, network, rack")] = 0.0
+    lifetime: Annotated[Duration | None, Doc("over which all is written off; a run pays its share. Paid in full where nothing is said")] = (
+        None
+    )
+    electricity: Annotated[PricePerEnergy, Doc("price of energy, for the rated power of the devices during the run")] = 0.0
+    pue: Annotated[float, Bounds(1.0), Doc("power of the building / power of the devices")] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class GoalSection:
     """A whole run: what is trained in all, until when, and for how much. Its limits are limits on the step time."""
 
     tokens: Annotated[float, Bounds(1.0), Doc("to train on in all, such as 15e12")]
     deadline: Annotated[Duration | None, Doc("how long the run may take")] = None
-    budget: Annotated[Money | None, Doc("what the devices may cost meanwhile; needs `rent`")] = None
+    budget: Annotated[Money | None, Doc("what the run may cost; needs `rent` or `purchase`")] = None
     rent: Annotated[Money | None, Doc("of one device for an hour")] = None
+    purchase: Annotated[PurchaseSection | None, Doc("in place of `rent`: devices that are bought, and electricity")] = None
 
 
 @dataclass(frozen=True, slots=True)
