@@ -168,7 +168,7 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
 
     family = _answering(kind)
     limits = Limits(COMPARED if seconds is None else seconds)
-    found = answers_of(family, question, engines or tuple(family.engines), limits, unwatched)
+    found = dict(answers_of(family, question, engines or tuple(family.engines), limits, unwatched))
     return [
         {name: getattr(result, name) for name in _COMPARED[2:]} | {"question": question.name, "engine": engine}
         for engine, result in found.items()
