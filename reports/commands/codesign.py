@@ -55,8 +55,10 @@ def _front(options: Namespace) -> Ending:
         if keep:
             keep.keep(replace(written(replace(found, stopped=stopped)), spare=not found.points))
 
-    found = front_in(asked, options, limits, hand_over)
+    found, failed = front_in(asked, options, limits, hand_over)
     asking.hand_out(written(found), options.out)
+    for error in failed:  # which cost the log, and must not cost the answer
+        raise error
     return Ending(_status(found), found.proved)
 
 
