@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.question import read_question, several_words
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
@@ -168,7 +168,7 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
 
     family = _answering(kind)
     limits = Limits(COMPARED if seconds is None else seconds)
-    found = answers_of(family, question, engines or tuple(family.engines), limits, unwatched)
+    found = dict(answers_of(family, question, engines or tuple(family.engines), limits, unwatched))
     return [
         {name: getattr(result, name) for name in _COMPARED[2:]} | {"question": question.name, "engine": engine}
         for engine, result in found.items()
@@ -243,6 +243,8 @@ def _one(question: Asked, settings: Settings | None, workload: str | None) -> In
         return asked
     if isinstance(asked, Portfolio):
         return read_question(asked.document)  # which says that one is needed, and which there are
+    if asked.batches:
+        raise RefusedError(f"{several_words(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
     counts = ", ".join(map(str, asked.counts))
     raise RefusedError(f"{len(asked.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
 

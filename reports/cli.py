@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
+from math import inf
 from pathlib import Path
 
 from crossopt.instances.kinds import question_path
@@ -20,10 +21,12 @@ from crossopt.reports.commands.console import (
     spare_data,
     usage,
 )
-from crossopt.reports.commands.families import ANSWERED, NO_DESIGN, code_of
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
 
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _MORE = "no answer (exit code 10): give it more time (--time-limit), ask the engine auto, or leave fewer choices open"
+
+_EARLY = "ended early (exit code 12): what is not in the table had not answered by then"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = _coded(lambda: _run(arguments))
     if code == NO_DESIGN:
         sys.stderr.write(f"{_MORE}\n")
+    if code == ENDED_EARLY:
+        sys.stderr.write(f"{_EARLY}\n")
     return code
 
 
@@ -41,7 +46,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
-    guarded = arguments is None and options.command == "solve"
+    guarded = arguments is None and options.command in _GUARDED
     if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = _guarded(options) if guarded else _asked(options)
@@ -74,7 +79,8 @@ def _guarded(options: argparse.Namespace) -> int:
     """The same with its answers kept by this process, and the work done in another one, as long as nothing is loaded here."""
     from crossopt.reports.commands.keeping.keeper import guarded  # noqa: PLC0415
 
-    return guarded(lambda: _coded(lambda: _asked(options)), seconds_of(options.time_limit), options.out)
+    seconds = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine
+    return guarded(lambda: _coded(lambda: _asked(options)), seconds, options.out)
 
 
 def solve_main() -> int:
@@ -171,7 +177,7 @@ def _check(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from crossopt.reports.commands.study import compare  # noqa: PLC0415
 
-    return code_of(compare(options).status, unproved=False)
+    return code_of_ending(compare(options))
 
 
 def _accuracy(options: argparse.Namespace) -> int:
@@ -343,6 +349,8 @@ def _completion(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
+_GUARDED = ("solve", "compare")
+"""Commands whose answers are kept by a process of their own."""
 _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

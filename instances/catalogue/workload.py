@@ -8,9 +8,7 @@ from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, Precision, TransformerShape
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
-from crossopt.instances.files.quantities import (
-    Positive,
-)
+from crossopt.instances.files.quantities import CountChoice, Positive
 from crossopt.instances.files.schema import Bounds, Doc
 from crossopt.instances.files.written import Files
 
@@ -24,7 +22,9 @@ class WorkloadSection:
     lstm: Annotated[LstmShape | None, Doc("shapes written out")] = None
     gemm: Annotated[GemmShape | None, Doc("one matrix product, written out")] = None
     config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file; with it `sequence` is needed")] = None
-    global_batch: Annotated[Positive | None, Doc("samples of one optimizer step")] = None
+    global_batch: Annotated[
+        CountChoice | None, Doc("samples of one optimizer step; of several the best is asked for, per sample or token")
+    ] = None
     sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
     precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
     attention: Annotated[Literal["flash", "unfused"], Doc("flash keeps no scores in memory")] = "flash"
@@ -149,7 +149,11 @@ def _gemm(name: str, shape: GemmShape, section: WorkloadSection, report: Report)
 def _batch(section: WorkloadSection, report: Report) -> int | None:
     if section.global_batch is None:
         report("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)")
-    return section.global_batch
+        return None
+    if len(section.global_batch) > 1:
+        listed = ", ".join(map(str, section.global_batch))
+        report("global_batch", f"several batches, {listed}, are compared for the only workload of a joint design (give one here)")
+    return section.global_batch[0]
 
 
 def _refuse(section: WorkloadSection, keys: tuple[str, ...], what: str, report: Report) -> list[str]:

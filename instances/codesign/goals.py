@@ -1,9 +1,35 @@
-"""A whole training run as a goal: so many tokens, until when and for how much; and the step time that this leaves."""
+"""A whole training run as a goal: so many tokens, until when and for how much; and the step time that this leaves.
+
+    steps         tokens / tokens of a step, rounded up
+    rent          devices x rent of an hour x hours
+    purchase      devices x price + nodes x price of a node, all of it; with a lifetime, that x seconds of the run / lifetime
+    electricity   devices x rated power x PUE x seconds x price of energy
+
+Money is what is paid in any case and what a second costs, so that a budget is a limit on the step time:
+
+    step time  <=  (budget - paid in any case) / (money of a second x steps)
+"""
 
 from dataclasses import dataclass
 from math import ceil, inf
 
 _HOUR = 3600.0
+_AT_ONCE = 1e-30
+"""Seconds that no step is as short as: the limit where the budget is spent before the first step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """Devices that are bought, and the power that they draw."""
+
+    capital: float
+    """Money for all devices and nodes."""
+    lifetime: float = inf
+    """Seconds over which that is written off; it is paid in full where none is given."""
+    power: float = 0.0
+    """Watts of all devices, as they are rated, with what the building takes (PUE)."""
+    electricity: float = 0.0
+    """Money of a joule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +45,8 @@ class Goal:
     """Money for the whole run."""
     rent: float | None = None
     """Money for a device and an hour."""
+    purchase: Purchase | None = None
+    """In place of a rent."""
 
     @property
     def steps(self) -> int:
@@ -28,13 +56,28 @@ class Goal:
         """How long the run takes."""
         return self.steps * step_time
 
+    def items(self, step_time: float) -> tuple[tuple[str, float], ...]:
+        """What is paid for the run, item by item; none where neither rent nor purchase is given."""
+        seconds, bought = self.seconds(step_time), self.purchase
+        if bought is None:
+            return () if self.rent is None else (("rent", self.devices * self.rent * seconds / _HOUR),)
+        written_off = bought.capital * (1.0 if bought.lifetime == inf else seconds / bought.lifetime)
+        power = (("electricity", bought.power * bought.electricity * seconds),) if bought.electricity else ()
+        return (("purchase" if bought.lifetime == inf else "write-off", written_off), *power)
+
     def money(self, step_time: float) -> float | None:
-        """What the devices cost meanwhile; None where no rent is given."""
-        return None if self.rent is None else self.devices * self.rent * self.seconds(step_time) / _HOUR
+        """What the run costs; None where neither rent nor purchase is given."""
+        return sum(money for _, money in items) if (items := self.items(step_time)) else None
 
     @property
     def step_time(self) -> float:
-        """The longest step that keeps deadline and budget."""
-        hourly = self.devices * (self.rent or 0.0)
-        paid = self.budget * _HOUR / hourly if hourly else inf
-        return min(self.deadline, paid) / self.steps
+        """The longest step that keeps deadline and budget; one that no design has where what is paid in any case is above the budget."""
+        if (bought := self.purchase) is None:
+            hourly = self.devices * (self.rent or 0.0)
+            paid = self.budget * _HOUR / hourly if hourly else inf
+            return min(self.deadline, paid) / self.steps
+        fixed = bought.capital if bought.lifetime == inf else 0.0
+        of_a_second = bought.power * bought.electricity + (0.0 if bought.lifetime == inf else bought.capital / bought.lifetime)
+        if self.budget <= fixed:
+            return _AT_ONCE
+        return min(self.deadline, (self.budget - fixed) / of_a_second if of_a_second else inf) / self.steps

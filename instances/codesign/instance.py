@@ -92,14 +92,39 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A question that leaves the number of devices open."""
+    """A question that leaves the number of devices open, or the batch, or both."""
 
     name: str
     objective: str
     """That of every part; or `devices`, for the fewest, where the parts ask for the least step time."""
     counts: tuple[int, ...]
-    """Ascending."""
+    """Devices of each part, ascending."""
     parts: tuple[Instance, ...]
-    """One question for each of them."""
+    """One question for each number of devices and each batch."""
     document: dict[str, Any]
     """The question as it was written."""
+    batches: tuple[int, ...] = ()
+    """Samples of a step of each part, where several batches are asked about."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of devices, each once."""
+        return tuple(dict.fromkeys(self.counts))
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """The batches, each once; none where there is one."""
+        return tuple(dict.fromkeys(self.batches))
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Devices and batch of each part, the latter 0 where there is one."""
+        return tuple(zip(self.counts, self.batches or (0,) * len(self.counts), strict=True))
+
+    def part_name(self, place: int) -> str:
+        """What sets a part apart from the others."""
+        devices = f"{self.counts[place]:,} devices"
+        if not self.batches:
+            return devices
+        batch = f"batch {self.batches[place]:,}"
+        return batch if len(self.numbers) == 1 else f"{devices}, {batch}"

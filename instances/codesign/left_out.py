@@ -8,7 +8,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.space import combined, layouts_of, of_layouts, plain, plan_rules, plans_numbered, sound_layouts
 
 _LOOKED_AT = 1 << 20
@@ -52,6 +52,11 @@ def why_no_plan(instance: Instance) -> str | None:
     if not out.combinations:
         return f"no tensor x context x pipeline x data is the {instance.cluster.devices} devices"
     return " and ".join(rule for rule, _ in out.broken[:_TOLD]) + ": no combination keeps that"
+
+
+def last_with_plan(counted: Counted) -> int:
+    """The last of the parts that has a plan, about which something can be asked; the last one where none has."""
+    return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
 
 
 def _counted(instance: Instance) -> LeftOut:

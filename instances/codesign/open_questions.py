@@ -27,7 +27,7 @@ _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromk
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""
 MOST_COUNTS = 64
-"""Numbers of devices of a question; each is a question of its own."""
+"""Numbers of devices of a question, or pairs of them and a batch; each is a question of its own."""
 _MOST = 16
 """Workloads of a question."""
 
@@ -43,17 +43,51 @@ class Question:
     """Choices that are its own, not those of all."""
 
 
-def by_count(file: CodesignFile) -> tuple[tuple[CodesignFile, tuple[str, ...]], ...]:
-    """A question for each number of devices, as if it alone had been written, and the settings that make it that."""
-    fewest = file.objective == FEWEST
-    alone = replace(file, objective="step_time") if fewest else file
-    return tuple(
-        (
-            replace(alone, cluster=replace(file.cluster, devices=(count,))),
-            (f"cluster.devices={count}", *(("objective=step_time",) if fewest else ())),
+def batches_of(file: CodesignFile) -> tuple[int, ...]:
+    """The batches of the only workload, where there are several."""
+    batches = file.workload.global_batch if file.workload is not None else None
+    return batches if batches is not None and len(batches) > 1 else ()
+
+
+def by_part(file: CodesignFile) -> tuple[tuple[CodesignFile, tuple[str, ...]], ...]:
+    """A question for each number of devices and each batch, as if they alone had been written, and the settings that make it that."""
+    counts, several = file.cluster.devices, batches_of(file)
+    objective = "step_time" if file.objective == FEWEST else file.objective
+    found = []
+    for count in counts:
+        for batch in several or (0,):
+            one = replace(file, objective=objective, cluster=replace(file.cluster, devices=(count,)))
+            if batch and file.workload is not None:
+                one = replace(one, workload=replace(file.workload, global_batch=(batch,)))
+            settings = (
+                *((f"cluster.devices={count}",) if len(counts) > 1 else ()),
+                *((f"workload.global_batch={batch}",) if batch else ()),
+                *((f"objective={objective}",) if several or objective != file.objective else ()),
+            )
+            found.append((one, settings))
+    return tuple(found)
+
+
+def per_sample(file: CodesignFile, root: Node) -> CodesignFile:
+    """The question, about the time of a sample where it has several batches and names no objective: no step says which is best."""
+    named = isinstance(root.value, dict) and "objective" in root.value
+    return replace(file, objective="time_per_sample") if batches_of(file) and not named else file
+
+
+def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
+    """Where batches would be compared by a step, which is always the shorter the smaller the batch is."""
+    faults = []
+    if file.objective in ("step_time", "worst_step_time"):
+        remedy = "write objective: time_per_sample, cost_per_token or energy_per_token"
+        faults.append(("objective", f"the smallest of several batches always has the shortest step ({remedy})"))
+    if file.budget.step_time is not None:
+        remedy = "write goal: {tokens, deadline}, or give one batch"
+        faults.append(("budget.step_time", f"the same limit on a step asks less of a smaller batch ({remedy})"))
+    if file.objective == FEWEST and (file.goal is None or (file.goal.deadline is None and file.goal.budget is None)):
+        faults.append(
+            ("objective", "the fewest devices for one of several batches need a limit on the whole run (write goal: {tokens, deadline})")
         )
-        for count in file.cluster.devices
-    )
+    return faults
 
 
 def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Question, ...]:

@@ -11,7 +11,19 @@ from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.own_files import with_own_files
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.instances.codesign.open_questions import FEWEST, MOST_COUNTS, Hearing, by_count, choices_named, opened, questions_of
+from crossopt.instances.codesign.left_out import last_with_plan
+from crossopt.instances.codesign.open_questions import (
+    FEWEST,
+    MOST_COUNTS,
+    Hearing,
+    batch_faults,
+    batches_of,
+    by_part,
+    choices_named,
+    opened,
+    per_sample,
+    questions_of,
+)
 from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, CodesignFile
@@ -103,23 +115,32 @@ def _section(path: str) -> str:
 
 
 def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | Counted | None:
-    """The section is read once, and is a question for each number of devices and each workload."""
-    counts = file.cluster.devices
-    if len(counts) > MOST_COUNTS:
-        message = (
-            f"{len(counts)} numbers of devices are more than the {MOST_COUNTS} that a question may have (give fewer, or a larger step)"
-        )
-        report("cluster.devices", message)
+    """The section is read once, and is a question for each number of devices, each batch and each workload."""
+    file = per_sample(file, written.root)
+    counts, batches = file.cluster.devices, batches_of(file)
+    faults = batch_faults(file) if batches else []
+    for size, path, what in (
+        (len(counts), "cluster.devices", "numbers of devices"),
+        (len(batches), "workload.global_batch", "batches"),
+        (len(counts) * len(batches), "workload.global_batch", "pairs of a number of devices and a batch"),
+    ):
+        if size > MOST_COUNTS:
+            faults.append((path, f"{size} {what} are more than the {MOST_COUNTS} that a question may have (give fewer, or a larger step)"))
+            break
+    for path, message in faults:
+        report(path, message)
+    if faults:
         return None
     _keep_configs(file, written)
     document = written.document
-    if len(counts) == 1:
+    if len(counts) == 1 and not batches:
         return _of_workloads(file, written, document, report)
-    parts = [
-        _of_workloads(one, written, {**document, "settings": [*document["settings"], *added]}, report) for one, added in by_count(file)
-    ]
+    parts = [_of_workloads(one, written, {**document, "settings": [*document["settings"], *added]}, report) for one, added in by_part(file)]
     found = tuple(_of_one_workload(part) for part in parts if part is not None)
-    return Counted(found[0].name, file.objective, counts, found, document) if len(found) == len(parts) else None
+    if len(found) < len(parts):
+        return None
+    of_each = tuple(count for count in counts for _ in batches or (0,))
+    return Counted(found[0].name, file.objective, of_each, found, document, batches * len(counts))
 
 
 def _keep_configs(file: CodesignFile, written: Written) -> None:
@@ -170,11 +191,27 @@ def _of_one_workload(asked: Instance | Portfolio) -> Instance:
 def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfolio:
     if not isinstance(asked, Counted):
         return asked
-    source, counts, settings = str(asked.document["source"]), asked.counts, asked.document["settings"]
-    remedy = f"--set cluster.devices={counts[-1]}" + (" --set objective=step_time" if asked.objective == FEWEST else "")
-    message = f"{len(counts)} numbers of devices are asked for, and here one is needed (say {remedy}; `solve` finds the best of them)"
-    fault = fault_at(read_text(asked.document["text"], source), "cluster.devices", message)
+    source, settings = str(asked.document["source"]), asked.document["settings"]
+    place = "cluster.devices" if len(asked.numbers) > 1 else "workload.global_batch"
+    message = f"{several_words(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
+    fault = fault_at(read_text(asked.document["text"], source), place, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
+
+
+def several_words(asked: Counted) -> str:
+    """How many numbers of devices and batches are asked for."""
+    counts, batches = len(asked.numbers), len(asked.samples)
+    words = [f"{counts} numbers of devices"] if counts > 1 or not batches else []
+    return " and ".join([*words, *([f"{batches} batches"] if batches else [])])
+
+
+def narrowing(asked: Counted) -> str:
+    """The settings on the command line that leave one number of devices and one batch, such as have a plan."""
+    place = last_with_plan(asked)
+    said = [f"cluster.devices={asked.counts[place]}"] if len(asked.numbers) > 1 or not asked.batches else []
+    said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
+    said += ["objective=step_time"] if asked.objective == FEWEST else []
+    return " ".join(f"--set {one}" for one in said)
 
 
 def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
@@ -182,10 +219,10 @@ def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
 
 
 def size_of(asked: Instance | Portfolio | Counted) -> str:
-    """How many designs there are to look at, for each number of devices."""
+    """How many designs there are to look at, for each number of devices and each batch."""
     if not isinstance(asked, Counted):
         return _size(asked)
-    return "; ".join(f"{count:,} devices: {_size(part)}" for count, part in zip(asked.counts, asked.parts, strict=True))
+    return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))
 
 
 def about_of(asked: Instance | Portfolio | Counted) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
 from crossopt.instances.catalogue.data_sheets import derived_words
 from crossopt.instances.catalogue.registry import build_device, constants_of, device_given, technology_given
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options
@@ -59,11 +59,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         options = plan_options(file.choices, workload, cluster, report)
     if not sound or workload is None or cluster is None or hardware is None or options is None:
         return None
-    goal = (
-        None
-        if file.goal is None
-        else Goal(file.goal.tokens, workload.tokens, cluster.devices, file.goal.deadline or inf, file.goal.budget or inf, file.goal.rent)
-    )
+    goal = _goal(file, workload, cluster.devices, hardware)
     instance = Instance(
         name=file.name or Path(written.source).stem,
         workload=workload,
@@ -87,6 +83,22 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
+
+
+def _goal(file: CodesignFile, workload: Workload, devices: int, hardware: Hardware | FreeHardware) -> Goal | None:
+    """The whole run, with the devices bought where that is asked."""
+    if (given := file.goal) is None:
+        return None
+    bought, purchase = given.purchase, None
+    if bought is not None:
+        nodes = ceil(devices / min(file.cluster.devices_per_node or _usual_node(file), devices))
+        purchase = Purchase(
+            capital=devices * bought.device + nodes * bought.node,
+            lifetime=bought.lifetime or inf,
+            power=devices * float(hardware.power) * bought.pue,
+            electricity=bought.electricity,
+        )
+    return Goal(given.tokens, workload.tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase)
 
 
 def _failures(cluster: ClusterSection) -> Failures | None:
@@ -122,10 +134,7 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
         faults.append(("cluster.pod", "there are no pods (add devices_per_pod, or remove this link)"))
     if file.cluster.host is None and file.choices.offload != ("none",):
         faults.append(("choices.offload", "there is no host to offload to (add cluster.host: {memory: 512 GiB, bandwidth: 25 GB/s})"))
-    if file.goal is not None and file.goal.budget is not None and file.goal.rent is None:
-        faults.append(
-            ("goal.budget", "what a run costs needs the rent (add `rent`, the money for a device and an hour, or remove `budget`)")
-        )
+    faults += _goal_faults(file)
     faults += [(f"efficiency.{name}", fault) for name, value in file.efficiency.items() if (fault := constant_fault(name, value))]
     for path, figure in _dividing(file):
         if figure is not None and figure <= 0.0:
@@ -134,6 +143,22 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     for path, message in faults:
         report(path, message)
     return not faults
+
+
+def _goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
+    """What of a whole run does not go together."""
+    goal, faults = file.goal, []
+    if goal is None:
+        return []
+    if goal.budget is not None and goal.rent is None and goal.purchase is None:
+        remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
+        faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
+    if goal.rent is not None and goal.purchase is not None:
+        faults.append(("goal.purchase", "devices are rented or bought, here they are both (remove `rent` or `purchase`)"))
+    if goal.purchase is not None and file.technology is not None:
+        remedy = "give hardware, or `rent`, or objective: cost_per_token with prices"
+        faults.append(("goal.purchase", f"a chip that is yet to be chosen has no price and no rated power ({remedy})"))
+    return faults
 
 
 def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
@@ -154,6 +179,7 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.goal is not None:
         figures += [(f"goal.{name}", getattr(file.goal, name)) for name in ("deadline", "budget", "rent")]
+        figures += [("goal.purchase.lifetime", file.goal.purchase.lifetime)] if file.goal.purchase is not None else []
     if file.cluster.host is not None:
         figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]
     if (failures := file.cluster.failures) is not None:

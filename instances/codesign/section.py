@@ -27,7 +27,15 @@ from crossopt.instances.files.schema import Bounds, Choice, Doc, Prose, Short
 from crossopt.instances.files.settings import Keys
 
 Objective = Literal[
-    "step_time", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "die_area", "power", "devices"
+    "step_time",
+    "time_per_sample",
+    "worst_step_time",
+    "energy_per_token",
+    "rated_energy_per_token",
+    "cost_per_token",
+    "die_area",
+    "power",
+    "devices",
 ]
 StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
 Degrees = CountChoice | Literal["divisors"]
@@ -126,13 +134,27 @@ class PricesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class PurchaseSection:
+    """Devices that are bought for a run, and their power."""
+
+    device: Annotated[Money, Doc("price of one device")]
+    node: Annotated[Money, Doc("price of what a node has beside its devices: host, network, rack")] = 0.0
+    lifetime: Annotated[Duration | None, Doc("over which all is written off; a run pays its share. Paid in full where nothing is said")] = (
+        None
+    )
+    electricity: Annotated[PricePerEnergy, Doc("price of energy, for the rated power of the devices during the run")] = 0.0
+    pue: Annotated[float, Bounds(1.0), Doc("power of the building / power of the devices")] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class GoalSection:
     """A whole run: what is trained in all, until when, and for how much. Its limits are limits on the step time."""
 
     tokens: Annotated[float, Bounds(1.0), Doc("to train on in all, such as 15e12")]
     deadline: Annotated[Duration | None, Doc("how long the run may take")] = None
-    budget: Annotated[Money | None, Doc("what the devices may cost meanwhile; needs `rent`")] = None
+    budget: Annotated[Money | None, Doc("what the run may cost; needs `rent` or `purchase`")] = None
     rent: Annotated[Money | None, Doc("of one device for an hour")] = None
+    purchase: Annotated[PurchaseSection | None, Doc("in place of `rent`: devices that are bought, and electricity")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +258,7 @@ class CodesignFile:
     goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
     choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
     stack: Annotated[StackName | None, Doc("what launches the plan: those that it does not launch are no plans of the question")] = None
-    objective: Annotated[Objective, Doc("what is minimised")] = "step_time"
+    objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -14,6 +14,7 @@ from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import check_target, question_of, refuse_options, seconds_of, spare_question, usage
 from crossopt.reports.commands.families import Ending, code_of
 from crossopt.reports.commands.keeping.keeper import Kept, keeper, put
+from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
@@ -118,15 +119,29 @@ def compare(options: Namespace, kind: str) -> Ending:
     names = options.engines.split(",") if options.engines else list(family.engines)
     question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else COMPARED
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
-        results = answers_of(family, question, names, Limits(seconds), watch)
+        answers = _until_interrupted(answers_of(family, question, names, Limits(seconds), watch))
+        found, whole = collected(answers, lambda some: keep_table(_table(kind, question, dict(some))))
+    first = found[0][1]
+    show_table(_table(kind, question, dict(found)), code_of(first.status, unproved=False), whole)
+    return Ending(first.status, first.proved, whole)
+
+
+def _until_interrupted(answers: Iterable[tuple[str, Result[Any, Any]]]) -> Iterator[tuple[str, Result[Any, Any]]]:
+    """The answers up to one that was interrupted, which tells what it had and ends them all."""
+    for name, result in answers:
+        yield name, result
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+
+
+def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> str:  # noqa: ANN401 - of any kind
     first, *_ = results.values()
     best = max(results.values(), key=lambda result: float("-inf") if result.bound is None else result.bound)
     sheets = {name: sheet_of(kind)(question, result) for name, result in results.items()}
     rows = [_compared(name, sheet) for name, sheet in sheets.items()]
     rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
     sheet = next(one for one in sheets.values() if one.result is best)
-    sys.stdout.write(fitted(compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)))
-    return Ending(first.status, first.proved)
+    return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
 
 
 def answers_of(
@@ -135,19 +150,20 @@ def answers_of(
     names: Sequence[str],
     limits: Limits,
     watch: Watch,
-) -> dict[str, Result[Any, Any]]:
-    """What each engine says, by its name; engines that refuse such a question are left out, unless all do."""
-    found, refused = dict[str, Result[Any, Any]](), list[RefusedError]()
+) -> Iterator[tuple[str, Result[Any, Any]]]:
+    """What each engine says, with its name; engines that refuse such a question are left out, unless all do."""
+    refused = list[RefusedError]()
     for name in names:
         engine_of(family, name)
     for name in names:
         try:
-            found[name] = solved(family, question, name, limits, watch)
+            result = solved(family, question, name, limits, watch)
         except RefusedError as error:
             refused.append(error)
-    if not found:
+        else:
+            yield name, result
+    if refused and len(refused) == len(names):
         raise refused[0]
-    return found
 
 
 def _compared(name: str, sheet: Sheet) -> Compared:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance
-from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.question import narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
@@ -39,11 +39,7 @@ def _front(options: Namespace) -> Ending:
     asked = question_of(options, {})
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
     if not isinstance(asked, Instance):
-        place, one, what = (
-            ("cluster.devices", f"--set cluster.devices={asked.counts[-1]}", "number of devices")
-            if isinstance(asked, Counted)
-            else ("workloads", "--workload NAME", "workload")
-        )
+        place, one, what = _of_counts(asked) if isinstance(asked, Counted) else ("workloads", "--workload NAME", "workload")
         message = f"a front is found for one {what} at a time (say {one})"
         raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
     first, _, second = options.pareto.partition(",")
@@ -59,9 +55,18 @@ def _front(options: Namespace) -> Ending:
         if keep:
             keep.keep(replace(written(replace(found, stopped=stopped)), spare=not found.points))
 
-    found = front_in(asked, options, limits, hand_over)
+    found, failed = front_in(asked, options, limits, hand_over)
     asking.hand_out(written(found), options.out)
+    for error in failed:  # which cost the log, and must not cost the answer
+        raise error
     return Ending(_status(found), found.proved)
+
+
+def _of_counts(asked: Counted) -> tuple[str, str, str]:
+    """Which key leaves too much open for a front, the settings that mend it, and what it is one of."""
+    if not asked.batches:
+        return "cluster.devices", narrowing(asked), "number of devices"
+    return "workload.global_batch", narrowing(asked), "batch" if len(asked.numbers) == 1 else "number of devices and one batch"
 
 
 def _status(found: "Front") -> Status:

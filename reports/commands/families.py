@@ -25,9 +25,11 @@ class Ending(NamedTuple):
 
     status: "Status"
     proved: bool
+    whole: bool = True
+    """Whether it came to its end; a comparison that did not has a table of what was done."""
 
 
-ANSWERED, NO_DESIGN, UNPROVED, INFEASIBLE = 0, 10, 11, 20
+ANSWERED, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE = 0, 10, 11, 12, 20
 """Exit codes of answers."""
 
 
@@ -38,6 +40,11 @@ def code_of(status: "Status", unproved: bool) -> int:
     if status == "UNKNOWN":
         return NO_DESIGN
     return UNPROVED if unproved else ANSWERED
+
+
+def code_of_ending(ending: Ending) -> int:
+    """The same of a comparison, which may have been ended before all had answered."""
+    return code_of(ending.status, unproved=False) if ending.whole else ENDED_EARLY
 
 
 def command_of(kind: str, name: str) -> Callable[[Namespace], Ending]:

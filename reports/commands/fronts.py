@@ -17,7 +17,7 @@ from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.keeping.keeper import keeper
 from crossopt.reports.commands.keeping.watch import SHARE
-from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
 from crossopt.solvers.checking import ANEW, Report, differences, held
 from crossopt.solvers.checking import check as report_of
@@ -31,25 +31,33 @@ from crossopt.solvers.family import solve as solved
 KIND = "front"
 
 
-def front_in(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None]) -> Front:
-    """The front, all its questions together within the time limit; who keeps answers for this process is told what there is on the way."""
+def front_in(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None]) -> tuple[Front, list[OSError]]:
+    """The front, all its questions together within the time limit; who keeps answers for this process is told what there is on the way.
+
+    A log has the progress of all of them, one after the other; a disk that is full costs the log alone, and is told in the end."""
+    failed = list[OSError]()
+    with progress_on(sys.stderr, "") as shown, log_to(shown, options.log, failed) as watch:
+        found = _walked(instance, options, limits, told, watch)
+    return found, failed
+
+
+def _walked(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None], watch: Watch) -> Front:
     first, _, second = options.pareto.partition(",")
     keep, deadline = keeper(), monotonic() + limits.seconds
-    with progress_on(sys.stderr, "") as watch:
 
-        def solve(asked: Instance) -> DesignResult:
-            left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-            return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked)), asked)
+    def solve(asked: Instance) -> DesignResult:
+        left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
+        return held(FAMILY, solved(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked)), asked)
 
-        try:
-            if keep is None:
-                return front(instance, first, second, options.points, solve)
-            keep.searching = True
-            found = front(instance, first, second, options.points, solve, _now_and_then(told))
-            keep.finish()
-        except ValueError as error:
-            usage(f"--pareto {options.pareto}: {error}")
-        return found if found.stopped != "interrupted" or monotonic() < deadline else replace(found, stopped="time limit")
+    try:
+        if keep is None:
+            return front(instance, first, second, options.points, solve)
+        keep.searching = True
+        found = front(instance, first, second, options.points, solve, _now_and_then(told))
+        keep.finish()
+    except ValueError as error:
+        usage(f"--pareto {options.pareto}: {error}")
+    return found if found.stopped != "interrupted" or monotonic() < deadline else replace(found, stopped="time limit")
 
 
 def _now_and_then(told: Callable[[Front], None]) -> Callable[[Front], None]:

@@ -2,17 +2,18 @@
 
 import argparse
 import sys
+from itertools import chain
 
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.placement.graph import PlacementQuestion
 from crossopt.instances.placement.split import read_split
 from crossopt.reports.commands.console import question_of, refuse_options, seconds_of
-from crossopt.reports.commands.families import Ending
+from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.placement import devices_of, sheet
 from crossopt.reports.sheets.sheet import Bar
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.placement.family import FAMILY
@@ -33,9 +34,15 @@ def compare(options: argparse.Namespace) -> Ending:
     with progress_on(sys.stderr, "ms") as watch:
         result = solved(FAMILY, question, "auto", Limits(seconds), watch)
     compared = of_latency if question.problem == "latency" else of_throughput
-    rows = [Compared(Bar(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1])), None, result.seconds)]
-    rivals = compared(question, min(seconds, _SEARCH), options.seeds, splits)
-    rows += [Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds) for one in rivals]
+    own = Compared(Bar(f"crossopt ({result.engine})", result.value, "; ".join(result.reasons[:1])), None, result.seconds)
     asks = "one sample in ms" if question.problem == "latency" else f"busiest device in ms, --contiguous {question.contiguity}"
-    sys.stdout.write(fitted(compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)))
-    return Ending(result.status, result.proved)
+
+    def table(rows: list[Compared]) -> str:
+        return compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)
+
+    rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, splits)
+    others = (Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds) for one in rivals)
+    rows, whole = collected(chain([own], others), lambda some: keep_table(table(some)))
+    whole = whole and result.stopped != "interrupted"
+    show_table(table(rows), code_of(result.status, unproved=False), whole)
+    return Ending(result.status, result.proved, whole)

@@ -2,16 +2,17 @@
 
 import sys
 from argparse import Namespace
+from itertools import chain
 
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.commands.console import question_of, refuse_options, seconds_of, usage
-from crossopt.reports.commands.families import Ending
+from crossopt.reports.commands.families import Ending, code_of
+from crossopt.reports.commands.keeping.tables import collected, keep_table, show_table
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.sheets.compared import Compared, compared_text
 from crossopt.reports.sheets.sharding import sheet
 from crossopt.reports.sheets.sheet import Bar
-from crossopt.reports.texts.width import fitted
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve as solved
 from crossopt.solvers.sharding.comparison import Row, compared, known_best
@@ -31,9 +32,15 @@ def compare(options: Namespace) -> Ending:
     known = known_best(options.known, question.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:
         result = solved(FAMILY, question, "auto", Limits(seconds), watch)
-        rivals = [*compared(question, min(seconds, _SEARCH), options.seeds, watch), *([known] if known else [])]
-    own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
-    rows = [Compared(Bar(one.name, one.value, one.note), one.bound, one.seconds) for one in (own, *rivals)]
-    unit = f" in {result.question['unit']}" if result.question["unit"] else ""
-    sys.stdout.write(fitted(compared_text(sheet(question, result), f"cost{unit}", rows)))
-    return Ending(result.status, result.proved)
+        unit = f" in {result.question['unit']}" if result.question["unit"] else ""
+
+        def table(listed: list[Row]) -> str:
+            rows = [Compared(Bar(one.name, one.value, one.note), one.bound, one.seconds) for one in (*listed, *([known] if known else []))]
+            return compared_text(sheet(question, result), f"cost{unit}", rows)
+
+        own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
+        rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, watch)
+        listed, whole = collected(chain([own], rivals), lambda some: keep_table(table(some)))
+    whole = whole and result.stopped != "interrupted"
+    show_table(table(listed), code_of(result.status, unproved=False), whole)
+    return Ending(result.status, result.proved, whole)

@@ -11,7 +11,9 @@ from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.study import read_study
 from crossopt.reports.commands.console import check_target, refuse_options, seconds_of, spare_question, usage
-from crossopt.reports.commands.families import Ending, command_of
+from crossopt.reports.commands.families import ENDED_EARLY, Ending, code_of_ending, command_of
+from crossopt.reports.commands.keeping.keeper import Kept, keeper
+from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.progress import notes_on
 from crossopt.solvers.checking import Report
 from crossopt.solvers.study.check import check as report_of
@@ -38,8 +40,9 @@ def compare(options: Namespace) -> Ending:
         for path in options.files:
             spare_question(target, question_path(path))
     study = _run(options, by_study=kinds == ["study"])
-    _deliver(options, study)
-    return Ending(_status(study), all(run.proved for run in study.runs))
+    ending = Ending(_status(study), all(run.proved for run in study.runs), study.stopped == "complete" or not study.runs)
+    _deliver(options, study, code_of_ending(ending))
+    return ending
 
 
 def _status(study: Study) -> "Status":
@@ -107,8 +110,13 @@ def _run(options: Namespace, by_study: bool) -> Study:
         engines = given or _engines(COMPARED)
         plan = Plan("Engines side by side", "", engines, seconds, options.seeds or 1)
         asking = ask_by_names(options.files, settings, options.workload, plan)
+    keep = keeper()
+    if keep is None:
+        with notes_on(sys.stderr) as note:
+            return run_all(asking, note)
+    keep.searching = True
     with notes_on(sys.stderr) as note:
-        return run_all(asking, note)
+        return run_all(asking, note, lambda study: keep.keep(Kept(*_told(options, study), ENDED_EARLY)))
 
 
 def _engines(names: str | None) -> tuple[str, ...]:
@@ -127,17 +135,23 @@ def _limit(text: str | None) -> float | None:
     return None if text is None else seconds_of(text)
 
 
-def _deliver(options: Namespace, study: Study) -> None:
+def _told(options: Namespace, study: Study) -> tuple[str | None, str]:
+    """The runs for the file that is named, and what is shown of them."""
     from crossopt.reports.texts.study import study_text  # noqa: PLC0415
     from crossopt.reports.texts.width import fitted  # noqa: PLC0415
 
     text = text_of(study)
+    return text if options.out else None, text if str(options.out) == "-" else fitted(study_text(study))
+
+
+def _deliver(options: Namespace, study: Study, code: int) -> None:
+    if keep := keeper():
+        keep.finish()
+    written, shown = _told(options, study)
     try:
-        if options.out and str(options.out) != "-":
-            write_whole(options.out, text)
         if options.chart:
             from crossopt.reports.pages.study import study_page  # noqa: PLC0415
 
             write_whole(options.chart, study_page(study))
     finally:  # a full disk must not cost the answer
-        sys.stdout.write(text if str(options.out) == "-" else fitted(study_text(study)))
+        hand_over(shown, code, written, options.out)

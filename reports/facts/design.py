@@ -155,6 +155,7 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
 
 _AIMS = {
     "step_time": "with the least time for a training step",
+    "time_per_sample": "with the least time for a sample",
     "worst_step_time": "with the least step time under the slowest set of constants",
     "energy_per_token": "with the least energy a token",
     "rated_energy_per_token": "with the most tokens for a watt of rated power and second",
@@ -194,15 +195,23 @@ def asked_of(instance: Instance) -> Asked:
 
 
 def asked_of_counts(counted: Counted) -> Asked:
-    """The same where the number of devices is open."""
+    """The same where the number of devices or the batch is open."""
     whole = asked_of(counted.parts[-1])
-    numbers = [f"{count:,}" for count in counted.counts]
-    listed = " or ".join([", ".join(numbers[:-1]), numbers[-1]] if len(numbers) > 1 else numbers)
+    listed = _or_list(counted.numbers)
     workload = counted.parts[-1].workload.name
     aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
-    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
     terms = tuple((name, words) for name, words in whole.terms if name != "devices")
-    return Asked(f"{how}, of {listed}, can {aim}?", (*terms, ("devices", listed)), whole.open)
+    terms = (*terms, ("devices", listed), *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
+    batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
+    if batch and len(counted.numbers) == 1:
+        return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, whole.open)
+    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, whole.open)
+
+
+def _or_list(numbers: tuple[int, ...]) -> str:
+    words = [f"{number:,}" for number in numbers]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _workload(instance: Instance) -> str:

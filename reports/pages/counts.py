@@ -1,7 +1,8 @@
-"""A page about several numbers of devices: what each of them reaches, and the best one's design in full."""
+"""A page about several numbers of devices or batches: what each of them reaches, and the best one's design in full."""
 
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.question import several_words
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
@@ -9,7 +10,15 @@ from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, time_of
-from crossopt.reports.texts.devices import best_part, devices_in, no_design_words, why_not_looked_at
+from crossopt.reports.texts.devices import (
+    beside_batches,
+    best_part,
+    best_place,
+    no_design_words,
+    part_figures,
+    part_heads,
+    why_not_looked_at,
+)
 from crossopt.reports.texts.goals import run_figures
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
@@ -28,27 +37,31 @@ def counts_page(counted: Counted, result: DesignResult, asked: Asked, facts: Fac
 
 def _words(counted: Counted, result: DesignResult) -> str:
     if result.answer is None:
-        return "No number of devices that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
-    best = count_of(result.answer.devices)
+        what = "batch" if counted.batches else "number of devices"
+        return f"No {what} that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
+    best = counted.part_name(best_place(counted, result))
     if counted.objective == FEWEST:
-        return f"{best} devices are enough{', and no fewer that were asked about.' if result.settled else '; fewer may be.'}"
+        are = "is" if counted.batches else "are"
+        return f"{best} {are} enough{', and no fewer that were asked about.' if result.settled else '; fewer may be.'}"
     if result.bound is None:
-        return f"{best} devices are the best known; a better design may exist."
+        return f"{best} {'is' if counted.batches else 'are'} the best known; a better design may exist."
     bound = amount(result.bound, str(result.question["unit"]))
-    none = f"with any of these numbers of devices is below {bound}"
-    return f"No design {none}." if result.settled else f"A better design may exist, but none {none}."
+    none = f"with any of these {several_words(counted).partition(' ')[2]} is below {bound}"
+    words = [f"No design {none}." if result.settled else f"A better design may exist, but none {none}."]
+    return " ".join([*words, *(f"{note[0].upper()}{note[1:]}." for note in beside_batches(counted))])
 
 
 def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
     unit, evaluation = str(result.question["unit"]), evaluation_in(best)
-    facts = [("devices", count_of(devices_in(result)))]
+    place = best_place(counted, result)
+    facts = [(head, count_of(figure)) for head, figure in zip(part_heads(counted), part_figures(counted, place), strict=True)]
     if counted.objective != FEWEST:
         bound = "none" if result.bound is None else amount(result.bound, unit)
         facts += [(counted.objective.replace("_", " "), amount(result.value, unit)), ("lower bound", bound)]
     facts += [("gap", f"{result.gap:.2%}")] if result.gap is not None else []
     if evaluation is not None and counted.objective != "step_time":
         facts.append(("step time", time_of(evaluation["step_time"])))
-    goal = counted.parts[counted.counts.index(devices_in(result))].goal
+    goal = counted.parts[place].goal
     if evaluation is not None and goal is not None:
         facts += [("the whole run", words) for words in run_figures(goal, evaluation["step_time"])]
     return tiles(facts)
@@ -57,22 +70,26 @@ def _tiles(counted: Counted, result: DesignResult, best: DesignResult) -> str:
 def _numbers(counted: Counted, result: DesignResult) -> str:
     """Every number of devices with what it reaches."""
     rows, lines, best = list[Row](), list[tuple[str, ...]](), best_part(result)
-    for place, count in enumerate(counted.counts):
+    parted = part_heads(counted)
+    for place in range(len(counted.parts)):
         answer = result.parts[place] if place < len(result.parts) else None
-        label = f"{count_of(count)} device{'s' * (count != 1)}"
+        label = counted.part_name(place)
         if answer is not None and answer.value is not None:
             rows.append(Row(label, answer.value, amount(answer.value, answer.question["unit"]), "best" if answer is best else ""))
-        lines.append((count_of(count), *_line(answer, counted, result, counted.parts[place])))
+        named = tuple(map(count_of, part_figures(counted, place)))
+        lines.append((*named, *_line(answer, counted, result, counted.parts[place])))
+    title, at = several_words(counted).partition(" ")[2].capitalize(), len(parted)
     if not rows:
-        return section("Numbers of devices", table(("devices", "value", "bound", "step time", "design"), lines, numbers=(0, 1, 2, 3)))
+        return section(title, table((*parted, "value", "bound", "step time", "design"), lines, numbers=range(at + 3)))
     asks = result.parts[0].question["objective"].replace("_", " ")
     told = "; ".join(f"{row.label}: {row.shown}" for row in rows)
-    titles = Titles("counts", f"The best {asks} with each number of devices", f"{told}.")
-    picture = figure(bars(titles, rows, min(row.value for row in rows), "the least"), f"The best {asks} with each number of devices.")
-    heads: tuple[str, ...] = ("devices", asks, "no design below", "step time", "design")
+    each = "each batch" if counted.batches else "each number of devices"
+    titles = Titles("counts", f"The best {asks} with {each}", f"{told}.")
+    picture = figure(bars(titles, rows, min(row.value for row in rows), "the least"), f"The best {asks} with {each}.")
+    heads: tuple[str, ...] = (*parted, asks, "no design below", "step time", "design")
     if asks == "step time":
-        heads, lines = (*heads[:3], heads[4]), [(*line[:3], line[4]) for line in lines]
-    return section("Numbers of devices", picture, table(heads, lines, numbers=range(1, len(heads) - 1)), paragraph(_left(result)))
+        heads, lines = (*heads[:-2], heads[-1]), [(*line[:-2], line[-1]) for line in lines]
+    return section(title, picture, table(heads, lines, numbers=range(1, len(heads) - 1)), paragraph(_left(counted, result)))
 
 
 def _line(answer: DesignResult | None, counted: Counted, result: DesignResult, part: Instance) -> tuple[str, str, str, str]:
@@ -87,5 +104,5 @@ def _line(answer: DesignResult | None, counted: Counted, result: DesignResult, p
     return amount(answer.value, unit), bound, time_of(evaluation["step_time"]), design_words(design)
 
 
-def _left(result: DesignResult) -> str:
-    return f"What follows is about the design on {count_of(devices_in(result))} devices." if result.answer else ""
+def _left(counted: Counted, result: DesignResult) -> str:
+    return f"What follows is about the design with {counted.part_name(best_place(counted, result))}." if result.answer else ""

@@ -8,9 +8,10 @@ from typing import Any
 
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.question import several_words
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.design import amount, count_of, design_words, lowered, rival_label, rival_words, shown, time_of
-from crossopt.reports.texts.devices import best_part, devices_in
+from crossopt.reports.texts.devices import best_part, best_place, part_figures, part_heads
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 
@@ -229,17 +230,17 @@ def _words(result: DesignResult) -> str:
 
 
 def of_counts(counted: Counted, result: DesignResult) -> Digest:
-    """About several numbers of devices; the design is that of the best."""
+    """About several numbers of devices or batches; the design is that of the best."""
     part, fewest = best_part(result), counted.objective == FEWEST
     best = None if part is None else of_design(part)
     rows = tuple(
         (
-            float(count),
+            *map(float, part_figures(counted, place)),
             answer.value,
             None if answer.bound is None else Bound(answer.bound),
             _words(answer) or (of_design(answer).verdict if answer.settled else ""),
         )
-        for count, answer in zip(counted.counts, result.parts, strict=False)
+        for place, answer in enumerate(result.parts)
     )
     unit = result.parts[0].question["unit"] if result.parts else ""
     return Digest(
@@ -253,10 +254,14 @@ def of_counts(counted: Counted, result: DesignResult) -> Digest:
         prover="" if best is None else best.prover,
         engine="" if best is None else best.engine,
         seconds=result.seconds,
-        design="" if best is None else f"{devices_in(result):,} devices; {best.design}",
+        design="" if best is None else f"{counted.part_name(best_place(counted, result))}; {best.design}",
         figures=() if best is None else best.figures,
         tables=(
-            Table("Numbers of devices", ("devices", f"value in {unit}", f"bound in {unit}", "design"), rows),
+            Table(
+                several_words(counted).partition(" ")[2].capitalize(),
+                (*part_heads(counted), f"value in {unit}", f"bound in {unit}", "design"),
+                rows,
+            ),
             *(() if best is None else best.tables),
         ),
     )

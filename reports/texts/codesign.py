@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.reports.texts.design import answer
-from crossopt.reports.texts.devices import best_part, counts_answer, devices_in
+from crossopt.reports.texts.devices import best_part, best_place, counts_answer
 from crossopt.reports.texts.workloads import several_answer
 from crossopt.solvers.codesign.answer import DesignResult, design_in, relaxation_in
 
@@ -36,7 +36,7 @@ def page_of(question: Question, result: DesignResult, data: object) -> "Page":
 
     if isinstance(question, Counted):
         best = best_part(result)
-        facts = None if best is None else _facts(question.parts[question.counts.index(devices_in(result))], best)
+        facts = None if best is None else _facts(question.parts[best_place(question, result)], best)
         return counts_page(question, result, asked_of_counts(question), facts, data)
     if isinstance(question, Portfolio):
         designs = result.answer.designs if result.answer else ()

@@ -1,29 +1,33 @@
-"""Answers about several numbers of devices for the terminal: one row for each number, and the best of them in full."""
+"""Answers about several numbers of devices or batches for the terminal: one row for each of them, and the best of them in full."""
+
+from dataclasses import replace
 
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.left_out import why_no_plan
 from crossopt.instances.codesign.open_questions import FEWEST
+from crossopt.instances.codesign.question import narrowing, several_words
 from crossopt.reports.texts.design import amount, answer, count_of, design_words, listed, seconds_of, time_of, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 
 def counts_answer(counted: Counted, result: DesignResult) -> str:
     """A result as text."""
-    fewest, best = counted.objective == FEWEST, best_part(result)
+    best = best_part(result)
     value = "" if counted.objective in (FEWEST, "step_time") else f"{counted.objective.replace('_', ' '):>24}"
-    lines = [*_headline(counted, result), "", f"  {'devices':>9}{value}{'step time':>12}  design"]
+    lines = [*_headline(counted, result), "", f"  {''.join(f'{name:>9}' for name in part_heads(counted))}{value}{'step time':>12}  design"]
     lines += [
         line
-        for count, one, part in zip(counted.counts, result.parts, counted.parts, strict=False)
-        for line in _row(count, one, no_design_words(one, part), bool(value))
+        for place, (one, part) in enumerate(zip(result.parts, counted.parts, strict=False))
+        for line in _row(_start(counted, place), one, no_design_words(one, part), bool(value))
     ]
-    lines += [f"  {count_of(count):>9}  {why_not_looked_at(counted, result)}" for count in counted.counts[len(result.parts) :]]
+    unseen = range(len(result.parts), len(counted.parts))
+    lines += [f"{_start(counted, place)}  {why_not_looked_at(counted, result)}" for place in unseen]
     if best is None:
-        settings = f"--set cluster.devices={counted.counts[-1]}{' --set objective=step_time' * fewest}"
-        return "\n".join([*lines, *(["", f"  `crossopt explain FILE {settings}` names what clashes"] if result.settled else [])]) + "\n"
-    notes = [line for note in result.notes for line in wrapped("  ", f"{note}.")]
-    part = counted.parts[counted.counts.index(devices_in(result))]
-    last = f"with {count_of(devices_in(result))} devices:"
+        asking = f"`crossopt explain FILE {narrowing(counted)}` names what clashes"
+        return "\n".join([*lines, *(["", *wrapped("  ", asking)] if result.settled else [])]) + "\n"
+    notes = [line for note in (*result.notes, *beside_batches(counted)) for line in wrapped("  ", f"{note}.")]
+    part = counted.parts[best_place(counted, result)]
+    last = f"with {counted.part_name(best_place(counted, result))}:"
     return "\n".join([*lines, "", *_certificate(counted, result), *notes, "", last, ""]) + answer(best, part)
 
 
@@ -33,22 +37,59 @@ def devices_in(result: DesignResult) -> int:
 
 
 def best_part(result: DesignResult) -> DesignResult | None:
-    """The answer for the best number of devices."""
-    return next((part for part in result.parts if part.answer is not None and part.answer == result.answer), None)
+    """The answer for the best number of devices and the best batch."""
+    whole = None if result.answer is None else replace(result.answer, batch=0)
+    return next((part for part in result.parts if part.answer is not None and _of_it(part, result) and part.answer == whole), None)
+
+
+def _of_it(part: DesignResult, result: DesignResult) -> bool:
+    """Whether a part is about the batch of the answer."""
+    batch = result.answer.batch if result.answer else 0
+    return not batch or f"workload.global_batch={batch}" in part.question["settings"]
+
+
+def best_place(counted: Counted, result: DesignResult) -> int:
+    """Which part the answer is of."""
+    return counted.places.index((devices_in(result), result.answer.batch if result.answer else 0))
+
+
+def part_heads(counted: Counted) -> tuple[str, ...]:
+    """What sets the parts apart."""
+    devices = ("devices",) if len(counted.numbers) > 1 or not counted.batches else ()
+    return (*devices, *(("batch",) if counted.batches else ()))
+
+
+def part_figures(counted: Counted, place: int) -> tuple[int, ...]:
+    """The same of one part."""
+    devices = (counted.counts[place],) if len(counted.numbers) > 1 or not counted.batches else ()
+    return (*devices, *((counted.batches[place],) if counted.batches else ()))
+
+
+def beside_batches(counted: Counted) -> tuple[str, ...]:
+    """By what batches are compared, and what is not looked at."""
+    if not counted.batches:
+        return ()
+    by = {"time_per_sample": "the time of a sample", FEWEST: "the limits of the whole run"}
+    figure = by.get(counted.objective, counted.objective.replace("_", " "))
+    return (f"batches are compared by {figure}, as a smaller one has the shorter step; how well each of them learns is not looked at",)
+
+
+def _start(counted: Counted, place: int) -> str:
+    return f"  {''.join(f'{count_of(figure):>9}' for figure in part_figures(counted, place))}"
 
 
 def why_not_looked_at(counted: Counted, result: DesignResult) -> str:
-    """Why there is no answer about the greater numbers of devices."""
+    """Why there is no answer about the parts that come later."""
     enough = counted.objective == FEWEST and result.answer is not None
     return "not looked at, as fewer are enough" if enough else f"not looked at ({result.stopped})"
 
 
 def _headline(counted: Counted, result: DesignResult) -> list[str]:
-    label, numbers = f"{counted.name}   ", f"{len(counted.counts)} numbers of devices"
+    label, numbers = f"{counted.name}   ", several_words(counted)
     if result.answer is None:
         proof = f"none has a design, proved in {seconds_of(result.seconds)}" if result.settled else f"no design found ({result.stopped})"
         return wrapped(label, f"{numbers}, {proof}")
-    best = count_of(result.answer.devices)
+    best = counted.part_name(best_place(counted, result)) if counted.batches else count_of(result.answer.devices)
     if result.settled:
         what = "enough" if counted.objective == FEWEST else "best"
         return wrapped(label, f"{numbers}, {best} is {what}, {'as told,' if result.told else 'proved'} in {seconds_of(result.seconds)}")
@@ -63,8 +104,8 @@ def no_design_words(one: DesignResult, part: Instance) -> str:
     return f"no plan at all: {none}" if none else "no design keeps every limit"
 
 
-def _row(count: int, one: DesignResult, none: str, valued: bool) -> list[str]:
-    start, design, evaluation = f"  {count_of(count):>9}", design_in(one), evaluation_in(one)
+def _row(start: str, one: DesignResult, none: str, valued: bool) -> list[str]:
+    design, evaluation = design_in(one), evaluation_in(one)
     if design is None or evaluation is None:
         return wrapped(f"{start}  ", none)
     value = f"{amount(one.value, one.question['unit']):>24}" if valued else ""
@@ -82,14 +123,16 @@ def _certificate(counted: Counted, result: DesignResult) -> list[str]:
 
 
 def _why_not_fewer(counted: Counted, result: DesignResult) -> str:
-    triples = zip(counted.counts, result.parts, counted.parts, strict=False)
-    without = [(count_of(count), _kind(one, part)) for count, one, part in triples if one.value is None]
+    names = [counted.part_name(place).removesuffix(" devices") for place in range(len(counted.parts))]
+    triples = zip(names, result.parts, counted.parts, strict=False)
+    without = [(name, _kind(one, part)) for name, one, part in triples if one.value is None]
     refuted, planless, unknown = (
         ", ".join(count for count, kind in without if kind == asked) for asked in ("refuted", "planless", "unknown")
     )
-    words = [f"no design with {refuted} devices keeps every limit"] if refuted else []
-    words += [f"{planless} devices have no plan at all"] if planless else []
-    words += [f"whether {unknown} devices would do is not known"] if unknown else []
+    what = "" if counted.batches else " devices"
+    words = [f"no design with {refuted}{what} keeps every limit"] if refuted else []
+    words += [f"{planless}{what} have no plan at all"] if planless else []
+    words += [f"whether {unknown}{what} would do is not known"] if unknown else []
     return "; ".join(words) or "the question allows no fewer devices"
 
 

@@ -17,11 +17,12 @@ def goal_words(goal: Goal, step_time: float) -> str:
 
 
 def run_figures(goal: Goal, step_time: float) -> list[str]:
-    """Days, and money where a rent is given, each of its limit."""
-    money = goal.money(step_time)
+    """Days, and money where a rent or a purchase is given, each of its limit; of a purchase with its items."""
+    money, items = goal.money(step_time), goal.items(step_time)
     days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.deadline)}' if isfinite(goal.deadline) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
-    return [days, *([paid] if paid else [])]
+    several = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
+    return [days, *([paid] if paid else []), *(several if len(several) > 1 else [])]
 
 
 def run_words(instance: Instance, result: DesignResult) -> str:

@@ -21,6 +21,8 @@ class Designs:
     designs: tuple[dict[str, Any], ...]
     alone: tuple[float, ...] = ()
     """The optimum of each workload on a chip of its own, where regrets are asked for."""
+    batch: int = 0
+    """Samples of a step, where several batches are asked about; else 0."""
 
 
 @dataclass(frozen=True, slots=True)

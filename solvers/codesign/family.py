@@ -68,8 +68,11 @@ def _quick(question: Question, deadline: float) -> Designs | None:
     from crossopt.solvers.codesign.rivals.megatron import expert_design  # noqa: PLC0415 - a check loads no rule
 
     if isinstance(question, Counted):
-        found = (quick_answer(FAMILY, part, deadline - monotonic()) for part in question.parts)
-        return next((answer for answer in found if answer is not None), None)
+        found = (
+            (quick_answer(FAMILY, part, deadline - monotonic()), batch)
+            for part, (_, batch) in zip(question.parts, question.places, strict=True)
+        )
+        return next((replace(answer, batch=batch) for answer, batch in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, expert_design(question, deadline))
     chosen = [(part, expert_design(part, deadline)) for part in question.parts]
@@ -99,9 +102,10 @@ def _parts(question: Question) -> tuple[Question, ...]:
 
 
 def _part_name(question: Question, part: Question) -> str:
-    """A workload, or how many devices there are."""
-    one = part if isinstance(part, Instance) else part.parts[0]
-    return f"{one.cluster.devices:,} devices" if isinstance(question, Counted) else part.name
+    """A workload, or how many devices there are, or which batch."""
+    if isinstance(question, Counted):
+        return next(question.part_name(place) for place, one in enumerate(question.parts) if one is part)
+    return part.name
 
 
 FAMILY: Family[Question, Designs, Priced] = Family(

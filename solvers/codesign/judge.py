@@ -20,9 +20,10 @@ from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, combined, joint
 def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[Priced]:
     """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
     if isinstance(question, Counted):
-        if answer.devices not in question.counts:
-            raise ValueError(f"{answer.devices} devices are none of the numbers that are asked for")
-        verdict = judge(question.parts[question.counts.index(answer.devices)], answer)
+        if (answer.devices, answer.batch) not in question.places:
+            what = f"{answer.devices} devices{f' with a batch of {answer.batch}' if answer.batch else ''}"
+            raise ValueError(f"{what} are none of the numbers that are asked for")
+        verdict = judge(question.parts[question.places.index((answer.devices, answer.batch))], replace(answer, batch=0))
         return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
     _refuse_strangers(question, parts, answer)
@@ -43,6 +44,8 @@ def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...
     regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
     if answer.devices != parts[0].cluster.devices:
         raise ValueError(f"{parts[0].cluster.devices} devices are asked for, and these are {answer.devices}")
+    if answer.batch:
+        raise ValueError("the batch is told where several are asked for, and only there")
     if len(answer.designs) != len(parts):
         raise ValueError(f"each workload has one design: {len(parts)} are needed, and here are {len(answer.designs)}")
     if len(answer.alone) != (len(parts) if regrets else 0):

@@ -42,6 +42,11 @@ def _tokens(instance: Instance) -> float:
     return float(instance.workload.tokens)
 
 
+def _samples(instance: Instance) -> float:
+    """Of a step; a product is one."""
+    return float(getattr(instance.workload, "global_batch", 1))
+
+
 def _costs(instance: Instance, prices: Prices, hardware: Hardware) -> Real:
     if instance.prices is None:
         raise ValueError("a cost objective needs prices")
@@ -61,6 +66,11 @@ def _rated(power: Real, step_time: Real, instance: Instance) -> Real:
 
 OBJECTIVES: dict[str, Objective] = {
     "step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.step_time),
+    "time_per_sample": Objective(
+        "s/sample",
+        lambda asked, prices, _: prices.step_time / _samples(asked),
+        lambda asked, evaluation: evaluation.step_time / _samples(asked),
+    ),
     "worst_step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.likely[1]),
     "energy_per_token": Objective(
         "J/token", lambda asked, prices, _: prices.energy / _tokens(asked), lambda asked, evaluation: evaluation.energy / _tokens(asked)

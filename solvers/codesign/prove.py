@@ -37,7 +37,7 @@ def prove(question: Instance | Portfolio | Counted, result: DesignResult, watch:
     """The proof carried out again, in its own form."""
     proof = result.proof
     if isinstance(question, Counted) and isinstance(proof, Parts):
-        return Proved(("what is said of all numbers of devices follows from them",))
+        return Proved((f"what is said of all {'batches' if question.batches else 'numbers of devices'} follows from them",))
     if isinstance(question, Portfolio):
         return _of_several(question, result, proof, watch)
     return _of_one(question, result, watch) if isinstance(question, Instance) else Proved(refused=(NOTHING,))

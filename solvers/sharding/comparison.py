@@ -39,6 +39,8 @@ def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watc
 
 def _row(question: ShardingQuestion, engine: str, limits: Limits, watch: Watch) -> Row:
     result = solve(FAMILY, question, engine, limits, watch)
+    if result.stopped == "interrupted":
+        raise KeyboardInterrupt
     note = "" if result.value is not None else "no choice keeps the rules" if result.proved else "no choice found"
     return Row(RIVALS[engine], result.value, result.bound, result.seconds, note)
 

@@ -24,8 +24,13 @@ _SHOWN = 40
 Note = Callable[[str], None]
 
 
-def run_all(asking: Asking, note: Note) -> Study:
-    """Every run of a study; Ctrl-C ends the run and all that would come after it."""
+def unheard(study: Study) -> None:
+    """Nobody wants to know what there is on the way."""
+    del study
+
+
+def run_all(asking: Asking, note: Note, told: Callable[[Study], None] = unheard) -> Study:
+    """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there."""
     began, runs, stopped = monotonic(), list[Run](), "complete"
     turns = turns_of(asking.plan)
     total = len(asking.questions) * len(turns)
@@ -39,10 +44,17 @@ def run_all(asking: Asking, note: Note) -> Study:
                 runs.append(_run(place, asked, engine, limits, numbered))
                 if runs[-1].stopped == "interrupted":
                     raise KeyboardInterrupt
+                if told is not unheard:
+                    told(_held(asking, runs, "interrupted", monotonic() - began))
     except KeyboardInterrupt:
         stopped = "interrupted"
+    return _held(asking, runs, stopped, monotonic() - began)
+
+
+def _held(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> Study:
+    """The runs as one study, held against each other."""
     sources, questions = _written(asking.questions)
-    study = Study(asking.plan, sources, questions, tuple(runs), stopped, monotonic() - began, versions())
+    study = Study(asking.plan, sources, questions, tuple(runs), stopped, seconds, versions())
     for place, asked in enumerate(asking.questions):
         hold_together(asked.name, study.runs_of(place))
     return study

@@ -1,11 +1,11 @@
-"""Every engine on a question that leaves the number of devices open: the numbers one after the other, the fewest devices first.
+"""Every engine on a question that leaves the number of devices or the batch open: one part after the other, the fewest devices first.
 
-With v_k and b_k the value and the bound at the k-th number of devices, b_k infinite where none is possible:
+With v_k and b_k the value and the bound of the k-th part, b_k infinite where none is possible:
 
     value = min v_k        bound = min b_k
 
 Where the fewest devices are asked for, v_k is the number itself if a design was found, and b_k unless none was proved possible, whatever
-was looked at.
+was looked at. Values of several batches are per sample or per token, or else a smaller batch would always be the best.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from crossopt.solvers.codesign.answer import DesignResult, Designs
 from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
 
+_WHAT = ("number of devices", "number of devices and batch")
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
 
 
@@ -39,9 +40,9 @@ def solve_counts(counted: Counted, engine: str, limits: Limits, watch: Watch) ->
 def alone(counted: Counted, found: Found[Designs], limits: Limits) -> Found[Designs]:
     """What a design with one number of devices says of all numbers, where the others are not known."""
     family, parts = family_of("codesign"), list[DesignResult]()
-    for count, part in zip(counted.counts, counted.parts, strict=True):
-        mine = found.answer is not None and found.answer.devices == count
-        one = Found(found.answer if mine else None, engine=found.engine, stopped=found.stopped)
+    for place, part in zip(counted.places, counted.parts, strict=True):
+        mine = found.answer is not None and (found.answer.devices, found.answer.batch) == place
+        one = Found(replace(found.answer, batch=0) if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
         parts.append(certify(family, part, one, limits, 0.0))
         if mine:
             break
@@ -54,12 +55,13 @@ def together(counted: Counted, engine: str, answers: Sequence[DesignResult]) -> 
     values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
     value = min(values, default=inf)
     best = answers[values.index(value)] if isfinite(value) else None
+    answer = replace(best.answer, batch=counted.places[values.index(value)][1]) if best and best.answer else None
     bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
     return Found(
-        answer=best.answer if best else None,
+        answer=answer,
         bound=bound,
-        proof=None if bound is None else Parts("the answers for each number of devices"),
+        proof=None if bound is None else Parts(f"the answers for each {_WHAT[bool(counted.batches)]}"),
         engine=engine,
         stopped=next((answer.stopped for answer in answers if answer.stopped != "complete"), "complete"),
         notes=(NOT_THE_FASTEST,) if fewest and best and best.status != "OPTIMAL" else (),

@@ -105,7 +105,7 @@ def conflicts_of(instance: Instance, found: Found) -> tuple[Conflict, ...]:
 
 def _error(instance: Instance) -> float | None:
     """The model's mean error on measured runs, where it says something about the objective: nobody measured energies or costs."""
-    if not isinstance(instance.hardware, Hardware) or instance.objective != "step_time":
+    if not isinstance(instance.hardware, Hardware) or instance.objective not in ("step_time", "time_per_sample"):
         return None
     return instance.hardware.error
 

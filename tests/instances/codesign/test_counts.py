@@ -111,3 +111,45 @@ def test_of_several_workloads_one_is_named() -> None:
     assert isinstance(asked, Counted)
     assert [part.cluster.devices for part in asked.parts] == [devices, 2 * devices]
     assert read_again(asked.document, "codesign") == asked
+
+
+OPEN_GOAL = TINY.read_text(encoding="utf-8").replace("objective: step_time\n", "")
+BATCHES = "workload.global_batch=[64, 128]"
+
+
+def test_each_batch_is_the_question_in_which_it_is_written_about_the_time_of_a_sample() -> None:
+    asked = counted(BATCHES, text=OPEN_GOAL)
+    assert (asked.counts, asked.batches, asked.objective) == ((8, 8), (64, 128), "time_per_sample")
+    for batch, part in zip(asked.batches, asked.parts, strict=True):
+        alone = read_instance(TINY, (f"workload.global_batch={batch}", "objective=time_per_sample"))
+        assert replace(part, document={}) == replace(alone, name="question", document={})
+
+
+def test_pairs_of_devices_and_batches_come_in_the_order_of_devices() -> None:
+    asked = counted(BATCHES, OPEN, "objective=cost_per_token", "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, device: 9e3 USD}")
+    assert asked.places == ((8, 64), (8, 128), (16, 64), (16, 128), (32, 64), (32, 128))
+    assert asked.part_name(1) == "8 devices, batch 128"
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (("objective=step_time",), "objective: the smallest of several batches always has the shortest step"),
+        (("objective=devices", OPEN), "objective: the fewest devices for one of several batches need a limit on the whole run"),
+        (("budget.step_time=1 s",), "budget.step_time: the same limit on a step asks less of a smaller batch"),
+        (("workload.global_batch={from: 1, to: 65}",), "workload.global_batch: 65 batches are more than the 64"),
+        ((OPEN, "workload.global_batch={from: 1, to: 22}"), "workload.global_batch: 66 pairs of a number of devices and a batch are more"),
+    ],
+)
+def test_batches_that_cannot_be_compared_are_refused(settings: tuple[str, ...], fault: str) -> None:
+    [told] = refused(BATCHES, *settings, text=OPEN_GOAL)
+    assert told.startswith(fault)
+
+
+def test_one_of_several_workloads_and_other_kinds_have_one_batch(tmp_path: Path) -> None:
+    text = "kind: codesign\ncluster: {devices: 1}\nhardware: a100-80g\nworkloads:\n" + "  - {model: gpt3-125m, global_batch: [1, 2]}\n"
+    assert refused(text=text)[0].startswith("workloads[0].global_batch: several batches, 1, 2, are compared for the only workload")
+    mesh = "kind: sharding\nworkload: {model: gpt3-125m, global_batch: [8, 16]}\nhardware: a100-80g\nmesh: [2]\n"
+    (tmp_path / "mesh.yaml").write_text(mesh, encoding="utf-8")
+    with pytest.raises(InstanceError, match="several batches, 8, 16"):
+        read(tmp_path / "mesh.yaml")

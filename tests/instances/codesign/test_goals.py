@@ -1,8 +1,10 @@
 """Whole runs: the limits on the step time by hand, and what the answer tells of days and money."""
 
+from math import inf
+
 import pytest
 
-from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
@@ -35,6 +37,43 @@ def test_limits_of_a_run_are_limits_on_the_step_by_hand() -> None:
     assert goal.money(2.0) == pytest.approx(16.0 * 15260.0 / 3600.0, rel=1e-15)
     assert Goal(1e9, 64 * 2048, 8).money(2.0) is None
     assert Goal(1e9, 64 * 2048, 8).step_time == float("inf")
+
+
+def test_bought_devices_are_paid_in_full_or_written_off_over_the_run_by_hand() -> None:
+    """7,630 steps of 2 s are 15,260 s. Capital of 1,000 USD; 4 kW at 1e-7 USD a joule are 4e-4 USD a second, 6.104 USD for the run."""
+    whole = Goal(1e9, 64 * 2048, 8, budget=1010.0, purchase=Purchase(1000.0, power=4e3, electricity=1e-7))
+    assert whole.items(2.0) == (("purchase", 1000.0), ("electricity", pytest.approx(6.104, rel=1e-12)))
+    assert whole.money(2.0) == pytest.approx(1006.104, rel=1e-12)
+    assert whole.step_time == pytest.approx(10.0 / 4e-4 / 7630, rel=1e-12)
+    shared = Goal(1e9, 64 * 2048, 8, budget=1010.0, purchase=Purchase(1000.0, lifetime=1e6, power=4e3, electricity=1e-7))
+    assert shared.items(2.0) == (("write-off", pytest.approx(15.26, rel=1e-12)), ("electricity", pytest.approx(6.104, rel=1e-12)))
+    assert shared.step_time == pytest.approx(1010.0 / (1e-3 + 4e-4) / 7630, rel=1e-12)
+    unpowered = Purchase(1000.0)
+    assert Goal(1e9, 64 * 2048, 8, budget=1010.0, purchase=unpowered).step_time == inf
+    assert Goal(1e9, 64 * 2048, 8, budget=990.0, purchase=unpowered).step_time == 1e-30
+
+
+def test_a_purchase_is_that_of_all_devices_and_nodes_at_their_rated_power() -> None:
+    """16 devices in two nodes of 8: 16 x 10,000 + 2 x 5,000 USD; 16 x 400 W x 1.5 (a100-80g is rated at 400 W)."""
+    words = "purchase: {device: 10000 USD, node: 5000 USD, lifetime: 1 year, electricity: 0.36 USD/kWh, pue: 1.5}"
+    instance = read_question(asked(f"{{tokens: 1e9, budget: 500 USD, {words}}}", "cluster.devices=16"))
+    assert instance.goal is not None
+    assert instance.goal.purchase == Purchase(170_000.0, 365.25 * 86400.0, 9600.0, pytest.approx(1e-7, rel=1e-12))
+    result = answered(instance, "exhaustive")
+    assert result.value is not None
+    items = dict(instance.goal.items(float(result.value)))
+    text = " ".join(shown_of("codesign").text_of(instance, result).split())
+    told = (
+        f"{sum(items.values()):,.0f} USD of 500 USD · {items['write-off']:,.0f} USD write-off · {items['electricity']:,.0f} USD electricity"
+    )
+    assert told in text
+    assert checked(result).refused == ()
+
+
+def test_a_purchase_above_the_budget_leaves_no_design_and_that_is_proved() -> None:
+    result = answered(read_question(asked("{tokens: 1e9, budget: 100 USD, purchase: {device: 10000 USD}}")), "exhaustive")
+    assert (result.status, result.proved) == ("INFEASIBLE", True)
+    assert checked(result).refused == ()
 
 
 def test_a_question_has_the_tighter_of_its_own_limit_and_the_goals() -> None:
@@ -75,6 +114,8 @@ def test_the_smallest_cluster_that_is_done_in_time_is_found() -> None:
     ("goal", "message"),
     [
         ("{deadline: 1 d}", "goal.tokens: this key is missing"),
+        ("{tokens: 1e9, rent: 2 USD, purchase: {device: 9e3 USD}}", "goal.purchase: devices are rented or bought, here they are both"),
+        ("{tokens: 1e9, purchase: {node: 9e3 USD}}", "goal.purchase.device: this key is missing"),
         ("{tokens: 1e9, budget: 5 USD}", "goal.budget: what a run costs needs the rent"),
         ("{tokens: 1e9, deadline: 0 d}", "goal.deadline: zero is no figure to work with"),
     ],

@@ -59,7 +59,7 @@ def test_what_is_no_result_earns_nothing(text: str, answers: Path) -> None:
     assert points_of(answers, text) == [0, 0, 0]
 
 
-@pytest.mark.parametrize("answer", [None, {"devices": 8, "designs": [], "alone": []}, {"devices": 8, "designs": [{}], "alone": []}])
+@pytest.mark.parametrize("answer", [None, *({"devices": 8, "designs": some, "alone": [], "batch": 0} for some in ([], [{}]))])
 def test_without_a_design_there_is_nothing(answer: object, answers: Path) -> None:
     assert points_of(answers, edited(answers, answer=answer)) == [0, 0, 0]
 

@@ -208,7 +208,7 @@ def test_an_interrupt_ends_all_and_what_is_known_is_told(monkeypatch: pytest.Mon
 
     monkeypatch.setitem(ENGINES, "expert", interrupted)
     target, chart = tmp_path / "runs.json", tmp_path / "page.html"
-    assert main(["compare", "tiny", "small", "--engines", "auto,expert", "--out", str(target), "--chart", str(chart)]) == 0
+    assert main(["compare", "tiny", "small", "--engines", "auto,expert", "--out", str(target), "--chart", str(chart)]) == 12
     assert "1 run in" in capsys.readouterr().out
     assert data_of(target)["stopped"] == "interrupted"
     assert main(["check", str(target)]) == 0

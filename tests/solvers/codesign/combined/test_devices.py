@@ -103,6 +103,7 @@ def test_a_number_of_devices_without_any_plan_is_told_so_and_not_as_a_limit_that
     tight = told(solved(PLANLESS, "budget.step_time=1 us", "objective=devices"))
     assert tight.count("no design keeps every limit") == 2
     assert tight.count("no plan at all") == 1
+    assert "--set cluster.devices=4 --set objective=step_time` names what clashes" in tight, "202 devices have no plan to explain"
 
 
 def test_without_a_proof_for_each_number_nothing_is_proved() -> None:

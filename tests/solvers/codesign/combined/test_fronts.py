@@ -128,3 +128,12 @@ def test_a_front_that_is_interrupted_says_so_and_keeps_its_points(found: dict[st
     assert (ended.stopped, ended.proved) == ("interrupted", False)
     pairs = [(point.first, point.second) for point in ended.points]
     assert pairs == whole[: len(pairs)] if asked > 2 else pairs[-1:] == [(point, least) for point, least in pairs if least == whole[-1][1]]
+
+
+def test_a_log_of_a_front_has_the_progress_of_its_questions(tmp_path: Path) -> None:
+    question, target = tmp_path / "question.yaml", tmp_path / "log.jsonl"
+    question.write_text(ASKED, encoding="utf-8")
+    assert main(["solve", str(question), "--pareto", "step_time,power", "--engine", "boxes", "--log", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) >= 2
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)

@@ -1,0 +1,101 @@
+"""The batch as a choice: against every batch asked for on its own, per sample or per token, with every edit of the answer refused."""
+
+import json
+from functools import cache
+
+import pytest
+
+from crossopt.instances.codesign.instance import Counted
+from crossopt.instances.question import read_again
+from crossopt.reports.shown import shown_of
+from crossopt.solvers.answer import to_text
+from crossopt.solvers.codesign.answer import DesignResult
+from tests.solvers.codesign.asking import again, answered, checked
+from tests.solvers.codesign.combined.test_devices import FIXED, FREE, alone, told
+from tests.solvers.codesign.editing import accepted_edits, at, leaves
+
+BATCHES = (32, 64, 128)
+OPEN = f"workload.global_batch={list(BATCHES)}"
+ONE = "cluster.devices=8"
+
+
+def counted(text: str, *settings: str) -> Counted:
+    asked = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, "codesign")
+    assert isinstance(asked, Counted)
+    return asked
+
+
+@cache
+def solved(text: str, *settings: str, engine: str = "auto") -> DesignResult:
+    return answered(counted(text, *settings), engine)
+
+
+def only(text: str, batch: int, *settings: str) -> float | None:
+    """The optimum with one batch."""
+    return alone(text, 8, *settings, f"workload.global_batch={batch}")
+
+
+@pytest.mark.parametrize("objective", ["", "cost_per_token", "energy_per_token"])
+@pytest.mark.parametrize(("text", "engine"), [(FIXED, "exhaustive"), (FREE, "boxes")])
+def test_the_best_batch_is_that_of_the_best_answer_per_sample_or_token(text: str, engine: str, objective: str) -> None:
+    result = solved(text, OPEN, ONE, *([f"objective={objective}"] if objective else []), engine=engine)
+    values = [only(text, batch, f"objective={objective or 'time_per_sample'}") for batch in BATCHES]
+    least = min(value for value in values if value is not None)
+    assert (result.status, result.value, result.bound, result.gap) == ("OPTIMAL", least, least, 0.0)
+    assert result.answer is not None
+    assert (result.answer.devices, result.answer.batch) == (8, BATCHES[values.index(least)])
+    assert [part.value for part in result.parts] == values
+    assert checked(again(result)).refused == ()
+
+
+def test_the_time_of_a_sample_is_the_step_time_over_the_batch() -> None:
+    for batch in BATCHES:
+        step = only(FIXED, batch)
+        assert step is not None
+        assert only(FIXED, batch, "objective=time_per_sample") == step / batch
+
+
+def test_the_answer_says_by_what_batches_are_compared() -> None:
+    words = " ".join(told(solved(FIXED, OPEN, ONE)).split())
+    assert "question 3 batches, batch 128 is best, proved" in words
+    assert "batches are compared by the time of a sample, as a smaller one has the shorter step; how well each of them learns" in words
+    assert "with batch 128:" in words
+    asked, result = counted(FIXED, OPEN, ONE), solved(FIXED, OPEN, ONE)
+    page = str(shown_of("codesign").page_of(asked, result, {}))
+    assert "With which batch, of 32, 64 or 128, can" in page
+    assert "Batches are compared by the time of a sample" in page
+
+
+def test_numbers_of_devices_and_batches_are_asked_about_in_pairs() -> None:
+    result = solved(FIXED, OPEN, "objective=cost_per_token")
+    pairs = [(devices, batch) for devices in (2, 4, 8, 16) for batch in BATCHES]
+    values = [alone(FIXED, devices, "objective=cost_per_token", f"workload.global_batch={batch}") for devices, batch in pairs]
+    assert [part.value for part in result.parts] == values
+    least = min(value for value in values if value is not None)
+    assert result.answer is not None
+    assert (result.answer.devices, result.answer.batch) == pairs[values.index(least)]
+    assert checked(result).refused == ()
+
+
+def test_the_fewest_devices_that_are_done_in_time_with_any_of_the_batches() -> None:
+    """A run of 512 x 512 x 128 tokens is 512 steps of the greatest batch; 4 devices are in time with that one alone."""
+    tokens = 512 * 512 * 128
+    seconds = {(devices, batch): alone(FIXED, devices, f"workload.global_batch={batch}") for devices in (2, 4) for batch in BATCHES}
+    runs = {pair: tokens / (512 * pair[1]) * step for pair, step in seconds.items() if step is not None}
+    second, first = sorted(runs[4, batch] for batch in BATCHES)[1::-1]
+    assert first < second < min(runs[2, batch] for batch in BATCHES)
+    goal = f"goal={{tokens: {tokens}, deadline: {(first + second) / 2!r} s}}"
+    result = solved(FIXED, OPEN, "objective=devices", goal)
+    assert (result.status, result.value, result.bound) == ("OPTIMAL", 4.0, 4.0)
+    assert result.answer is not None
+    assert runs[4, result.answer.batch] == first
+    assert checked(result).refused == ()
+
+
+def test_every_edit_of_the_whole_answer_is_refused() -> None:
+    """Of the answer, and of what is said of all batches together; the parts are answers that are held elsewhere."""
+    data = json.loads(to_text(solved(FIXED, OPEN, ONE)))
+    ways = [way for way in leaves(data) if way[0] in ("answer", "value", "bound", "gap", "status", "proof", "details")]
+    free = {("proof", "by")}
+    assert at(data, ("answer", "batch")) == 128
+    assert [(way, value) for way, value in accepted_edits(counted(FIXED, OPEN, ONE), data, ways) if way not in free] == []
