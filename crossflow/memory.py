@@ -27,6 +27,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
+from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, again
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
@@ -37,7 +38,7 @@ _BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """The part of a plan on which memory depends; numbers, or columns over many plans. Recompute is 0 none, 1 selective, 2 full."""
+    """The part of a plan on which memory depends; numbers, or columns over many plans, words by their places."""
 
     tensor: Real
     context: Real
@@ -190,37 +191,40 @@ def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     return np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
 
 
-def layer_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
-    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass."""
+def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
+    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass under these modes of RECOMPUTE."""
     most, *rest = (_kind_activations(kind, sharding, recompute) for _, kind in feed_forward_kinds(model))
     return np.maximum(most, rest[0]) if rest else most
 
 
-def _kind_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
+def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
     """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
-    recomputation drops the 5 a s / h; full recomputation keeps the layer's input, 2 s b h.
+    recomputation drops the 5 a s / h, that of elements what norms and the activation give; full recomputation keeps the layer's input,
+    2 s b h.
 
     Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
     Latents are kept before and after their norms, queries and keys before theirs.
     """
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    if recompute == 2:
-        return size * tokens * model.hidden / norm_split
     masks = 2.0 if model.dropout else 0.0
-    inputs = model.norms + (1.0 if model.parallel_blocks else 2.0)
+    given = 1.0 - again(recompute, ELEMENTS)
+    inputs = given * model.normed_inputs + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.capacity_factor
-    feed_forward = size * routed * model.expert_width * (3.0 if model.gated else 2.0) / sharding.tensor
+    widths = given + (2.0 if model.gated else 1.0)
+    feed_forward = size * routed * model.expert_width * widths / sharding.tensor
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
-        feed_forward = feed_forward + size * tokens * wide * (3.0 if model.gated else 2.0) / sharding.tensor
+        feed_forward = feed_forward + size * tokens * wide * widths / sharding.tensor
     sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)
-    return split_by_norms / norm_split + attention + feed_forward + sorted_tokens + _score_bytes(model, sharding, tokens, recompute)
+    scores = _score_bytes(model, sharding, tokens, recompute)
+    kept = split_by_norms / norm_split + attention + feed_forward + sorted_tokens + scores
+    return np.where(again(recompute, LAYER), size * tokens * model.hidden / norm_split, kept)
 
 
 def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real) -> Real:
@@ -234,21 +238,18 @@ def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_
     return kept
 
 
-def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: int) -> Real:
+def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: Real) -> Real:
     heads = model.heads / sharding.tensor
     if model.attention == "flash":
         return 4.0 * tokens * heads
-    if recompute == 1:
-        return 0.0 * heads
     per_score = 2.0 * model.activation_bytes + 1.0 if model.dropout else model.activation_bytes
     per_score = per_score + model.activation_bytes if model.attention_cap else per_score
-    return per_score * tokens * model.sequence * heads
+    return np.where(again(recompute, ATTENTION), 0.0, per_score * tokens * model.sequence * heads)
 
 
 def kept_activations(model: Transformer, sharding: Sharding) -> Real:
     """Bytes a layer and microbatch under the plan's recompute mode."""
-    none, selective, full = (layer_activations(model, sharding, mode) for mode in (0, 1, 2))
-    return np.where(sharding.recompute < 0.5, none, np.where(sharding.recompute < 1.5, selective, full))
+    return layer_activations(model, sharding, sharding.recompute)
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:

@@ -10,14 +10,14 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.workload import Transformer
 
-Recompute = Literal["none", "selective", "full"]
+Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
-RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
@@ -34,13 +34,29 @@ DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
 
+ELEMENTS, ATTENTION, LAYER = 1, 2, 4
+_AGAIN = (0, ELEMENTS, ATTENTION, ELEMENTS | ATTENTION, ELEMENTS | ATTENTION | LAYER)
+"""What each mode of RECOMPUTE computes again: what norms and the activation give, attention from its scores on, all else of a layer."""
+
+
+def again(recompute: Real | Whole | int, what: int) -> Mask:
+    """Which modes of recomputation, by their places in RECOMPUTE, compute ELEMENTS, ATTENTION or the whole LAYER again."""
+    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64)] & what, 0)
+    return found
+
+
+def _least_recomputed(codes: Sequence[int]) -> int:
+    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
+    return _AGAIN.index(reduce(and_, (_AGAIN[number] for number in codes)))
+
+
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
-    "recompute": min,
+    "recompute": _least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
     "offload": lambda codes: reduce(and_, codes),
 }
 """Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
-more than any of some: the least recomputation, everything overlapped that one of them overlaps, nothing offloaded but what
+more than any of some: what all of them compute again, everything overlapped that one of them overlaps, nothing offloaded but what
 all of them offload. `costs_only` says of which offloading that is true."""
 
 _WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}

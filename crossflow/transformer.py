@@ -4,7 +4,7 @@ Block times depend on few of a plan's choices, and hardware enters through few r
 combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -109,10 +109,9 @@ def _step_items(needed: Terms, one: Layer) -> Items:
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
     """The parts of each plan's step, each formula evaluated for every plan."""
     layout, split = lay_out(plans, cluster), sharding(model, plans)
-    group = ranks(plans, layout)
-    modes = mean_layers(model, group, hardware)
+    group, (modes, mode_of) = ranks(plans, layout), np.unique(plans.recompute, return_inverse=True)
     return Parts(
-        layer=_select(_column(plans.recompute), modes),
+        layer=_select(mode_of[:, None], mean_layers(model, group, hardware, modes.tolist())),
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
@@ -122,8 +121,8 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     )
 
 
-def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware) -> list[Layer]:
-    """A layer under each recompute mode; where layers are of several kinds the mean over them, each with its share.
+def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = range(len(RECOMPUTE))) -> list[Layer]:
+    """A layer under each of these places in RECOMPUTE; where layers are of several kinds the mean over them, each with its share.
 
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
@@ -131,10 +130,10 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware) -> list[La
     several = []
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]))
+        several.append((count / model.stack, [layer(forward, backward, RECOMPUTE[mode], hardware) for mode in modes]))
     if len(several) == 1:
         return several[0][1]
-    return [_mean([(share, modes[place]) for share, modes in several]) for place in range(len(RECOMPUTE))]
+    return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
@@ -240,18 +239,19 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
-    modes = mean_layers(model, several, hardware)
+    modes, mode_of = np.unique(plans.recompute, return_inverse=True)
+    layers = mean_layers(model, several, hardware, modes.tolist())
     exchange, exchange_of = distinct(shape_of, plans.zero)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
     members = _layout_at(layout, shape_of[transfer]).pipeline
     return _Tables(
-        layer=_stack(modes, len(group), devices_in(hardware)),
+        layer=_stack(layers, len(group), devices_in(hardware)),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
         exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), _layout_at(layout, shape_of[exchange]), hardware),
         transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
-        layer_row=plans.recompute * len(group) + group_of,
+        layer_row=mode_of * len(group) + group_of,
         edge_row=group_of,
         exchange_row=exchange_of,
         transfer_row=transfer_of,
@@ -281,14 +281,12 @@ def _stack(modes: list[Layer], rows: int, columns: int) -> Layer:
     return Layer(*(np.vstack([np.broadcast_to(getattr(mode, field.name), (rows, columns)) for mode in modes]) for field in fields(Layer)))
 
 
-def _select(recompute: Array, modes: list[Layer]) -> Layer:
-    none, selective, full = modes
-    return Layer(
-        *(
-            np.where(recompute < 0.5, getattr(none, f.name), np.where(recompute < 1.5, getattr(selective, f.name), getattr(full, f.name)))
-            for f in fields(Layer)
-        )
-    )
+def _select(place: Whole, modes: list[Layer]) -> Layer:
+    """Of the layers under several modes that of each plan's own."""
+    found, *rest = modes
+    for number, one in enumerate(rest, 1):
+        found = Layer(*(np.where(place == number, getattr(one, field.name), getattr(found, field.name)) for field in fields(Layer)))
+    return found
 
 
 def _blocks(shape: tuple[int, int]) -> Iterator[slice]:

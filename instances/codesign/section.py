@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
-from crossopt.crossflow.plan import Offload
+from crossopt.crossflow.plan import Offload, Recompute
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
@@ -166,9 +166,11 @@ class ChoicesSection:
     interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
     recompute: Annotated[
-        tuple[Literal["none", "selective", "full"], ...],
+        tuple[Recompute, ...],
         Choice(),
-        Doc("what the backward pass computes again: nothing, attention, or whole layers"),
+        Doc(
+            "what the backward pass computes again: nothing, norms and activations (elements), attention (selective), both, or whole layers"
+        ),
     ] = ("none",)
     zero: Annotated[
         tuple[int, ...],

@@ -23,6 +23,8 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision | None]]] = (
     ("fp32|float32", "fp32"),
 )
 _RECOMPUTE: Final[Sequence[tuple[str, Recompute]]] = (
+    ("selective-elements", "selective-elements"),
+    ("^elements", "elements"),
     ("selective|attention only", "selective"),
     ("none|^no|^0$|off|false|disabled", "none"),
     ("full|^yes$|^1$|true", "full"),

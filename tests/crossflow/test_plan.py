@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every
@@ -84,6 +84,18 @@ def test_a_word_that_is_none_is_refused_with_the_choices(field: str, value: obje
     changes: dict[str, object] = {field: value}
     with pytest.raises(ValueError, match=f"{field} is {value!r}, .* is needed"):
         Plan(**changes)  # type: ignore[arg-type]
+
+
+def test_the_least_recomputation_of_some_is_what_all_of_them_do() -> None:
+    """Elements and attention are neither less nor more than each other, so that no recomputation stands before both."""
+    for words, least in (
+        (("elements", "selective"), "none"),
+        (("elements", "selective-elements", "full"), "elements"),
+        (("selective", "full"), "selective"),
+        (("full",), "full"),
+        (RECOMPUTE, "none"),
+    ):
+        assert RECOMPUTE[CONCESSIONS["recompute"]([RECOMPUTE.index(word) for word in words])] == least  # type: ignore[arg-type]
 
 
 def test_a_plan_reads_as_one_line() -> None:

@@ -222,7 +222,12 @@ def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
         ("torchtitan", Plan(data=16, zero=1, overlap="data"), None, "ZeRO-2, ZeRO-3"),
         ("deepspeed", Plan(pipeline=4, data=4, zero=3), Plan(pipeline=4, data=4, zero=1), "ZeRO-0 or ZeRO-1"),
         ("deepspeed", Plan(pipeline=4, data=4, interleave=2), Plan(pipeline=4, data=4), "one chunk"),
-        ("fsdp", Plan(data=16, zero=3, recompute="selective", overlap="data"), Plan(data=16, zero=3, overlap="data"), "or nothing"),
+        (
+            "fsdp",
+            Plan(data=16, zero=3, recompute="selective", overlap="data"),
+            Plan(data=16, zero=3, recompute="elements", overlap="data"),
+            "or nothing",
+        ),
     ],
 )
 def test_what_a_stack_launches_instead_is_the_nearest_plan_and_told(name: str, plan: Plan, launched: Plan | None, word: str) -> None:

@@ -70,6 +70,12 @@ STACK: Final = Stack(
         ),
         Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
         Row(
+            "elements are not computed again: layernorm and moe_act of --recompute-modules leave norms that are one with a product, "
+            "dense parts and shared experts",
+            Fact("recompute", ("none", "selective", "full")),
+            Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b"),
+        ),
+        Row(
             "activations are offloaded without a pipeline only",
             Fact("pipeline", (1,)),
             _CONFIG,

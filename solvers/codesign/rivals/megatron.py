@@ -26,7 +26,7 @@ from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 
-_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
+_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "elements": 2, "selective-elements": 3, "full": 4}[word] for word in RECOMPUTE])
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 

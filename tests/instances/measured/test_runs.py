@@ -245,6 +245,8 @@ def test_a_single_node_has_one_link(file: Path) -> None:
         ("none (flash attention)", "none"),
         ("per-op selective", "selective"),
         ("selective (attention)", "selective"),
+        ("elements", "elements"),
+        ("selective-elements", "selective-elements"),
         ("False", "none"),
     ],
 )

@@ -65,7 +65,7 @@ _PLAN_CHOICES: dict[str, tuple[str, ...]] = {
     "microbatch": ("1", "[1, 2, 4]"),
     "interleave": ("1", "[1, 2]"),
     "sequence_parallel": ("false", "[false, true]"),
-    "recompute": ("none", "[none, selective, full]"),
+    "recompute": ("none", "[elements, selective, full]"),
     "zero": ("0", "[0, 1, 2, 3]"),
     "overlap": ("none", "[none, both]", "[none, data, pipeline, both]"),
     "placement": ("tensor-context-data-pipeline", "[tensor-context-data-pipeline, tensor-context-pipeline-data]"),
