@@ -27,7 +27,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, again
+from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
@@ -247,9 +247,19 @@ def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute
     return np.where(again(recompute, ATTENTION), 0.0, per_score * tokens * model.sequence * heads)
 
 
-def kept_activations(model: Transformer, sharding: Sharding) -> Real:
-    """Bytes a layer and microbatch under the plan's recompute mode."""
-    return layer_activations(model, sharding, sharding.recompute)
+def kept_activations(model: Transformer, sharding: Sharding, layers: Real = 1.0) -> Real:
+    """Bytes a layer and microbatch under the plan's recompute mode, on average over so many layers of a stage."""
+    kept = layer_activations(model, sharding, sharding.recompute)
+    if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
+        return kept
+    return _mean_kept(sharding, kept, layer_activations(model, sharding, 0), layers)
+
+
+def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Real:
+    """On average over the layers of a stage, of which a part may keep all."""
+    held = np.maximum(layers, 1.0)
+    redone = layers_again(sharding.recompute, sharding.interleave, held)
+    return np.where(redone < held, (redone * kept + (held - redone) * whole) / held, kept)
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
@@ -264,23 +274,26 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: bytes kept of a layer and microbatch, and the working set."""
+    """What is the same on every stage: bytes kept of a layer and microbatch, where it is computed again and where not, and the working
+    set."""
 
     kept: Real
+    whole: Real
     working: Real
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     kinds = [_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model)]
-    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), kept_activations(model, sharding)
+    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), layer_activations(model, sharding, sharding.recompute)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
-    return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept))
+    whole = layer_activations(model, sharding, 0)
+    return _Common(kept, whole, gathered + (whole - kept))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = split_layers(model.stack, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
-    activations = _on_device(sharding, "activations", held * flight) * common.kept
+    activations = _on_device(sharding, "activations", held * flight) * _resident(sharding, held, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
     return StageMemory(
@@ -290,6 +303,15 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
         activations=activations + _edge_activations(model, sharding, stage, flight),
         working=common.working,
     )
+
+
+def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
+    """Bytes a layer and microbatch of those that stay on the device; where others leave it, those that stay may be the ones that keep
+    all."""
+    if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
+        return common.kept
+    moved = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
+    return np.where(moved, common.whole, _mean_kept(sharding, common.kept, common.whole, held))
 
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:

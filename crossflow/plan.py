@@ -6,6 +6,7 @@ from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
+from re import ASCII, fullmatch
 from typing import Literal
 
 import numpy as np
@@ -39,15 +40,28 @@ _AGAIN = (0, ELEMENTS, ATTENTION, ELEMENTS | ATTENTION, ELEMENTS | ATTENTION | L
 """What each mode of RECOMPUTE computes again: what norms and the activation give, attention from its scores on, all else of a layer."""
 
 
+_FULL = RECOMPUTE.index("full")
+PARTLY = 8
+"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
+
+
 def again(recompute: Real | Whole | int, what: int) -> Mask:
-    """Which modes of recomputation, by their places in RECOMPUTE, compute ELEMENTS, ATTENTION or the whole LAYER again."""
-    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64)] & what, 0)
+    """Which modes of recomputation, by their numbers, compute ELEMENTS, ATTENTION or the whole LAYER again."""
+    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64) % PARTLY] & what, 0)
     return found
+
+
+def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
+    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
+    each = np.floor(recompute / PARTLY)
+    return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
 
 
 def _least_recomputed(codes: Sequence[int]) -> int:
     """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
-    return _AGAIN.index(reduce(and_, (_AGAIN[number] for number in codes)))
+    if all(number % PARTLY == _FULL for number in codes):
+        return min(codes, key=lambda number: number // PARTLY or np.inf)
+    return _AGAIN.index(reduce(and_, (0 if number >= PARTLY else _AGAIN[number] for number in codes)))
 
 
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
@@ -77,7 +91,8 @@ class Plan:
     """Model chunks a pipeline stage holds."""
     sequence_parallel: bool = False
     """Norms and dropouts are split over the tensor-parallel ranks."""
-    recompute: Recompute = "none"
+    recompute: str = "none"
+    """One of RECOMPUTE, or `full-2`: two layers of each chunk."""
     zero: int = 0
     """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
     overlap: Overlap = "none"
@@ -92,7 +107,7 @@ class Plan:
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
+            if getattr(self, name) not in words and not (name == "recompute" and _partly(str(self.recompute))):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
 
     @property
@@ -104,12 +119,24 @@ class Plan:
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
-        parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
+        parts += [_recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}"] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
         parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
         return " · ".join(parts)
+
+
+def _partly(recompute: str) -> int:
+    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
+    found = fullmatch(r"full-([1-9]\d{0,5})", recompute, ASCII)
+    return int(found[1]) if found else 0
+
+
+def _recompute_words(recompute: str) -> str:
+    if layers := _partly(recompute):
+        return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
+    return f"{recompute} recompute" if recompute != "none" else "no recompute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +166,8 @@ PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
+    if field == "recompute" and (layers := _partly(str(value))):
+        return PARTLY * layers + _FULL
     return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
 
 
@@ -149,6 +178,8 @@ def table(plans: Sequence[Plan]) -> Plans:
 
 def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
+    if field == "recompute" and number >= PARTLY:
+        return f"full-{number // PARTLY}"
     return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
 
 

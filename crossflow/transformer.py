@@ -21,7 +21,7 @@ from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
+from crossopt.crossflow.plan import LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
@@ -109,9 +109,10 @@ def _step_items(needed: Terms, one: Layer) -> Items:
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
     """The parts of each plan's step, each formula evaluated for every plan."""
     layout, split = lay_out(plans, cluster), sharding(model, plans)
-    group, (modes, mode_of) = ranks(plans, layout), np.unique(plans.recompute, return_inverse=True)
+    group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
+    layers = mean_layers(model, group, hardware, modes)
     return Parts(
-        layer=_select(mode_of[:, None], mean_layers(model, group, hardware, modes.tolist())),
+        layer=_mixed(_select(mode_of[:, None], layers), layers[0], _recomputed(model, plans)),
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
@@ -134,6 +135,36 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     if len(several) == 1:
         return several[0][1]
     return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]
+
+
+def _modes(plans: Plans) -> tuple[list[int], Whole]:
+    """The modes of recomputation that there are, none before all others, and the place of each plan's own."""
+    modes, mode_of = np.unique(np.concatenate([[0], plans.recompute % PARTLY]), return_inverse=True)
+    return modes.tolist(), mode_of[1:]
+
+
+def _recomputed(model: Transformer, plans: Plans) -> tuple[Array, Array] | None:
+    """Of how many layers out of how many the mode of each plan holds, on the stages that have the fewest: of others it is a smaller share,
+    so that no step is too short. Nothing where it holds of all layers of all plans."""
+    if not np.any(plans.recompute >= PARTLY):
+        return None
+    layers = np.maximum(split_layers(model.stack, _column(plans.pipeline)).least, 1.0)
+    return np.asarray(layers_again(_column(plans.recompute), _column(plans.interleave), layers)), np.asarray(layers)
+
+
+def share_again(model: Transformer, plans: Plans) -> Real:
+    """Which share of the layers is computed again with its exchanges."""
+    redone, layers = _recomputed(model, plans) or (1.0, 1.0)
+    return np.where(again(_column(plans.recompute), LAYER), redone / layers, 0.0)
+
+
+def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> Layer:
+    """The mean of the layers that a plan computes again and of those of which it computes nothing again."""
+    if recomputed is None:
+        return one
+    redone, layers = recomputed
+    pairs = ((getattr(one, field.name), getattr(plain, field.name)) for field in fields(Layer))
+    return Layer(*(np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full) for full, none in pairs))
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
@@ -216,11 +247,13 @@ class _Tables:
     edge_row: Whole
     exchange_row: Whole
     transfer_row: Whole
+    recomputed: tuple[Array, Array] | None
 
     def parts(self, rows: slice, host: HostTraffic) -> Parts:
-        edge = self.edge_row[rows]
+        edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
+        one = _gather(self.layer, self.layer_row[rows], _LAYER)
         return Parts(
-            layer=_gather(self.layer, self.layer_row[rows], ("forward", "backward", "energy")),
+            layer=one if shares is None else _mixed(one, _gather(self.layer, edge, _LAYER), shares),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -230,6 +263,7 @@ class _Tables:
         )
 
 
+_LAYER = ("forward", "backward", "energy")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 
@@ -239,8 +273,8 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
-    modes, mode_of = np.unique(plans.recompute, return_inverse=True)
-    layers = mean_layers(model, several, hardware, modes.tolist())
+    modes, mode_of = _modes(plans)
+    layers = mean_layers(model, several, hardware, modes)
     exchange, exchange_of = distinct(shape_of, plans.zero)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
@@ -252,6 +286,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
         transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
         layer_row=mode_of * len(group) + group_of,
+        recomputed=_recomputed(model, plans),
         edge_row=group_of,
         exchange_row=exchange_of,
         transfer_row=transfer_of,

@@ -172,6 +172,12 @@ class ChoicesSection:
             "what the backward pass computes again: nothing, norms and activations (elements), attention (selective), both, or whole layers"
         ),
     ] = ("none",)
+    recompute_layers: Annotated[
+        tuple[int, ...],
+        Bounds(0, 999_999),
+        Choice(),
+        Doc("layers of each chunk that `recompute: full` computes again, of which it keeps all of the others; 0 is all"),
+    ] = (0,)
     zero: Annotated[
         tuple[int, ...],
         Bounds(0, 3),

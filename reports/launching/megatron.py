@@ -37,7 +37,7 @@ _SAID = (
 )
 """Shapes that only some networks have, and that there are arguments for."""
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
-_RECOMPUTE = {
+_RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     "none": (),
     "selective": (("--recompute-granularity", "selective", "attention's core is computed again in the backward pass"),),
     "full": (
@@ -60,11 +60,21 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     ]
     found += [make("--sequence-parallel", None, "norms and dropouts over the tensor ranks too")] if plan.sequence_parallel else []
     found += [*_split(model, plan), *_experts(model, plan)]
-    found += [make(*argument) for argument in _RECOMPUTE[plan.recompute]]
+    found += [make(*argument) for argument in _recompute(plan.recompute)]
     found += [*_sharing(plan), *_hidden(plan), *_offloaded(model, plan)]
     if plan.placement == "tensor-context-pipeline-data":
         found.append(make("--use-tp-pp-dp-mapping", None, "stages on nearer devices than replicas"))
     return (*found, *_precision(model), *_shapes(model))
+
+
+def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
+    if word in _RECOMPUTE:
+        return _RECOMPUTE[word]
+    return (
+        _RECOMPUTE["full"][0],
+        ("--recompute-method", "block", "the first layers of each chunk"),
+        ("--recompute-num-layers", word.removeprefix("full-"), "so many of them"),
+    )
 
 
 def _split(model: Transformer, plan: Plan) -> list[Setting]:
@@ -244,12 +254,19 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,
         sequence_parallel="--sequence-parallel" in given and tensor > 1,
-        recompute=given.get("--recompute-granularity") or "none",  # type: ignore[arg-type]
+        recompute=_recompute_in(given),
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
         offload="activations" if whole(given, "--cpu-offloading-num-layers", 0) else "none",
         placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
     )
+
+
+def _recompute_in(given: Settings) -> str:
+    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk."""
+    if given.get("--recompute-method") == "block":
+        return f"full-{whole(given, '--recompute-num-layers')}"
+    return given.get("--recompute-granularity") or "none"
 
 
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:

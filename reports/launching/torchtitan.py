@@ -90,7 +90,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
         interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
         sequence_parallel=tensor > 1,
-        recompute=given.get("--activation_checkpoint.mode") or "none",  # type: ignore[arg-type]
+        recompute=given.get("--activation_checkpoint.mode") or "none",
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )

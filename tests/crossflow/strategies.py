@@ -166,7 +166,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             microbatch=microbatch,
             interleave=interleave,
             sequence_parallel=random.choice([False, True]),
-            recompute=random.choice(RECOMPUTE),
+            recompute=random.choice((*RECOMPUTE, "full-1", "full-2")),
             zero=random.randrange(4),
             overlap=random.choice(OVERLAP),
             offload=random.choice(OFFLOAD),

@@ -21,7 +21,7 @@ from crossopt.crossflow.memory import (
 )
 from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters, trained_parameters
 from crossopt.crossflow.plan import RECOMPUTE, Plan, table
-from crossopt.crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from tests.crossflow.strategies import MODELS, plans
@@ -70,6 +70,27 @@ def test_recomputed_elements_are_what_norms_and_the_activation_give(tensor: int)
     assert number(layer_activations(GPT, plain, ELEMENTS)) == pytest.approx(unit * (6 + 16 / tensor + scores / tensor), rel=1e-12)
     assert number(layer_activations(GPT, split, ELEMENTS)) == pytest.approx(unit * (22 + scores) / tensor, rel=1e-12)
     assert number(layer_activations(GPT, split, BOTH)) == pytest.approx(unit * 22 / tensor, rel=1e-12)
+
+
+def test_layers_that_are_not_computed_again_keep_all() -> None:
+    """48 layers in four stages of three chunks of four: of one layer each 3 keep their input and 9 all, of five all 12 the input."""
+    plan = Plan(tensor=2, pipeline=4, interleave=3, microbatch=2)
+    whole, kept = (number(layer_activations(GPT, shards(plan), mode)) for mode in (NONE, FULL))
+    mask, flight = 2 * 2048 * 6144, number(microbatches_in_flight(0.0, 4.0, 3.0, 32.0))
+    for word, redone in (("full-1", 3), ("full-3", 9), ("full-5", 12), ("full", 12)):
+        found = memory(replace(plan, recompute=word))
+        assert number(found.activations) == pytest.approx(flight * (redone * kept + (12 - redone) * whole + mask), rel=1e-12)
+        assert number(found.working) == whole - kept
+
+
+def test_the_fullest_of_uneven_stages_keeps_all_of_what_is_not_computed_again() -> None:
+    """Seven layers in two stages: three beside the embedding, four beside the head, of each two computed again."""
+    model, plan = replace(GPT, layers=7, dropout=False), Plan(pipeline=2, data=4, recompute="full-2")
+    whole, kept = (number(layer_activations(model, shards(plan, model), mode)) for mode in (NONE, FULL))
+    held = [number(split_layers(7, np.float64(2.0)).on(np.float64(stage))) for stage in (0, 1)]
+    for stage, layers in enumerate(held):
+        logits = 4 * 2048 * (6144 + 51200) if stage == 1 else 0.0
+        assert number(memory(plan, model, stage).activations) == pytest.approx((2 - stage) * (2 * kept + (layers - 2) * whole) + logits)
 
 
 def test_recomputed_elements_of_other_layers() -> None:

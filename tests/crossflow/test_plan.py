@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, code, layers_again, option, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every
@@ -93,9 +94,25 @@ def test_the_least_recomputation_of_some_is_what_all_of_them_do() -> None:
         (("elements", "selective-elements", "full"), "elements"),
         (("selective", "full"), "selective"),
         (("full",), "full"),
+        (("full-3", "full-2", "full"), "full-2"),
+        (("full-2", "elements"), "none"),
         (RECOMPUTE, "none"),
     ):
-        assert RECOMPUTE[CONCESSIONS["recompute"]([RECOMPUTE.index(word) for word in words])] == least  # type: ignore[arg-type]
+        assert option("recompute", CONCESSIONS["recompute"]([code("recompute", word) for word in words])) == least
+
+
+def test_words_of_partial_recomputation() -> None:
+    assert str(Plan(recompute="full-1")) == "microbatch 1 · full recompute of 1 layer a chunk"
+    assert str(Plan(recompute="full-12")) == "microbatch 1 · full recompute of 12 layers a chunk"
+    for word in ("full-0", "full-", "full-01", "full-x", "full--1", "elements-2", "full-²"):
+        with pytest.raises(ValueError, match=r"recompute is .* is needed"):
+            Plan(recompute=word)
+
+
+def test_a_number_of_layers_of_each_chunk_is_computed_again() -> None:
+    """Seven layers in three chunks of three, two and two: of one layer each three, of three all."""
+    for word, layers in (("full-1", 3), ("full-2", 6), ("full-3", 7), ("full", 7), ("elements", 7)):
+        assert layers_again(np.float64(code("recompute", word)), 3.0, 7.0) == layers
 
 
 def test_a_plan_reads_as_one_line() -> None:

@@ -83,6 +83,15 @@ def test_drawn_plans_are_of_many_kinds() -> None:
     assert len({plan.placement for plan in plans}) == 2
 
 
+def test_megatron_computes_some_layers_of_each_chunk_again() -> None:
+    plan = replace(PLAN, recompute="full-2")
+    found = settings("megatron", plan)
+    names = ("granularity", "method", "num-layers")
+    assert [found[f"--recompute-{name}"] for name in names] == ["full", "block", "2"]
+    again = Plan(pipeline=4, data=8, interleave=2, recompute="full-2", zero=1, overlap="both")
+    assert launch("megatron", llama().workload, again).plan == again  # type: ignore[arg-type]
+
+
 def test_megatron_by_hand() -> None:
     found = settings("megatron")
     shapes = {

@@ -72,7 +72,7 @@ STACK: Final = Stack(
         Row(
             "elements are not computed again: layernorm and moe_act of --recompute-modules leave norms that are one with a product, "
             "dense parts and shared experts",
-            Fact("recompute", ("none", "selective", "full")),
+            Fact("mode of recomputation", ("none", "selective", "full")),
             Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b"),
         ),
         Row(

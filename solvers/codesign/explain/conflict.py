@@ -100,7 +100,7 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
         "overlap": lambda: tuple(dict.fromkeys((OVERLAP[0], *values))),
         "offload": lambda: tuple(dict.fromkeys((OFFLOAD[0], *values))),
         "sequence_parallel": lambda: (False, True),
-        "recompute": lambda: RECOMPUTE,
+        "recompute": lambda: tuple(dict.fromkeys((*RECOMPUTE, *values))),
         "zero": lambda: (0, 1, 2, 3),
     }
     if name in plain:

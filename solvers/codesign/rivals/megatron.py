@@ -17,7 +17,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, RECOMPUTE, Plans, code, plan_at, rows_of
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
@@ -60,7 +60,7 @@ def _classes(instance: Instance) -> Iterator[Instance]:
         yield instance
         return
     sharding = [tuple(stage for stage in options["zero"] if (stage > 1) == much) for much in (False, True)]
-    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[RECOMPUTE.index(word)]))
+    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[code("recompute", word) % PARTLY]))
     away = sorted(options["offload"], key=lambda word: (OFFLOAD.index(word).bit_count(), OFFLOAD.index(word)))
     for offload, stages, word in product(away, filter(None, sharding), again):
         yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))

@@ -33,8 +33,10 @@ def drawn(seed: int) -> Instance:
     modes = [mode for mode in _MODES if random.random() < 0.6] or ["elements"]
     modes += ["none"] * (random.random() < 0.3)
     offload = str(random.choice(["none", "[none, activations]", "[activations, all]"]))
+    layers = str(random.choice(["0", "[1, 2]", "[0, 1, 3]"]))
     return ask(
         _QUESTION,
+        f"recompute_layers={layers}",
         f"recompute=[{', '.join(modes)}]",
         f"offload={offload}",
         f"workload.attention={random.choice(['flash', 'unfused'])}",
