@@ -53,6 +53,12 @@ class Sharding:
     offload: Real
     """1 weights, 2 activations, 4 optimizer state, added up."""
     microbatches: Real
+    shard: Real = 0.0
+    """Ranks that share among them; 0 is all."""
+
+    def sharing(self) -> Real:
+        """Over how many ranks ZeRO shares."""
+        return np.where(self.shard > 0.5, self.shard, self.data * self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +271,9 @@ def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Rea
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
     """Bytes of one device of a stage, by use.
 
-    ZeRO shares over the data- and context-parallel ranks (over those with the same experts for expert weights): optimizer state from
-    stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation brings back
-    of one layer, and two gathered layers under ZeRO-3.
+    ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
+    optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation
+    brings back of one layer, and two gathered layers under ZeRO-3.
     """
     return _stage_memory(model, sharding, stage, _common(model, sharding))
 
@@ -316,7 +322,7 @@ def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
     """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
-    ranks = sharding.data * sharding.context
+    ranks = sharding.sharing()
     share = owned.shared / ranks + owned.routed * sharding.expert / ranks
     return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 

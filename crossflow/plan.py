@@ -99,11 +99,15 @@ class Plan:
     offload: Offload = "none"
     """What of the layers is kept in the memory of the host."""
     placement: str = PLACEMENTS[0]
+    shard: int = 0
+    """Ranks, out of the data- and context-parallel ones, among which ZeRO shares; 0 is all of them."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
+        if self.shard < 0:
+            raise ValueError(f"shard is {self.shard}, a number of ranks or 0 for all is needed")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
@@ -120,7 +124,7 @@ class Plan:
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [_recompute_words(self.recompute)]
-        parts += [f"ZeRO-{self.zero}"] if self.zero else []
+        parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
         parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
@@ -156,6 +160,7 @@ class Plans:
     overlap: Whole
     offload: Whole
     placement: Whole
+    shard: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -205,7 +210,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap")
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard")
 """Settings that mean nothing to plans which lack what they are about."""
 
 
@@ -219,6 +224,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         interleave=np.where(staged, plans.interleave, 1),
         sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
         zero=np.where(exchanged, plans.zero, 0),
+        shard=np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
     )
 
@@ -247,8 +253,24 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        *_group_rules(plans),
         (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
     )
+
+
+def _group_rules(plans: Plans) -> tuple[Rule, ...]:
+    """A group of ranks that share has whole groups of context ranks in it, and those of experts."""
+    whole, replicas = plans.shard == 0, plans.shard // plans.context
+    return (
+        ("groups of ranks that share (shard) need ZeRO", whole | (plans.zero > 0)),
+        ("context divides the ranks that share (shard), which divide data x context", whole | _divide(plans, replicas)),
+        ("expert divides the replicas that share (shard)", whole | (replicas % plans.expert == 0)),
+    )
+
+
+def _divide(plans: Plans, replicas: Whole) -> Mask:
+    found: Mask = (plans.shard % plans.context == 0) & (replicas > 0) & (plans.data % np.maximum(replicas, 1) == 0)
+    return found
 
 
 def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:

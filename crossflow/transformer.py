@@ -275,14 +275,15 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
-    exchange, exchange_of = distinct(shape_of, plans.zero)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard)
+    groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
     members = _layout_at(layout, shape_of[transfer]).pipeline
     return _Tables(
         layer=_stack(layers, len(group), devices_in(hardware)),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
-        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), _layout_at(layout, shape_of[exchange]), hardware),
+        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), groups, hardware),
         transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
         layer_row=mode_of * len(group) + group_of,

@@ -29,6 +29,7 @@ TRANSFORMER_CHOICES = (
     "overlap",
     "offload",
     "placement",
+    "shard",
 )
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
 _DEGREES = ("tensor", "context", "pipeline", "data", "rows", "columns", "layers")

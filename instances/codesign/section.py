@@ -195,6 +195,12 @@ class ChoicesSection:
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
+    shard: Annotated[
+        tuple[int, ...],
+        Bounds(0, 2**31),
+        Choice(),
+        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all of them"),
+    ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],
         Choice(),

@@ -33,7 +33,7 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """Arguments of calls, by their names."""
     make = OPTIONS.setting
     found = [
-        make("init_device_mesh.mesh_shape", f"({plan.data},)", "replicas"),
+        make("init_device_mesh.mesh_shape", *_mesh(plan)),
         make("split.split_size", plan.microbatch, "samples a replica takes at a time"),
     ]
     if plan.recompute != "none":
@@ -55,6 +55,12 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         words = "gradients are summed once a step"
         found.append(make("set_requires_gradient_sync.requires_gradient_sync", "last", words))
     return tuple(found)
+
+
+def _mesh(plan: Plan) -> tuple[str, str]:
+    if not plan.shard:
+        return f"({plan.data},)", "replicas"
+    return f"({plan.data // plan.shard}, {plan.shard})", "groups of replicas, and those of a group, which share"
 
 
 def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
@@ -109,7 +115,8 @@ def parsed(text: str) -> Settings:
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these lines launch."""
     del model
-    data = int(str(given["init_device_mesh.mesh_shape"]).strip("(),"))
+    groups, *rest = (int(part) for part in str(given["init_device_mesh.mesh_shape"]).strip("(),").split(","))
+    data = groups * (rest[0] if rest else 1)
     if data != devices:
         raise ValueError(f"there are {devices} devices, and the mesh has {data}")
     sharded = given.get("fully_shard.reshard_after_forward")
@@ -120,6 +127,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         recompute="elements" if _POLICY in given else "full" if "apply_activation_checkpointing.check_fn" in given else "none",
         zero=0 if sharded is None else 3 if sharded == "True" else 1 if once else 2,
         overlap="data" if data > 1 else "none",
+        shard=rest[0] if rest else 0,
     )
 
 

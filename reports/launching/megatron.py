@@ -26,7 +26,7 @@ OPTIONS = options_of(
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers""",
+    --mtp-num-layers --num-distributed-optimizer-instances""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
@@ -134,6 +134,9 @@ def _sharing(plan: Plan) -> list[Setting]:
     if plan.zero == 0:
         return []
     found = [make("--use-distributed-optimizer", None, "optimizer state shared by the replicas (ZeRO-1)")]
+    if plan.shard:
+        copies = plan.data * plan.context // plan.shard
+        found.append(make("--num-distributed-optimizer-instances", copies, f"in groups of {plan.shard}: so many hold the same part"))
     if plan.zero == 1:
         return found
     shared = "gradients" if plan.zero == 2 else "gradients and weights"
@@ -244,6 +247,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     zero = 1 if "--use-distributed-optimizer" in given else 0
     zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
     data = "--overlap-grad-reduce" in given or zero > 1
+    instances = whole(given, "--num-distributed-optimizer-instances")
     transfers = interleave > 1 and "--no-overlap-p2p-communication" not in given
     return Plan(
         tensor=tensor,
@@ -257,6 +261,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         recompute=_recompute_in(given),
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
+        shard=devices // (tensor * pipeline * instances) if instances > 1 else 0,
         offload="activations" if whole(given, "--cpu-offloading-num-layers", 0) else "none",
         placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
     )

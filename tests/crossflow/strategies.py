@@ -171,6 +171,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             overlap=random.choice(OVERLAP),
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
+            shard=random.choice((0, 0, context, 2 * context, 4 * context)),
         )
         if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
             continue  # most break one of these, which is seen sooner so than by all the rules

@@ -211,6 +211,18 @@ def test_experts_are_shared_only_with_those_who_hold_the_same_ones() -> None:
     assert number(sliced.optimizer) == 12 * (shared / 8 + routed / 4 / 2)
 
 
+def test_groups_share_among_themselves() -> None:
+    """Two of eight replicas, or two of four with both context ranks; experts on two ranks leave two of each in a group of four."""
+    whole = memory(Plan(data=8))
+    for plan, ranks in ((Plan(data=8, zero=3, shard=2), 2), (Plan(data=4, context=2, zero=3, shard=4), 4), (Plan(data=8, zero=3), 8)):
+        assert number(memory(plan).optimizer) == number(whole.optimizer) / ranks
+        assert number(memory(plan).weights) == number(whole.weights) / ranks
+    model = replace(GPT, experts=8, biases=False)
+    spread, sliced = memory(Plan(data=8, expert=2), model), memory(Plan(data=8, expert=2, zero=1, shard=4), model)
+    routed = 12 * 48 * 8 * 2 * 6144 * 24576 / 2
+    assert number(sliced.optimizer) == pytest.approx((number(spread.optimizer) - routed) / 4 + routed / 2, rel=1e-12)
+
+
 def test_recomputation_works_on_one_layer_at_a_time() -> None:
     """What a layer would have kept is there again while its backward pass runs: the scores, or all of it."""
     for mode in RECOMPUTE:

@@ -101,6 +101,17 @@ def test_the_least_recomputation_of_some_is_what_all_of_them_do() -> None:
         assert option("recompute", CONCESSIONS["recompute"]([code("recompute", word) for word in words])) == least
 
 
+def test_groups_that_share_hold_whole_groups_of_context_and_expert_ranks() -> None:
+    model, plan = replace(MODEL, experts=8), Plan(data=8, context=2, zero=1, expert=2)
+    for shard, words in ((3, "context divides"), (16 * 3, "context divides"), (2, "expert divides the replicas"), (4, ""), (8, "")):
+        broken = [rule for rule in broken_rules(model, replace(plan, shard=shard), 16) if "shard" in rule]
+        assert bool(broken) == bool(words)
+        assert words in " ".join(broken)
+    assert str(replace(plan, shard=4)).endswith("ZeRO-1 in groups of 4")
+    with pytest.raises(ValueError, match="shard is -1"):
+        Plan(shard=-1)
+
+
 def test_words_of_partial_recomputation() -> None:
     assert str(Plan(recompute="full-1")) == "microbatch 1 · full recompute of 1 layer a chunk"
     assert str(Plan(recompute="full-12")) == "microbatch 1 · full recompute of 12 layers a chunk"

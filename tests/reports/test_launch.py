@@ -83,6 +83,28 @@ def test_drawn_plans_are_of_many_kinds() -> None:
     assert len({plan.placement for plan in plans}) == 2
 
 
+@every(
+    ("name", "plan"),
+    [
+        ("megatron", Plan(pipeline=2, data=8, context=2, zero=1, shard=4, overlap="data")),
+        ("torchtitan", Plan(data=16, context=2, zero=3, shard=8, overlap="data")),
+        ("torchtitan", Plan(pipeline=2, data=16, zero=1, shard=8)),
+        ("fsdp", Plan(data=32, zero=3, shard=8, overlap="data")),
+        ("fsdp", Plan(data=32, zero=1, shard=4, overlap="data")),
+    ],
+)
+def test_groups_of_ranks_that_share_read_back(name: str, plan: Plan) -> None:
+    found = launch(name, llama().workload, plan)  # type: ignore[arg-type]
+    assert found.plan == plan
+    assert found.instead == ()
+
+
+def test_deepspeed_shares_among_all_ranks() -> None:
+    found = launch("deepspeed", llama().workload, Plan(data=32, zero=3, shard=8, overlap="data"))  # type: ignore[arg-type]
+    assert found.plan.shard == 0
+    assert any("all ranks share together" in sentence for sentence in found.instead)
+
+
 def test_megatron_computes_some_layers_of_each_chunk_again() -> None:
     plan = replace(PLAN, recompute="full-2")
     found = settings("megatron", plan)

@@ -51,6 +51,12 @@ STACK: Final = Stack(
             (Fact("zero", above=1),),
         ),
         Row(
+            "groups of ranks share by --num-distributed-optimizer-instances at ZeRO-1 (those of Megatron-FSDP are not written out here)",
+            Fact("shard", (0,)),
+            Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
+            (Fact("zero", above=1),),
+        ),
+        Row(
             "experts over tensor ranks need sequence parallel",
             Fact("sequence_parallel", (True,)),
             Source(_REPOSITORY, "megatron/core/transformer/moe/moe_layer.py", "core 0.14"),

@@ -48,7 +48,10 @@ def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
     """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
     switches make it one."""
     own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in WORDS.items()}
-    ways = {name: launchable(stack, name, words) for name, words in own.items()} | {"interleave": (plan.interleave, 1)}
+    ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
+        "interleave": (plan.interleave, 1),
+        "shard": (plan.shard, 0),
+    }
     every = _in_all_ways(plan, ways)
     kept = np.ones(len(every), bool)
     for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every)):

@@ -152,6 +152,7 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "overlap": _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
         "placement": _first(PLACEMENTS, listed["placement"]),
+        "shard": _first((0,), listed["shard"]),
     }
     return tuple((name, values if name in instance.only else wishes.get(name, values)) for name, values in instance.plan_options)
 

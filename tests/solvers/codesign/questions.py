@@ -122,6 +122,7 @@ def meant(plan: Plan, experts: int) -> Plan:
         plan,
         overlap=overlap,
         zero=plan.zero if several else 0,
+        shard=plan.shard if several and plan.zero and plan.shard < plan.data * plan.context else 0,
         interleave=plan.interleave if plan.pipeline > 1 else 1,
         sequence_parallel=plan.sequence_parallel and plan.tensor > 1,
         expert=plan.expert if experts > 1 else 1,
