@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
+from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, ring_all_reduce, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
 from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
@@ -32,19 +32,23 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
 
     stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients (or an all-reduce, see `Transformer.scattered_gradients`), and a
     gather of weights after the update; 2: the gradients of each layer are scattered in every microbatch, since no device keeps them whole;
-    3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once.
+    3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once. Where ranks share
+    in groups, each scatter is followed by an all-reduce of the parts across the groups (FSDP's hybrid sharding, `HSDP`).
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
     trained = layer_trained(model, sharding)
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
     gather = _gather_time(one, model.weight_bytes, layout, links)
-    scatter = _gather_time(trained, model.gradient_bytes, layout, links)
+    scatter = _gather_time(trained, model.gradient_bytes, layout, links) + _across_time(trained, sharding, model, layout, links)
     split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
     gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
+    gradients = gradients + _across_time(summed, sharding, model, layout, links)
     sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(split, 1.0, 2.0)
+    sent = sent + _across_energy(summed, sharding, model, layout, links)
     sent = sent + np.where(sliced, _sent_energy(published, model.weight_bytes, layout, links), 0.0)
-    layer_sent = np.where(scattered, _sent_energy(trained, model.gradient_bytes, layout, links), 0.0)
+    parts = _across_energy(trained, sharding, model, layout, links)
+    layer_sent = np.where(scattered, _sent_energy(trained, model.gradient_bytes, layout, links) + parts, 0.0)
     layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
@@ -108,6 +112,25 @@ def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Lin
     return shared + exchange_energy(all_gather(size * weights.routed, layout.routed), links)
 
 
+def _across_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
+    """All-reduce of a rank's part across the groups; nothing where all ranks share."""
+    if not np.any(sharding.shard):
+        return 0.0
+    return all_reduce_time(model.gradient_bytes * _part(weights, sharding), layout.across, links)
+
+
+def _across_energy(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
+    if not np.any(sharding.shard):
+        return 0.0
+    return exchange_energy(ring_all_reduce(model.gradient_bytes * _part(weights, sharding), layout.across), links)
+
+
+def _part(weights: Weights, sharding: Sharding) -> Real:
+    """Parameters of which one rank has the sum over its group."""
+    ranks = sharding.sharing()
+    return weights.shared / ranks + weights.routed * sharding.expert / ranks
+
+
 def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:
     """First and last stage add up their gradients of the shared embedding table, which layers that predict further tokens use, too."""
     if model.lora_rank or not (model.tied or model.prediction_layers):
@@ -118,8 +141,6 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
     """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight."""
-    ranks = sharding.data * sharding.context
-    share = peak.shared / ranks + peak.routed * sharding.expert / ranks
-    owned = np.where(sharding.zero > 0.5, share, peak.shared + peak.routed)
+    owned = np.where(sharding.zero > 0.5, _part(peak, sharding), peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     return stream_cost(size, 11.0 * owned, hardware)

@@ -8,7 +8,7 @@ all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
@@ -80,6 +81,8 @@ class Pass:
     expert: Real
     energy: Real
     """Joules of the exchanges."""
+    elements: Cost = NOTHING
+    """Of the work the norms before products and the activation."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -108,23 +111,24 @@ class Layer:
     """Seconds by which launching the kernels takes longer than running them."""
 
 
-def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> Layer:
-    """A layer under a recompute mode: nothing again, attention's core again, or the whole forward pass again with its exchanges.
+def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardware) -> Layer:
+    """A layer under a recompute mode: nothing again, norms and the activation, attention's core, both, or the whole forward pass with its
+    exchanges.
 
     Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
     """
-    again = {"none": _IDLE, "selective": Pass(NOTHING, forward.core, 0.0, 0.0, 0.0, 0.0), "full": forward}[recompute]
+    more = _again(forward, RECOMPUTE.index(recompute))
     host = hardware.efficiency.host
-    work_forward, work_backward = forward.seconds(), backward.seconds() + again.seconds()
+    work_forward, work_backward = forward.seconds(), backward.seconds() + more.seconds()
     busy_forward = np.maximum(work_forward, host * forward.kernels())
-    busy_backward = np.maximum(work_backward, host * (backward.kernels() + again.kernels()))
+    busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     return Layer(
         forward=busy_forward + forward.exchanges(),
-        backward=busy_backward + (backward.exchanges() + again.exchanges()),
-        energy=energy + (again.work.energy + again.core.energy + again.energy),
+        backward=busy_backward + (backward.exchanges() + more.exchanges()),
+        energy=energy + (more.work.energy + more.core.energy + more.energy),
         arithmetic=forward.work.time + forward.core.time + backward.work.time + backward.core.time,
-        recompute=again.seconds() + again.exchanges(),
+        recompute=more.seconds() + more.exchanges(),
         tensor=forward.tensor + backward.tensor,
         context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
         expert=forward.expert + backward.expert,
@@ -132,7 +136,12 @@ def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> 
     )
 
 
-_IDLE = Pass(NOTHING, NOTHING, 0.0, 0.0, 0.0, 0.0)
+def _again(forward: Pass, mode: int) -> Pass:
+    """What a mode does of the forward pass again."""
+    if again(mode, LAYER):
+        return forward
+    elements = forward.elements if again(mode, ELEMENTS) else NOTHING
+    return Pass(elements, forward.core if again(mode, ATTENTION) else NOTHING, 0.0, 0.0, 0.0, 0.0)
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -140,8 +149,10 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     work = NOTHING
     for cost in product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware):
         work = work + cost
-    work = work + element_wise(model, ranks, hardware, backward=False).total()
-    return _with_exchanges(work, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
+    beside = element_wise(model, ranks, hardware, backward=False)
+    elements = _wide_norms(model, ranks, hardware, PASSES[0][0], model.normed_inputs) + beside.activation
+    core = attention_core(model, ranks, hardware)
+    return replace(_with_exchanges(work + beside.total(), core, model, ranks, hardware, ring_passes=1.0), elements=elements)
 
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -307,9 +318,7 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
 
 def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
     """Those of width hidden, and of queries and keys or of the latents."""
-    size, count = model.activation_bytes, float(model.norms)
-    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
-    wide = stream_cost(count * passes * size * elements, 8.0 * count * elements, hardware, count)
+    size, wide = model.activation_bytes, _wide_norms(model, ranks, hardware, passes, float(model.norms))
     if model.latent:
         narrow = ranks.tokens(model) / ranks.norm_split() * float(model.query_rank + model.kv_rank)
         return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0 if model.query_rank else 1.0)
@@ -317,6 +326,11 @@ def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) 
         narrow = ranks.tokens(model) * (model.heads / ranks.tensor + local_groups(model, ranks)) * float(model.head_width)
         return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0)
     return wide
+
+
+def _wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, count: float) -> Cost:
+    elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
+    return stream_cost(count * passes * model.activation_bytes * elements, 8.0 * count * elements, hardware, count)
 
 
 def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:

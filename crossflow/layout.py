@@ -19,7 +19,8 @@ Spread = tuple[Array, ...]
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The spread of each kind of group. Gradients are reduced over data and context ranks together (`shared`); those of expert weights
-    over the ranks that hold the same experts (`routed`)."""
+    over the ranks that hold the same experts (`routed`). Where ZeRO shares in groups, these are the ranks of one group, and `across` are
+    those of all groups that hold the same part."""
 
     tensor: Spread
     context: Spread
@@ -27,6 +28,7 @@ class Layout:
     expert: Spread
     shared: Spread
     routed: Spread
+    across: Spread
 
 
 def lay_out(plans: Plans, cluster: Cluster) -> Layout:
@@ -35,8 +37,10 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     position = _ORDER[plans.placement]
     strides = [_stride(position, which, degrees) for which in range(len(DIMENSIONS))]
     sizes = cluster.level_sizes
-    tensor, context, data, pipeline = (_spread(degree, stride, sizes) for degree, stride in zip(degrees, strides, strict=True))
-    replicas = _spread(plans.data // plans.expert, strides[2] * plans.expert, sizes)
+    tensor, context, _, pipeline = (_spread(degree, stride, sizes) for degree, stride in zip(degrees, strides, strict=True))
+    sharing = np.where(plans.shard > 0, plans.shard // plans.context, plans.data)
+    data = _spread(sharing, strides[2], sizes)
+    replicas = _spread(sharing // plans.expert, strides[2] * plans.expert, sizes)
     return Layout(
         tensor=tensor,
         context=context,
@@ -44,6 +48,7 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
         expert=_spread(plans.expert, strides[2], sizes),
         shared=tuple(one * other for one, other in zip(context, data, strict=True)),
         routed=tuple(one * other for one, other in zip(context, replicas, strict=True)),
+        across=_spread(plans.data // sharing, strides[2] * sharing, sizes),
     )
 
 

@@ -27,6 +27,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
+from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
@@ -37,7 +38,7 @@ _BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """The part of a plan on which memory depends; numbers, or columns over many plans. Recompute is 0 none, 1 selective, 2 full."""
+    """The part of a plan on which memory depends; numbers, or columns over many plans, words by their places."""
 
     tensor: Real
     context: Real
@@ -52,6 +53,12 @@ class Sharding:
     offload: Real
     """1 weights, 2 activations, 4 optimizer state, added up."""
     microbatches: Real
+    shard: Real = 0.0
+    """Ranks that share among them; 0 is all."""
+
+    def sharing(self) -> Real:
+        """Over how many ranks ZeRO shares."""
+        return np.where(self.shard > 0.5, self.shard, self.data * self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,37 +197,40 @@ def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     return np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
 
 
-def layer_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
-    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass."""
+def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
+    """Bytes that one layer, or the one that keeps most, keeps of one microbatch for the backward pass under these modes of RECOMPUTE."""
     most, *rest = (_kind_activations(kind, sharding, recompute) for _, kind in feed_forward_kinds(model))
     return np.maximum(most, rest[0]) if rest else most
 
 
-def _kind_activations(model: Transformer, sharding: Sharding, recompute: int) -> Real:
+def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
     """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
-    recomputation drops the 5 a s / h; full recomputation keeps the layer's input, 2 s b h.
+    recomputation drops the 5 a s / h, that of elements what norms and the activation give; full recomputation keeps the layer's input,
+    2 s b h.
 
     Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
     Latents are kept before and after their norms, queries and keys before theirs.
     """
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    if recompute == 2:
-        return size * tokens * model.hidden / norm_split
     masks = 2.0 if model.dropout else 0.0
-    inputs = model.norms + (1.0 if model.parallel_blocks else 2.0)
+    given = 1.0 - again(recompute, ELEMENTS)
+    inputs = given * model.normed_inputs + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.capacity_factor
-    feed_forward = size * routed * model.expert_width * (3.0 if model.gated else 2.0) / sharding.tensor
+    widths = given + (2.0 if model.gated else 1.0)
+    feed_forward = size * routed * model.expert_width * widths / sharding.tensor
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
-        feed_forward = feed_forward + size * tokens * wide * (3.0 if model.gated else 2.0) / sharding.tensor
+        feed_forward = feed_forward + size * tokens * wide * widths / sharding.tensor
     sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)
-    return split_by_norms / norm_split + attention + feed_forward + sorted_tokens + _score_bytes(model, sharding, tokens, recompute)
+    scores = _score_bytes(model, sharding, tokens, recompute)
+    kept = split_by_norms / norm_split + attention + feed_forward + sorted_tokens + scores
+    return np.where(again(recompute, LAYER), size * tokens * model.hidden / norm_split, kept)
 
 
 def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real) -> Real:
@@ -234,52 +244,62 @@ def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_
     return kept
 
 
-def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: int) -> Real:
+def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: Real) -> Real:
     heads = model.heads / sharding.tensor
     if model.attention == "flash":
         return 4.0 * tokens * heads
-    if recompute == 1:
-        return 0.0 * heads
     per_score = 2.0 * model.activation_bytes + 1.0 if model.dropout else model.activation_bytes
     per_score = per_score + model.activation_bytes if model.attention_cap else per_score
-    return per_score * tokens * model.sequence * heads
+    return np.where(again(recompute, ATTENTION), 0.0, per_score * tokens * model.sequence * heads)
 
 
-def kept_activations(model: Transformer, sharding: Sharding) -> Real:
-    """Bytes a layer and microbatch under the plan's recompute mode."""
-    none, selective, full = (layer_activations(model, sharding, mode) for mode in (0, 1, 2))
-    return np.where(sharding.recompute < 0.5, none, np.where(sharding.recompute < 1.5, selective, full))
+def kept_activations(model: Transformer, sharding: Sharding, layers: Real = 1.0) -> Real:
+    """Bytes a layer and microbatch under the plan's recompute mode, on average over so many layers of a stage."""
+    kept = layer_activations(model, sharding, sharding.recompute)
+    if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
+        return kept
+    return _mean_kept(sharding, kept, layer_activations(model, sharding, 0), layers)
+
+
+def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Real:
+    """On average over the layers of a stage, of which a part may keep all."""
+    held = np.maximum(layers, 1.0)
+    redone = layers_again(sharding.recompute, sharding.interleave, held)
+    return np.where(redone < held, (redone * kept + (held - redone) * whole) / held, kept)
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
     """Bytes of one device of a stage, by use.
 
-    ZeRO shares over the data- and context-parallel ranks (over those with the same experts for expert weights): optimizer state from
-    stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation brings back
-    of one layer, and two gathered layers under ZeRO-3.
+    ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
+    optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation
+    brings back of one layer, and two gathered layers under ZeRO-3.
     """
     return _stage_memory(model, sharding, stage, _common(model, sharding))
 
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: bytes kept of a layer and microbatch, and the working set."""
+    """What is the same on every stage: bytes kept of a layer and microbatch, where it is computed again and where not, and the working
+    set."""
 
     kept: Real
+    whole: Real
     working: Real
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     kinds = [_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model)]
-    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), kept_activations(model, sharding)
+    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), layer_activations(model, sharding, sharding.recompute)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
-    return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept))
+    whole = layer_activations(model, sharding, 0)
+    return _Common(kept, whole, gathered + (whole - kept))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = split_layers(model.stack, sharding.pipeline).on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
-    activations = _on_device(sharding, "activations", held * flight) * common.kept
+    activations = _on_device(sharding, "activations", held * flight) * _resident(sharding, held, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
     return StageMemory(
@@ -291,9 +311,18 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     )
 
 
+def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
+    """Bytes a layer and microbatch of those that stay on the device; where others leave it, those that stay may be the ones that keep
+    all."""
+    if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
+        return common.kept
+    moved = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
+    return np.where(moved, common.whole, _mean_kept(sharding, common.kept, common.whole, held))
+
+
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
     """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
-    ranks = sharding.data * sharding.context
+    ranks = sharding.sharing()
     share = owned.shared / ranks + owned.routed * sharding.expert / ranks
     return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 

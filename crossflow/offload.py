@@ -51,7 +51,7 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     layers = np.maximum(split.first(), split.middle())
     flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
-    activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding), 0.0)
+    activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding, layers), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)
     state = model.optimizer_bytes * share_out(sharding, Weights(away * trained.shared, away * trained.routed), 1)
     state = np.where(offloads(sharding, "optimizer"), state, 0.0)

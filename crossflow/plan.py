@@ -6,18 +6,19 @@ from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
+from re import ASCII, fullmatch
 from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.workload import Transformer
 
-Recompute = Literal["none", "selective", "full"]
+Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
-RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
@@ -34,13 +35,42 @@ DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
 
+ELEMENTS, ATTENTION, LAYER = 1, 2, 4
+_AGAIN = (0, ELEMENTS, ATTENTION, ELEMENTS | ATTENTION, ELEMENTS | ATTENTION | LAYER)
+"""What each mode of RECOMPUTE computes again: what norms and the activation give, attention from its scores on, all else of a layer."""
+
+
+_FULL = RECOMPUTE.index("full")
+PARTLY = 8
+"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
+
+
+def again(recompute: Real | Whole | int, what: int) -> Mask:
+    """Which modes of recomputation, by their numbers, compute ELEMENTS, ATTENTION or the whole LAYER again."""
+    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64) % PARTLY] & what, 0)
+    return found
+
+
+def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
+    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
+    each = np.floor(recompute / PARTLY)
+    return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
+
+
+def _least_recomputed(codes: Sequence[int]) -> int:
+    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
+    if all(number % PARTLY == _FULL for number in codes):
+        return min(codes, key=lambda number: number // PARTLY or np.inf)
+    return _AGAIN.index(reduce(and_, (0 if number >= PARTLY else _AGAIN[number] for number in codes)))
+
+
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
-    "recompute": min,
+    "recompute": _least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
     "offload": lambda codes: reduce(and_, codes),
 }
 """Settings that only cost time and energy, for less memory or for nothing, while all others are equal; each with the setting that costs no
-more than any of some: the least recomputation, everything overlapped that one of them overlaps, nothing offloaded but what
+more than any of some: what all of them compute again, everything overlapped that one of them overlaps, nothing offloaded but what
 all of them offload. `costs_only` says of which offloading that is true."""
 
 _WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}
@@ -61,22 +91,27 @@ class Plan:
     """Model chunks a pipeline stage holds."""
     sequence_parallel: bool = False
     """Norms and dropouts are split over the tensor-parallel ranks."""
-    recompute: Recompute = "none"
+    recompute: str = "none"
+    """One of RECOMPUTE, or `full-2`: two layers of each chunk."""
     zero: int = 0
     """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
     overlap: Overlap = "none"
     offload: Offload = "none"
     """What of the layers is kept in the memory of the host."""
     placement: str = PLACEMENTS[0]
+    shard: int = 0
+    """Ranks, out of the data- and context-parallel ones, among which ZeRO shares; 0 is all of them."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
+        if self.shard < 0:
+            raise ValueError(f"shard is {self.shard}, a number of ranks or 0 for all is needed")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
+            if getattr(self, name) not in words and not (name == "recompute" and _partly(str(self.recompute))):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
 
     @property
@@ -88,12 +123,24 @@ class Plan:
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
-        parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
-        parts += [f"ZeRO-{self.zero}"] if self.zero else []
+        parts += [_recompute_words(self.recompute)]
+        parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
         parts += [f"placed {self.placement}"] if self.placement != PLACEMENTS[0] else []
         return " · ".join(parts)
+
+
+def _partly(recompute: str) -> int:
+    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
+    found = fullmatch(r"full-([1-9]\d{0,5})", recompute, ASCII)
+    return int(found[1]) if found else 0
+
+
+def _recompute_words(recompute: str) -> str:
+    if layers := _partly(recompute):
+        return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
+    return f"{recompute} recompute" if recompute != "none" else "no recompute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +160,7 @@ class Plans:
     overlap: Whole
     offload: Whole
     placement: Whole
+    shard: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -123,6 +171,8 @@ PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
+    if field == "recompute" and (layers := _partly(str(value))):
+        return PARTLY * layers + _FULL
     return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
 
 
@@ -133,6 +183,8 @@ def table(plans: Sequence[Plan]) -> Plans:
 
 def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
+    if field == "recompute" and number >= PARTLY:
+        return f"full-{number // PARTLY}"
     return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
 
 
@@ -158,7 +210,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap")
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard")
 """Settings that mean nothing to plans which lack what they are about."""
 
 
@@ -172,6 +224,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         interleave=np.where(staged, plans.interleave, 1),
         sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
         zero=np.where(exchanged, plans.zero, 0),
+        shard=np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
     )
 
@@ -200,8 +253,24 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        *_group_rules(plans),
         (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
     )
+
+
+def _group_rules(plans: Plans) -> tuple[Rule, ...]:
+    """A group of ranks that share has whole groups of context ranks in it, and those of experts."""
+    whole, replicas = plans.shard == 0, plans.shard // plans.context
+    return (
+        ("groups of ranks that share (shard) need ZeRO", whole | (plans.zero > 0)),
+        ("context divides the ranks that share (shard), which divide data x context", whole | _divide(plans, replicas)),
+        ("expert divides the replicas that share (shard)", whole | (replicas % plans.expert == 0)),
+    )
+
+
+def _divide(plans: Plans, replicas: Whole) -> Mask:
+    found: Mask = (plans.shard % plans.context == 0) & (replicas > 0) & (plans.data % np.maximum(replicas, 1) == 0)
+    return found
 
 
 def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:

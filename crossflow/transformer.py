@@ -4,7 +4,7 @@ Block times depend on few of a plan's choices, and hardware enters through few r
 combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
+from crossopt.crossflow.plan import LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
@@ -109,10 +109,10 @@ def _step_items(needed: Terms, one: Layer) -> Items:
 def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Parts:
     """The parts of each plan's step, each formula evaluated for every plan."""
     layout, split = lay_out(plans, cluster), sharding(model, plans)
-    group = ranks(plans, layout)
-    modes = mean_layers(model, group, hardware)
+    group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
+    layers = mean_layers(model, group, hardware, modes)
     return Parts(
-        layer=_select(_column(plans.recompute), modes),
+        layer=_mixed(_select(mode_of[:, None], layers), layers[0], _recomputed(model, plans)),
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
@@ -122,8 +122,8 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     )
 
 
-def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware) -> list[Layer]:
-    """A layer under each recompute mode; where layers are of several kinds the mean over them, each with its share.
+def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = range(len(RECOMPUTE))) -> list[Layer]:
+    """A layer under each of these places in RECOMPUTE; where layers are of several kinds the mean over them, each with its share.
 
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
@@ -131,10 +131,40 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware) -> list[La
     several = []
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in RECOMPUTE]))
+        several.append((count / model.stack, [layer(forward, backward, RECOMPUTE[mode], hardware) for mode in modes]))
     if len(several) == 1:
         return several[0][1]
-    return [_mean([(share, modes[place]) for share, modes in several]) for place in range(len(RECOMPUTE))]
+    return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]
+
+
+def _modes(plans: Plans) -> tuple[list[int], Whole]:
+    """The modes of recomputation that there are, none before all others, and the place of each plan's own."""
+    modes, mode_of = np.unique(np.concatenate([[0], plans.recompute % PARTLY]), return_inverse=True)
+    return modes.tolist(), mode_of[1:]
+
+
+def _recomputed(model: Transformer, plans: Plans) -> tuple[Array, Array] | None:
+    """Of how many layers out of how many the mode of each plan holds, on the stages that have the fewest: of others it is a smaller share,
+    so that no step is too short. Nothing where it holds of all layers of all plans."""
+    if not np.any(plans.recompute >= PARTLY):
+        return None
+    layers = np.maximum(split_layers(model.stack, _column(plans.pipeline)).least, 1.0)
+    return np.asarray(layers_again(_column(plans.recompute), _column(plans.interleave), layers)), np.asarray(layers)
+
+
+def share_again(model: Transformer, plans: Plans) -> Real:
+    """Which share of the layers is computed again with its exchanges."""
+    redone, layers = _recomputed(model, plans) or (1.0, 1.0)
+    return np.where(again(_column(plans.recompute), LAYER), redone / layers, 0.0)
+
+
+def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> Layer:
+    """The mean of the layers that a plan computes again and of those of which it computes nothing again."""
+    if recomputed is None:
+        return one
+    redone, layers = recomputed
+    pairs = ((getattr(one, field.name), getattr(plain, field.name)) for field in fields(Layer))
+    return Layer(*(np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full) for full, none in pairs))
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
@@ -217,11 +247,13 @@ class _Tables:
     edge_row: Whole
     exchange_row: Whole
     transfer_row: Whole
+    recomputed: tuple[Array, Array] | None
 
     def parts(self, rows: slice, host: HostTraffic) -> Parts:
-        edge = self.edge_row[rows]
+        edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
+        one = _gather(self.layer, self.layer_row[rows], _LAYER)
         return Parts(
-            layer=_gather(self.layer, self.layer_row[rows], ("forward", "backward", "energy")),
+            layer=one if shares is None else _mixed(one, _gather(self.layer, edge, _LAYER), shares),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -231,6 +263,7 @@ class _Tables:
         )
 
 
+_LAYER = ("forward", "backward", "energy")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 
@@ -240,18 +273,21 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
-    modes = mean_layers(model, several, hardware)
-    exchange, exchange_of = distinct(shape_of, plans.zero)
+    modes, mode_of = _modes(plans)
+    layers = mean_layers(model, several, hardware, modes)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard)
+    groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
     members = _layout_at(layout, shape_of[transfer]).pipeline
     return _Tables(
-        layer=_stack(modes, len(group), devices_in(hardware)),
+        layer=_stack(layers, len(group), devices_in(hardware)),
         edges=(embedding(model, several, hardware), head(model, several, hardware)),
-        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), _layout_at(layout, shape_of[exchange]), hardware),
+        exchange=data_exchange(model, sharding(model, rows_of(plans, exchange)), groups, hardware),
         transfer=np.asarray(transfer_time(model, message, members, hardware.links)),
         transfer_energy=np.asarray(transfer_energy(model, message, members, hardware.links)),
-        layer_row=plans.recompute * len(group) + group_of,
+        layer_row=mode_of * len(group) + group_of,
+        recomputed=_recomputed(model, plans),
         edge_row=group_of,
         exchange_row=exchange_of,
         transfer_row=transfer_of,
@@ -281,14 +317,12 @@ def _stack(modes: list[Layer], rows: int, columns: int) -> Layer:
     return Layer(*(np.vstack([np.broadcast_to(getattr(mode, field.name), (rows, columns)) for mode in modes]) for field in fields(Layer)))
 
 
-def _select(recompute: Array, modes: list[Layer]) -> Layer:
-    none, selective, full = modes
-    return Layer(
-        *(
-            np.where(recompute < 0.5, getattr(none, f.name), np.where(recompute < 1.5, getattr(selective, f.name), getattr(full, f.name)))
-            for f in fields(Layer)
-        )
-    )
+def _select(place: Whole, modes: list[Layer]) -> Layer:
+    """Of the layers under several modes that of each plan's own."""
+    found, *rest = modes
+    for number, one in enumerate(rest, 1):
+        found = Layer(*(np.where(place == number, getattr(one, field.name), getattr(found, field.name)) for field in fields(Layer)))
+    return found
 
 
 def _blocks(shape: tuple[int, int]) -> Iterator[slice]:

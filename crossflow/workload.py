@@ -97,6 +97,11 @@ class Transformer:
         return self.kv_rank > 0
 
     @property
+    def normed_inputs(self) -> float:
+        """Norms whose results products take: the first and the last one, of blocks in parallel every one."""
+        return float(self.norms) if self.parallel_blocks else 2.0
+
+    @property
     def attention_groups(self) -> int:
         return self.kv_heads or self.heads
 

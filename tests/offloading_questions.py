@@ -55,7 +55,7 @@ def offloading_question(seed: int) -> Instance:
         f"workload.transformer.layers={random.choice(_LAYERS)}",
         f"cluster.host={{memory: {random.choice([1, 4, 64])} GiB, bandwidth: {random.choice([1, 4, 12, 60])} GB/s}}",
         f"offload={random.choice(_FORCED if random.random() < 2 / 3 else _FREE)}",
-        f"recompute={random.choice(['[none, selective, full]', '[full, none]', '[full, selective]'])}",
+        f"recompute={random.choice(['[none, selective, full]', '[full, none]', '[elements, selective]'])}",
         f"objective={random.choice(_OBJECTIVES)}",
     ]
     return read_question({**base.document, "settings": settings})

@@ -13,7 +13,8 @@ from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, Sh
 from crossopt.instances.files.document import Node
 from crossopt.instances.files.units import quoted
 
-_PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES, "rest", "only"}
+_OF_TRANSFORMERS = {*TRANSFORMER_CHOICES, "recompute_layers"}
+_PLAN_CHOICES = {*_OF_TRANSFORMERS, *KERNEL_CHOICES, "rest", "only"}
 _OPEN: dict[str, Any] = {
     **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
     "sequence_parallel": (False, True),
@@ -22,7 +23,8 @@ _OPEN: dict[str, Any] = {
     "overlap": OVERLAP,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out."""
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and groups of ranks
+that share."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""
@@ -115,7 +117,7 @@ def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], 
     """The question of one workload. Beside workloads of another kind, choices of all that mean nothing for this one are left out."""
     defaults, choices = ChoicesSection(), file.choices
     if kernel is not None:
-        others = _PLAN_CHOICES - {*(KERNEL_CHOICES if kernel else TRANSFORMER_CHOICES)}
+        others = _PLAN_CHOICES - {*(KERNEL_CHOICES if kernel else _OF_TRANSFORMERS)}
         choices = replace(choices, **{name: getattr(defaults, name) for name in others})
     choices = replace(choices, **{name: getattr(section.choices, name) for name in own})
     alone = replace(file, name=name_of(section), workload=section, workloads=None, combine=None, choices=choices)

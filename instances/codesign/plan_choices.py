@@ -29,6 +29,7 @@ TRANSFORMER_CHOICES = (
     "overlap",
     "offload",
     "placement",
+    "shard",
 )
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
 _DEGREES = ("tensor", "context", "pipeline", "data", "rows", "columns", "layers")
@@ -42,10 +43,22 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     for name in others:
         if name not in names and getattr(choices, name) != _usual(name):
             report(f"choices.{name}", f"this is no choice for a {type(workload).__name__.lower()} (one of {', '.join(names)})")
-    options = {name: _possible(name, getattr(choices, name), workload, cluster, choices.only, report) for name in names}
+    if not transformer and choices.recompute_layers != _usual("recompute_layers"):
+        report("choices.recompute_layers", "this is no choice for a workload other than a transformer")
+    listed = {name: getattr(choices, name) for name in names}
+    if transformer:
+        listed["recompute"] = with_layers(choices.recompute, choices.recompute_layers)
+    options = {name: _possible(name, listed[name], workload, cluster, choices.only, report) for name in names}
     if all(options.values()):
         _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
     return tuple(options.items())
+
+
+def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, ...]:
+    """The modes of recomputation, full recomputation once for each number of layers of a chunk."""
+    return tuple(
+        word for mode in modes for word in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
+    )
 
 
 def divisors(whole: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
-from crossopt.crossflow.plan import Offload
+from crossopt.crossflow.plan import Offload, Recompute
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
@@ -188,10 +188,18 @@ class ChoicesSection:
     interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
     recompute: Annotated[
-        tuple[Literal["none", "selective", "full"], ...],
+        tuple[Recompute, ...],
         Choice(),
-        Doc("what the backward pass computes again: nothing, attention, or whole layers"),
+        Doc(
+            "what the backward pass computes again: nothing, norms and activations (elements), attention (selective), both, or whole layers"
+        ),
     ] = ("none",)
+    recompute_layers: Annotated[
+        tuple[int, ...],
+        Bounds(0, 999_999),
+        Choice(),
+        Doc("layers of each chunk that `recompute: full` computes again, of which it keeps all of the others; 0 is all"),
+    ] = (0,)
     zero: Annotated[
         tuple[int, ...],
         Bounds(0, 3),
@@ -209,6 +217,12 @@ class ChoicesSection:
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
+    shard: Annotated[
+        tuple[int, ...],
+        Bounds(0, 2**31),
+        Choice(),
+        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all of them"),
+    ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],
         Choice(),

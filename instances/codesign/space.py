@@ -19,7 +19,7 @@ from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.settings import codes_of, comings, listed_as
+from crossopt.instances.codesign.settings import codes_of, comings, listed_as, with_settings
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
@@ -244,8 +244,13 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
     own = np.ones(len(numbers), bool)
     for (name, _), place in zip(others, places[1:], strict=True):
-        came, first = comings(instance, plain(layouts), name)
+        bare = plain(layouts)
+        came, first = comings(instance, with_settings(bare, {"zero": 1}) if name == "shard" else bare, name)
         columns[name], own = came[places[0], place], own & first[places[0], place]
+        if name == "shard":
+            number = place
+    alone = columns["zero"] == 0  # groups mean nothing where nothing is shared, so that the first of them stands for all
+    columns["shard"], own = np.where(alone, 0, columns["shard"]), own & (~alone | (number == 0))
     return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 

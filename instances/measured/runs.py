@@ -27,6 +27,7 @@ from crossopt.instances.measured.words import (
     is_derived,
     precision_of,
     recompute_of,
+    shard_of,
     trains_adapters,
     zero_of,
 )
@@ -146,7 +147,7 @@ def _measurement(row: Row) -> Measurement:
     _check_precision(place.gpu, workload.precision)
     cluster = _cluster(row, place)
     _check_time(workload, place.gpu, cluster.devices, seconds)
-    plan = _plan(row, stack, inferred)
+    plan = _plan(row, stack, cluster.level_sizes[0], inferred)
     broken = broken_rules(workload, plan, cluster.devices)
     if broken:
         raise _RejectedError(f"the plan breaks a rule: {broken[0]}")
@@ -265,7 +266,7 @@ def _cluster(row: Row, place: Machine) -> Cluster:
     return Cluster(devices, (node, devices))
 
 
-def _plan(row: Row, stack: Framework, inferred: list[str]) -> Plan:
+def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
     tensor, pipeline, microbatch, devices = _needed(
         row, {"tp": "tensor degree", "pp": "pipeline degree", "mbs": "microbatch", "gpus": "number of GPUs"}
     )
@@ -276,7 +277,8 @@ def _plan(row: Row, stack: Framework, inferred: list[str]) -> Plan:
     if tensor * pipeline * context * data != devices:
         raise _RejectedError("the degrees do not multiply to the number of GPUs")
     shares = data * context > 1
-    return Plan(
+    group = shard_of(row.words["zero_fsdp"], max(node // tensor, 1))
+    plan = Plan(
         tensor=tensor,
         context=context,
         pipeline=pipeline,
@@ -289,6 +291,7 @@ def _plan(row: Row, stack: Framework, inferred: list[str]) -> Plan:
         zero=_stated_or(row, "zero_fsdp", zero_of, stack.zero, inferred) if shares else 0,
         overlap=_overlap(stack.overlap, shares, pipeline > 1),
     )
+    return replace(plan, shard=group) if plan.zero and group < data * context else plan
 
 
 def _overlap(wanted: Overlap, data: bool, pipeline: bool) -> Overlap:

@@ -23,14 +23,15 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision | None]]] = (
     ("fp32|float32", "fp32"),
 )
 _RECOMPUTE: Final[Sequence[tuple[str, Recompute]]] = (
+    ("selective-elements", "selective-elements"),
+    ("^elements", "elements"),
     ("selective|attention only", "selective"),
     ("none|^no|^0$|off|false|disabled", "none"),
     ("full|^yes$|^1$|true", "full"),
 )
-_ZERO: Final[Sequence[tuple[str, int | None]]] = (
-    ("hsdp|hybrid[ _]shard", None),  # sharded inside a node, repeated over nodes
+_ZERO: Final[Sequence[tuple[str, int]]] = (
+    ("hsdp|hybrid[ _]shard", 3),
     (r"zero[\s-]?0|no_shard|ddp", 0),
-    # Optimizer state shared by a part of the ranks ("ZeRO-1 group 8") is priced as shared by all: as much is sent.
     (r"zero[\s-]?1|distributed\s?optimizer|optimizer sharding", 1),
     (r"zero[\s-]?2|shard_grad_op", 2),
     (r"zero[\s-]?3|full_shard|fsdp", 3),
@@ -133,10 +134,15 @@ def recompute_of(word: str) -> Recompute:
 
 def zero_of(word: str) -> int:
     """The ZeRO stage; a ValueError for sharding that is none of them."""
-    found = _first(_ZERO, word, "zero_fsdp")
-    if found is None:
-        raise ValueError(f"sharding over a part of the ranks, {quoted(word)}, is not modelled")
-    return found
+    return _first(_ZERO, word, "zero_fsdp")
+
+
+def shard_of(word: str, node: int) -> int:
+    """Ranks of a group that shares: those that are said ("ZeRO-1 group 8", "hybrid ZeRO-1 over 8"), those of a node where shards are
+    only said to be hybrid, 0 for all."""
+    plain = word.casefold()
+    found = re.search(r"(?:group|over)\s+(\d+)", plain)
+    return int(found[1]) if found else node if re.search("hsdp|hybrid", plain) else 0
 
 
 def framework_of(word: str, gpu: str) -> Framework:

@@ -17,7 +17,7 @@ from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
+from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import design_of, from_words
@@ -85,7 +85,7 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
     group = ranks(plans, lay_out(plans, cluster))
-    again = 2.0 if plan.recompute == "full" else 1.0
+    again = 1.0 + share_again(model, plans)
     passes = needed.microbatches * fullest_slot(needed).layers
 
     def both(part: str) -> Real:

@@ -11,7 +11,7 @@ OPTIONS = options_of(
     "2.8",
     """init_device_mesh.mesh_shape MixedPrecisionPolicy.param_dtype MixedPrecisionPolicy.reduce_dtype fully_shard.reshard_after_forward
     DistributedDataParallel.device_mesh apply_activation_checkpointing.check_fn set_requires_gradient_sync.requires_gradient_sync
-    set_reshard_after_backward.reshard_after_backward split.split_size""",
+    set_reshard_after_backward.reshard_after_backward split.split_size create_selective_checkpoint_contexts.policy_fn_or_list""",
 )
 _IMPORTS = (
     "import torch",
@@ -20,6 +20,12 @@ _IMPORTS = (
     "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard",
     "from torch.nn.parallel import DistributedDataParallel",
 )
+_SELECTIVE = (
+    "from functools import partial",
+    "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper",
+    "from torch.utils.checkpoint import create_selective_checkpoint_contexts",
+)
+_POLICY = "create_selective_checkpoint_contexts.policy_fn_or_list"
 _DTYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp32": "torch.float32"}
 
 
@@ -27,11 +33,13 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """Arguments of calls, by their names."""
     make = OPTIONS.setting
     found = [
-        make("init_device_mesh.mesh_shape", f"({plan.data},)", "replicas"),
+        make("init_device_mesh.mesh_shape", *_mesh(plan)),
         make("split.split_size", plan.microbatch, "samples a replica takes at a time"),
     ]
-    if plan.recompute == "full":
+    if plan.recompute != "none":
         found.append(make("apply_activation_checkpointing.check_fn", "is_layer", "layers are computed again in the backward pass"))
+    if plan.recompute == "elements":
+        found.append(make(_POLICY, "keeps_products", "but for attention and products, of which all but the last are kept"))
     if plan.zero == 0:
         return (*found, make("DistributedDataParallel.device_mesh", "mesh", "replicas with weights of their own"))
     dtype = _DTYPES.get(model.precision, model.precision)
@@ -49,12 +57,17 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     return tuple(found)
 
 
+def _mesh(plan: Plan) -> tuple[str, str]:
+    if not plan.shard:
+        return f"({plan.data},)", "replicas"
+    return f"({plan.data // plan.shard}, {plan.shard})", "groups of replicas, and those of a group, which share"
+
+
 def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     """Lines of Python with these arguments."""
     values = {setting.name: setting.value for setting in found}
-    lines = [*_IMPORTS, "", f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})']
-    if "apply_activation_checkpointing.check_fn" in values:
-        lines.append("apply_activation_checkpointing(model, check_fn=is_layer)")
+    imports = (*_IMPORTS, *(_SELECTIVE if _POLICY in values else ()))
+    lines = [*imports, "", f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_recomputed(values)]
     if "fully_shard.reshard_after_forward" in values:
         dtypes = ", ".join(f"{name}={values[f'MixedPrecisionPolicy.{name}']}" for name in ("param_dtype", "reduce_dtype"))
         lines += [
@@ -79,6 +92,16 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     return "\n".join([*lines, f"{around}    loss_of(model, microbatch).backward()"])
 
 
+def _recomputed(values: Settings) -> tuple[str, ...]:
+    if _POLICY in values:
+        contexts = f"lambda: create_selective_checkpoint_contexts(policy_fn_or_list={values[_POLICY]})"
+        return (
+            f"wrapper = partial(checkpoint_wrapper, context_fn={contexts})",
+            "apply_activation_checkpointing(model, checkpoint_wrapper_fn=wrapper, check_fn=is_layer)",
+        )
+    return ("apply_activation_checkpointing(model, check_fn=is_layer)",) if "apply_activation_checkpointing.check_fn" in values else ()
+
+
 def parsed(text: str) -> Settings:
     """The arguments of all calls in the lines."""
     found = dict[str, str | None]()
@@ -92,7 +115,8 @@ def parsed(text: str) -> Settings:
 def read(given: Settings, model: Transformer, devices: int) -> Plan:
     """The plan that these lines launch."""
     del model
-    data = int(str(given["init_device_mesh.mesh_shape"]).strip("(),"))
+    groups, *rest = (int(part) for part in str(given["init_device_mesh.mesh_shape"]).strip("(),").split(","))
+    data = groups * (rest[0] if rest else 1)
     if data != devices:
         raise ValueError(f"there are {devices} devices, and the mesh has {data}")
     sharded = given.get("fully_shard.reshard_after_forward")
@@ -100,9 +124,10 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     return Plan(
         data=data,
         microbatch=whole(given, "split.split_size"),
-        recompute="full" if "apply_activation_checkpointing.check_fn" in given else "none",
+        recompute="elements" if _POLICY in given else "full" if "apply_activation_checkpointing.check_fn" in given else "none",
         zero=0 if sharded is None else 3 if sharded == "True" else 1 if once else 2,
         overlap="data" if data > 1 else "none",
+        shard=rest[0] if rest else 0,
     )
 
 

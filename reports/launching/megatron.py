@@ -26,7 +26,7 @@ OPTIONS = options_of(
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers""",
+    --mtp-num-layers --num-distributed-optimizer-instances""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
@@ -37,7 +37,7 @@ _SAID = (
 )
 """Shapes that only some networks have, and that there are arguments for."""
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
-_RECOMPUTE = {
+_RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     "none": (),
     "selective": (("--recompute-granularity", "selective", "attention's core is computed again in the backward pass"),),
     "full": (
@@ -60,11 +60,21 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     ]
     found += [make("--sequence-parallel", None, "norms and dropouts over the tensor ranks too")] if plan.sequence_parallel else []
     found += [*_split(model, plan), *_experts(model, plan)]
-    found += [make(*argument) for argument in _RECOMPUTE[plan.recompute]]
+    found += [make(*argument) for argument in _recompute(plan.recompute)]
     found += [*_sharing(plan), *_hidden(plan), *_offloaded(model, plan)]
     if plan.placement == "tensor-context-pipeline-data":
         found.append(make("--use-tp-pp-dp-mapping", None, "stages on nearer devices than replicas"))
     return (*found, *_precision(model), *_shapes(model))
+
+
+def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
+    if word in _RECOMPUTE:
+        return _RECOMPUTE[word]
+    return (
+        _RECOMPUTE["full"][0],
+        ("--recompute-method", "block", "the first layers of each chunk"),
+        ("--recompute-num-layers", word.removeprefix("full-"), "so many of them"),
+    )
 
 
 def _split(model: Transformer, plan: Plan) -> list[Setting]:
@@ -124,6 +134,9 @@ def _sharing(plan: Plan) -> list[Setting]:
     if plan.zero == 0:
         return []
     found = [make("--use-distributed-optimizer", None, "optimizer state shared by the replicas (ZeRO-1)")]
+    if plan.shard:
+        copies = plan.data * plan.context // plan.shard
+        found.append(make("--num-distributed-optimizer-instances", copies, f"in groups of {plan.shard}: so many hold the same part"))
     if plan.zero == 1:
         return found
     shared = "gradients" if plan.zero == 2 else "gradients and weights"
@@ -234,6 +247,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     zero = 1 if "--use-distributed-optimizer" in given else 0
     zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
     data = "--overlap-grad-reduce" in given or zero > 1
+    instances = whole(given, "--num-distributed-optimizer-instances")
     transfers = interleave > 1 and "--no-overlap-p2p-communication" not in given
     return Plan(
         tensor=tensor,
@@ -244,12 +258,20 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,
         sequence_parallel="--sequence-parallel" in given and tensor > 1,
-        recompute=given.get("--recompute-granularity") or "none",  # type: ignore[arg-type]
+        recompute=_recompute_in(given),
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
+        shard=devices // (tensor * pipeline * instances) if instances > 1 else 0,
         offload="activations" if whole(given, "--cpu-offloading-num-layers", 0) else "none",
         placement=f"tensor-context-{'pipeline-data' if '--use-tp-pp-dp-mapping' in given else 'data-pipeline'}",
     )
+
+
+def _recompute_in(given: Settings) -> str:
+    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk."""
+    if given.get("--recompute-method") == "block":
+        return f"full-{whole(given, '--recompute-num-layers')}"
+    return given.get("--recompute-granularity") or "none"
 
 
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:

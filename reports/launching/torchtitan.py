@@ -23,12 +23,13 @@ _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """All settings, those of the plan first."""
     make, shared = OPTIONS.setting, plan.zero > 0
+    shard = (plan.shard // plan.context or plan.data) if shared else 1
     found = [
         make("--parallelism.tensor_parallel_degree", plan.tensor, "heads and widths of a layer over so many devices"),
         make("--parallelism.pipeline_parallel_degree", plan.pipeline, "stages of layers"),
         make("--parallelism.context_parallel_degree", plan.context, "the sequence over so many devices"),
-        make("--parallelism.data_parallel_shard_degree", plan.data if shared else 1, "replicas that share weights and gradients (FSDP)"),
-        make("--parallelism.data_parallel_replicate_degree", 1 if shared else plan.data, "replicas with weights of their own"),
+        make("--parallelism.data_parallel_shard_degree", shard, "replicas that share weights and gradients (FSDP)"),
+        make("--parallelism.data_parallel_replicate_degree", plan.data // shard, "replicas, or groups of them, with weights of their own"),
         make("--training.global_batch_size", model.global_batch, "samples of a step"),
         make("--activation_checkpoint.mode", plan.recompute, "what is computed again in the backward pass"),
     ]
@@ -90,8 +91,9 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
         interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
         sequence_parallel=tensor > 1,
-        recompute=given.get("--activation_checkpoint.mode") or "none",  # type: ignore[arg-type]
+        recompute=given.get("--activation_checkpoint.mode") or "none",
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
+        shard=shard * context if sharded and copies > 1 else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )
 

@@ -147,7 +147,7 @@ def _passes(row: Measurement, layer: float) -> float:
     """Forward and backward are worth 3 passes; full recomputation is one more, selective recomputation that of attention's core."""
     model = row.workload
     core = 4.0 * model.sequence * model.heads * model.head_width / layer
-    return 3.0 + {"none": 0.0, "selective": core, "full": 1.0}[row.plan.recompute]
+    return 3.0 + {"none": 0.0, "elements": 0.0, "selective": core, "selective-elements": core, "full": 1.0}[row.plan.recompute]
 
 
 def _traffic(row: Measurement) -> float:

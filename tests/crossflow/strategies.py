@@ -166,11 +166,12 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             microbatch=microbatch,
             interleave=interleave,
             sequence_parallel=random.choice([False, True]),
-            recompute=random.choice(RECOMPUTE),
+            recompute=random.choice((*RECOMPUTE, "full-1", "full-2")),
             zero=random.randrange(4),
             overlap=random.choice(OVERLAP),
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
+            shard=random.choice((0, 0, context, 2 * context, 4 * context)),
         )
         if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
             continue  # most break one of these, which is seen sooner so than by all the rules

@@ -58,6 +58,25 @@ def test_shared_weights_are_gathered_a_layer_at_a_time(plain: Hardware) -> None:
     assert found["publish"] == pytest.approx(3 / 4 * 2 * (TABLE + NORM) / 100e9)
 
 
+def test_groups_that_share_add_up_their_parts(plain: Hardware) -> None:
+    """Four of eight replicas share, of which each node of four has one group; ring inside at 100 GB/s, two nodes at 10 GB/s."""
+    two = Cluster(8, (4, 8))
+    for zero, summed, weights in (
+        (1, parameters(GPT), parameters(GPT)),
+        (2, TABLE + NORM, parameters(GPT)),
+        (3, TABLE + NORM, TABLE + NORM),
+    ):
+        plans = table([Plan(data=8, zero=zero, shard=4)])
+        found = data_exchange(GPT, sharding(GPT, plans), lay_out(plans, two), plain)
+        inside, across = 3 / 4 / 100e9, 2 * 1 / 2 / 4 / 10e9
+        assert float(np.asarray(found.synchronize).item()) == pytest.approx(4 * summed * (inside + across))
+        assert float(np.asarray(found.publish).item()) == pytest.approx(2 * weights * inside)
+        scattered = 4 * LAYER * (inside + across) if zero > 1 else 0.0
+        gathered = 2 * LAYER * inside if zero > 2 else 0.0
+        assert float(np.asarray(found.gather_backward).item()) == pytest.approx(scattered + gathered)
+        assert float(np.asarray(found.gather_forward).item()) == pytest.approx(gathered)
+
+
 @pytest.mark.parametrize("pipeline", [2, 3, 5])
 def test_under_shared_weights_the_table_is_exchanged_whole_however_uneven_the_stages(plain: Hardware, pipeline: int) -> None:
     """The stage with the most weights need not be the one with the head."""

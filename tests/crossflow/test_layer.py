@@ -20,7 +20,7 @@ from crossopt.crossflow.layer import (
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
-from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.plan import RECOMPUTE, Plan, Recompute, table
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
@@ -147,6 +147,21 @@ def test_element_wise_operators_stream_their_bytes(
     assert number(backward_pass(model, one, slow).work.time) - twice == pytest.approx(backward / 1e6)
 
 
+def test_recomputed_elements_are_two_norms_and_the_activation(plain: Hardware) -> None:
+    """Two passes over what goes into each product after a norm, two over the width of GELU and three over a gated one."""
+    slow = replace(plain, dram=Memory(64e9, 1e6))
+    for model, passes, norms in (
+        (GPT, 2, 2),
+        (GROUPED, 3, 2),
+        (replace(GPT, norms=4), 2, 2),
+        (replace(GPT, norms=1, parallel_blocks=True), 2, 1),
+    ):
+        again = forward_pass(model, group(Plan(tensor=2)), slow).elements
+        tokens = 2.0 * 2048
+        assert number(again.time) == pytest.approx(tokens * (norms * 2 * model.hidden + passes * model.ffn / 2) / 1e6)
+        assert again.kernels == norms + 1
+
+
 def exchanges(model: Transformer, plan: Plan, hardware: Hardware) -> tuple[float, float, float]:
     """Seconds of the tensor, context and expert exchanges of a forward pass."""
     forward = forward_pass(model, group(plan), hardware)
@@ -189,7 +204,7 @@ def test_energy_of_the_exchanges_counts_the_bytes_each_rank_sends(plain: Hardwar
     assert number(backward_pass(GPT, group(Plan(context=4)), wired).energy) == pytest.approx(2 * ring * 2)
 
 
-FORWARD = Pass(Cost(10.0, 100.0, 7.0), Cost(4.0, 40.0, 3.0), 2.0, 5.0, 3.0, 1000.0)
+FORWARD = Pass(Cost(10.0, 100.0, 7.0), Cost(4.0, 40.0, 3.0), 2.0, 5.0, 3.0, 1000.0, elements=Cost(3.0, 30.0, 2.0))
 BACKWARD = Pass(Cost(20.0, 200.0, 14.0), Cost(8.0, 80.0, 6.0), 2.0, 6.0, 3.0, 2000.0)
 """Forward the ring of 5 s exceeds the core of 4 s, backward it hides."""
 
@@ -199,28 +214,40 @@ def test_a_pass_hides_the_ring_behind_the_core_only() -> None:
     assert (BACKWARD.seconds(), BACKWARD.exchanges()) == (20 + 8, 2 + 3)
 
 
-@pytest.mark.parametrize(("mode", "again", "energy"), [("none", 0.0, 0.0), ("selective", 4.0, 40.0), ("full", 20.0, 100.0 + 40.0 + 1000.0)])
-def test_recomputation_repeats_nothing_the_core_or_all_with_its_exchanges(plain: Hardware, mode: str, again: float, energy: float) -> None:
+REPEATED: tuple[tuple[Recompute, float, float], ...] = (
+    ("none", 0.0, 0.0),
+    ("elements", 3.0, 30.0),
+    ("selective", 4.0, 40.0),
+    ("selective-elements", 7.0, 70.0),
+    ("full", 20.0, 100.0 + 40.0 + 1000.0),
+)
+"""Seconds and joules."""
+
+
+@pytest.mark.parametrize(("mode", "again", "energy"), REPEATED)
+def test_recomputation_repeats_elements_the_core_or_all_with_its_exchanges(
+    plain: Hardware, mode: Recompute, again: float, energy: float
+) -> None:
     priced = layer(FORWARD, BACKWARD, mode, plain)
     assert (priced.forward, priced.backward, priced.recompute) == (20.0, 33.0 + again, again)
     assert priced.energy == 100 + 40 + 1000 + 200 + 80 + 2000 + energy
     assert (priced.arithmetic, priced.tensor, priced.context, priced.expert, priced.launch) == (42.0, 4.0, 1.0, 6.0, 0.0)
 
 
-@pytest.mark.parametrize(("mode", "kernels"), [("none", 20), ("selective", 23), ("full", 30)])
-def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: str, kernels: int) -> None:
+@pytest.mark.parametrize(("mode", "kernels"), [("none", 20), ("elements", 22), ("selective", 23), ("full", 30)])
+def test_a_layer_is_never_faster_than_its_launches(plain: Hardware, mode: Recompute, kernels: int) -> None:
     """Ten kernels forward, twenty and the repeated ones backward, at 10 s each; exchanges of 5 s follow each pass."""
     slow = replace(plain, efficiency=replace(plain.efficiency, host=10.0))
     priced = layer(FORWARD, BACKWARD, mode, slow)
     repeated = 5.0 if mode == "full" else 0.0
     assert (priced.forward, priced.backward) == (100.0 + 5.0, 10.0 * kernels + 5.0 + repeated)
-    again = {"none": 0.0, "selective": 4.0, "full": 15.0}[mode]
+    again = {"none": 0.0, "elements": 3.0, "selective": 4.0, "full": 15.0}[mode]
     assert priced.launch == (100 - 15) + (10 * kernels - 28 - again)
 
 
 @every("model", MODELS)
 @every("mode", RECOMPUTE)
-def test_what_a_layer_spends_adds_up_to_its_two_passes(a100: Hardware, model: Transformer, mode: str) -> None:
+def test_what_a_layer_spends_adds_up_to_its_two_passes(a100: Hardware, model: Transformer, mode: Recompute) -> None:
     one = group(Plan(tensor=2, context=2, data=4, microbatch=2))
     priced = layer(forward_pass(model, one, a100), backward_pass(model, one, a100), mode, a100)
     spent = {field.name: number(getattr(priced, field.name)) for field in fields(Layer)}

@@ -20,8 +20,8 @@ from crossopt.crossflow.memory import (
     stage_weights,
 )
 from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters, trained_parameters
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from tests.crossflow.strategies import MODELS, plans
@@ -30,6 +30,7 @@ from tests.every import every
 GIB = 2.0**30
 GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
 SHARDED = Plan(tensor=2, data=4)
+NONE, ELEMENTS, SELECTIVE, BOTH, FULL = range(len(RECOMPUTE))
 
 
 def shards(plan: Plan, model: Transformer = GPT) -> Sharding:
@@ -52,12 +53,59 @@ def test_a_layer_keeps_the_published_bytes_in_every_mode(tensor: int, hidden: in
     unit, scores = batch * length * hidden, 5 * heads * length / hidden
     plain = shards(Plan(tensor=tensor, microbatch=batch), model)
     split = shards(Plan(tensor=tensor, microbatch=batch, sequence_parallel=True), model)
-    assert number(layer_activations(model, plain, 0)) == pytest.approx(unit * (10 + 24 / tensor + scores / tensor), rel=1e-12)
-    assert number(layer_activations(model, split, 0)) == pytest.approx(unit * (34 + scores) / tensor, rel=1e-12)
-    assert number(layer_activations(model, plain, 1)) == pytest.approx(unit * (10 + 24 / tensor), rel=1e-12)
-    assert number(layer_activations(model, split, 1)) == pytest.approx(unit * 34 / tensor, rel=1e-12)
-    assert number(layer_activations(model, plain, 2)) == 2 * unit
-    assert number(layer_activations(model, split, 2)) == 2 * unit / tensor
+    assert number(layer_activations(model, plain, NONE)) == pytest.approx(unit * (10 + 24 / tensor + scores / tensor), rel=1e-12)
+    assert number(layer_activations(model, split, NONE)) == pytest.approx(unit * (34 + scores) / tensor, rel=1e-12)
+    assert number(layer_activations(model, plain, SELECTIVE)) == pytest.approx(unit * (10 + 24 / tensor), rel=1e-12)
+    assert number(layer_activations(model, split, SELECTIVE)) == pytest.approx(unit * 34 / tensor, rel=1e-12)
+    assert number(layer_activations(model, plain, FULL)) == 2 * unit
+    assert number(layer_activations(model, split, FULL)) == 2 * unit / tensor
+
+
+@every("tensor", [1, 2, 8])
+def test_recomputed_elements_are_what_norms_and_the_activation_give(tensor: int) -> None:
+    """Of Korthikanti's 34 s b h + 5 a s^2 b two norms give 4 s b h and GELU 8 s b h, which Touvron et al. 2023 (section 2.4) compute again;
+    beside attention's core 22 s b h are left."""
+    unit, scores = 2048 * 6144, 5 * 64 * 2048 / 6144
+    plain, split = shards(Plan(tensor=tensor)), shards(Plan(tensor=tensor, sequence_parallel=True))
+    assert number(layer_activations(GPT, plain, ELEMENTS)) == pytest.approx(unit * (6 + 16 / tensor + scores / tensor), rel=1e-12)
+    assert number(layer_activations(GPT, split, ELEMENTS)) == pytest.approx(unit * (22 + scores) / tensor, rel=1e-12)
+    assert number(layer_activations(GPT, split, BOTH)) == pytest.approx(unit * 22 / tensor, rel=1e-12)
+
+
+def test_layers_that_are_not_computed_again_keep_all() -> None:
+    """48 layers in four stages of three chunks of four: of one layer each 3 keep their input and 9 all, of five all 12 the input."""
+    plan = Plan(tensor=2, pipeline=4, interleave=3, microbatch=2)
+    whole, kept = (number(layer_activations(GPT, shards(plan), mode)) for mode in (NONE, FULL))
+    mask, flight = 2 * 2048 * 6144, number(microbatches_in_flight(0.0, 4.0, 3.0, 32.0))
+    for word, redone in (("full-1", 3), ("full-3", 9), ("full-5", 12), ("full", 12)):
+        found = memory(replace(plan, recompute=word))
+        assert number(found.activations) == pytest.approx(flight * (redone * kept + (12 - redone) * whole + mask), rel=1e-12)
+        assert number(found.working) == whole - kept
+
+
+def test_the_fullest_of_uneven_stages_keeps_all_of_what_is_not_computed_again() -> None:
+    """Seven layers in two stages: three beside the embedding, four beside the head, of each two computed again."""
+    model, plan = replace(GPT, layers=7, dropout=False), Plan(pipeline=2, data=4, recompute="full-2")
+    whole, kept = (number(layer_activations(model, shards(plan, model), mode)) for mode in (NONE, FULL))
+    held = [number(split_layers(7, np.float64(2.0)).on(np.float64(stage))) for stage in (0, 1)]
+    for stage, layers in enumerate(held):
+        logits = 4 * 2048 * (6144 + 51200) if stage == 1 else 0.0
+        assert number(memory(plan, model, stage).activations) == pytest.approx((2 - stage) * (2 * kept + (layers - 2) * whole) + logits)
+
+
+def test_recomputed_elements_of_other_layers() -> None:
+    """A gated part gives one of three widths up, experts as many times as tokens go to them; of norms in a sandwich two feed products, of
+    those of blocks in parallel all."""
+    for changes, dropped in (
+        ({"gated": True}, 2 * 6144 + 24576 / 2),
+        ({"norms": 4}, 2 * 6144 + 24576 / 2),
+        ({"norms": 1, "parallel_blocks": True}, 6144 + 24576 / 2),
+        ({"norms": 2, "parallel_blocks": True}, 2 * 6144 + 24576 / 2),
+        ({"experts": 8, "experts_per_token": 2, "expert_ffn": 1024, "shared_experts": 3}, 2 * 6144 + (2 + 3) * 1024 / 2),
+    ):
+        model = replace(GPT, **changes)  # type: ignore[arg-type]
+        kept, fewer = (number(layer_activations(model, shards(SHARDED, model), mode)) for mode in (NONE, ELEMENTS))
+        assert kept - fewer == pytest.approx(2 * 2048 * dropped, rel=1e-9)
 
 
 PUBLISHED = (
@@ -163,11 +211,23 @@ def test_experts_are_shared_only_with_those_who_hold_the_same_ones() -> None:
     assert number(sliced.optimizer) == 12 * (shared / 8 + routed / 4 / 2)
 
 
+def test_groups_share_among_themselves() -> None:
+    """Two of eight replicas, or two of four with both context ranks; experts on two ranks leave two of each in a group of four."""
+    whole = memory(Plan(data=8))
+    for plan, ranks in ((Plan(data=8, zero=3, shard=2), 2), (Plan(data=4, context=2, zero=3, shard=4), 4), (Plan(data=8, zero=3), 8)):
+        assert number(memory(plan).optimizer) == number(whole.optimizer) / ranks
+        assert number(memory(plan).weights) == number(whole.weights) / ranks
+    model = replace(GPT, experts=8, biases=False)
+    spread, sliced = memory(Plan(data=8, expert=2), model), memory(Plan(data=8, expert=2, zero=1, shard=4), model)
+    routed = 12 * 48 * 8 * 2 * 6144 * 24576 / 2
+    assert number(sliced.optimizer) == pytest.approx((number(spread.optimizer) - routed) / 4 + routed / 2, rel=1e-12)
+
+
 def test_recomputation_works_on_one_layer_at_a_time() -> None:
     """What a layer would have kept is there again while its backward pass runs: the scores, or all of it."""
-    for mode in ("none", "selective", "full"):
+    for mode in RECOMPUTE:
         columns = shards(Plan(recompute=mode, microbatch=2))
-        brought_back = number(layer_activations(GPT, columns, 0)) - number(kept_activations(GPT, columns))
+        brought_back = number(layer_activations(GPT, columns, NONE)) - number(kept_activations(GPT, columns))
         assert number(memory(Plan(recompute=mode, microbatch=2)).working) == brought_back
     scores = 5 * 2 * 2048 * 2048 * 64
     assert number(memory(Plan(recompute="selective", microbatch=2)).working) == pytest.approx(scores)
@@ -175,14 +235,14 @@ def test_recomputation_works_on_one_layer_at_a_time() -> None:
 
 def test_fused_attention_keeps_one_number_a_row_of_scores() -> None:
     fused = replace(GPT, attention="flash")
-    for mode in (0, 1):
+    for mode in (NONE, SELECTIVE):
         assert number(layer_activations(fused, shards(SHARDED), mode)) == 2048 * 6144 * (10 + 24 / 2) + 4 * 2048 * 64 / 2
 
 
 def test_without_dropout_there_are_no_masks_and_one_copy_of_the_scores() -> None:
     plain = replace(GPT, dropout=False)
-    assert number(layer_activations(plain, shards(SHARDED), 0)) == 2048 * 6144 * (8 + 24 / 2) + 2 * 2048 * 2048 * 64 / 2
-    assert number(memory(Plan(pipeline=2), plain).activations) == 24 * 2 * number(layer_activations(plain, shards(Plan()), 0))
+    assert number(layer_activations(plain, shards(SHARDED), NONE)) == 2048 * 6144 * (8 + 24 / 2) + 2 * 2048 * 2048 * 64 / 2
+    assert number(memory(Plan(pipeline=2), plain).activations) == 24 * 2 * number(layer_activations(plain, shards(Plan()), NONE))
 
 
 def test_grouped_queries_keep_fewer_keys_and_values_but_one_a_rank() -> None:
@@ -191,25 +251,25 @@ def test_grouped_queries_keep_fewer_keys_and_values_but_one_a_rank() -> None:
     heads = {2: 2 * 32 + 2 * 4, 16: 2 * 4 + 2 * 1}
     for tensor, kept in heads.items():
         expected = plain + 2 * 2048 * 96 * kept + 2 * 2 * 2048 * 24576 / tensor
-        assert number(layer_activations(model, shards(Plan(tensor=tensor), model), 1)) == expected
+        assert number(layer_activations(model, shards(Plan(tensor=tensor), model), SELECTIVE)) == expected
 
 
 def test_a_gated_network_keeps_three_wide_values_a_token() -> None:
     """2 + 6 f / h instead of 2 + 4 f / h bytes, with f the feed-forward width."""
-    gated = number(layer_activations(replace(GPT, gated=True), shards(SHARDED), 1))
-    assert gated - number(layer_activations(GPT, shards(SHARDED), 1)) == 2 * 2048 * 24576 / 2
+    gated = number(layer_activations(replace(GPT, gated=True), shards(SHARDED), SELECTIVE))
+    assert gated - number(layer_activations(GPT, shards(SHARDED), SELECTIVE)) == 2 * 2048 * 24576 / 2
 
 
 def test_experts_keep_the_sorted_tokens_and_work_on_the_fullest_expert() -> None:
     """Top 2 at capacity 1.25: 2.5 times the tokens, before and behind the experts and inside them."""
     model = replace(GPT, experts=8, experts_per_token=2, capacity_factor=1.25)
-    dense = number(layer_activations(GPT, shards(SHARDED), 1))
+    dense = number(layer_activations(GPT, shards(SHARDED), SELECTIVE))
     extra = 1.5 * 2 * 2 * 2048 * 24576 / 2 + 2 * 2 * 2.5 * 2048 * 6144
-    assert number(layer_activations(model, shards(SHARDED, model), 1)) == pytest.approx(dense + extra, rel=1e-12)
+    assert number(layer_activations(model, shards(SHARDED, model), SELECTIVE)) == pytest.approx(dense + extra, rel=1e-12)
 
 
 def test_context_parallelism_divides_all_activations() -> None:
-    for mode in (0, 1, 2):
+    for mode in range(len(RECOMPUTE)):
         whole, part = (number(layer_activations(GPT, shards(Plan(context=ranks)), mode)) for ranks in (1, 4))
         assert part == whole / 4
 

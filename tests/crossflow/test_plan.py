@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import Plan, broken_rules, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, code, layers_again, option, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every
@@ -84,6 +85,45 @@ def test_a_word_that_is_none_is_refused_with_the_choices(field: str, value: obje
     changes: dict[str, object] = {field: value}
     with pytest.raises(ValueError, match=f"{field} is {value!r}, .* is needed"):
         Plan(**changes)  # type: ignore[arg-type]
+
+
+def test_the_least_recomputation_of_some_is_what_all_of_them_do() -> None:
+    """Elements and attention are neither less nor more than each other, so that no recomputation stands before both."""
+    for words, least in (
+        (("elements", "selective"), "none"),
+        (("elements", "selective-elements", "full"), "elements"),
+        (("selective", "full"), "selective"),
+        (("full",), "full"),
+        (("full-3", "full-2", "full"), "full-2"),
+        (("full-2", "elements"), "none"),
+        (RECOMPUTE, "none"),
+    ):
+        assert option("recompute", CONCESSIONS["recompute"]([code("recompute", word) for word in words])) == least
+
+
+def test_groups_that_share_hold_whole_groups_of_context_and_expert_ranks() -> None:
+    model, plan = replace(MODEL, experts=8), Plan(data=8, context=2, zero=1, expert=2)
+    for shard, words in ((3, "context divides"), (16 * 3, "context divides"), (2, "expert divides the replicas"), (4, ""), (8, "")):
+        broken = [rule for rule in broken_rules(model, replace(plan, shard=shard), 16) if "shard" in rule]
+        assert bool(broken) == bool(words)
+        assert words in " ".join(broken)
+    assert str(replace(plan, shard=4)).endswith("ZeRO-1 in groups of 4")
+    with pytest.raises(ValueError, match="shard is -1"):
+        Plan(shard=-1)
+
+
+def test_words_of_partial_recomputation() -> None:
+    assert str(Plan(recompute="full-1")) == "microbatch 1 · full recompute of 1 layer a chunk"
+    assert str(Plan(recompute="full-12")) == "microbatch 1 · full recompute of 12 layers a chunk"
+    for word in ("full-0", "full-", "full-01", "full-x", "full--1", "elements-2", "full-²"):
+        with pytest.raises(ValueError, match=r"recompute is .* is needed"):
+            Plan(recompute=word)
+
+
+def test_a_number_of_layers_of_each_chunk_is_computed_again() -> None:
+    """Seven layers in three chunks of three, two and two: of one layer each three, of three all."""
+    for word, layers in (("full-1", 3), ("full-2", 6), ("full-3", 7), ("full", 7), ("elements", 7)):
+        assert layers_again(np.float64(code("recompute", word)), 3.0, 7.0) == layers
 
 
 def test_a_plan_reads_as_one_line() -> None:

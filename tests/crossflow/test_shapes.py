@@ -24,7 +24,7 @@ from crossopt.crossflow.parameters import (
     step_flops,
     trained_parameters,
 )
-from crossopt.crossflow.plan import Plan, broken_rules, table
+from crossopt.crossflow.plan import RECOMPUTE, Plan, broken_rules, table
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, kind_of_layer, layer_kinds
 from tests.every import every
@@ -222,7 +222,7 @@ def test_norms_and_caps_stream_their_bytes(plain: Hardware) -> None:
 
 
 def kept(model: Transformer, plan: Plan = Plan()) -> float:  # noqa: B008 - frozen
-    return number(layer_activations(model, sharding(model, table([plan])), 0))
+    return number(layer_activations(model, sharding(model, table([plan])), RECOMPUTE.index("none")))
 
 
 def test_a_layer_keeps_what_its_parts_take_in() -> None:

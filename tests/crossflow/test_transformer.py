@@ -131,6 +131,23 @@ def test_more_of_a_resource_is_never_slower_on_more_plans(name: str, data: st.Da
     assert_more_is_never_slower(name, data)
 
 
+def test_a_part_of_the_layers_computed_again_takes_that_part_of_the_time() -> None:
+    """Of 12 layers on one stage, and of three on each of four stages in one chunk or two."""
+    model, cluster = replace(MODELS[0], layers=12, global_batch=48), CLUSTERS[0]
+    hardware = device_on(cluster)
+    cases = (
+        (Plan(tensor=2, data=24), {1: 1 / 12, 3: 3 / 12, 12: 1.0, 20: 1.0}),
+        (Plan(pipeline=4, data=12), {1: 1 / 3, 2: 2 / 3}),
+        (Plan(pipeline=4, data=12, interleave=2), {1: 2 / 3}),
+    )
+    for plan, shares in cases:
+        words = ("none", "full", *(f"full-{layers}" for layers in shares))
+        prices = price(model, hardware, cluster, table([replace(plan, recompute=word) for word in words]))
+        for found in (prices.step_time[:, 0], prices.energy[:, 0]):
+            none, full, *partly = found.tolist()
+            assert partly == pytest.approx([none + share * (full - none) for share in shares.values()], rel=1e-9)
+
+
 def assert_more_is_never_slower(name: str, data: st.DataObject) -> None:
     cluster = CLUSTERS[data.draw(st.integers(0, 2))]
     resources = (*RATES, *SHRINKING)

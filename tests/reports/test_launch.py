@@ -83,6 +83,37 @@ def test_drawn_plans_are_of_many_kinds() -> None:
     assert len({plan.placement for plan in plans}) == 2
 
 
+@every(
+    ("name", "plan"),
+    [
+        ("megatron", Plan(pipeline=2, data=8, context=2, zero=1, shard=4, overlap="data")),
+        ("torchtitan", Plan(data=16, context=2, zero=3, shard=8, overlap="data")),
+        ("torchtitan", Plan(pipeline=2, data=16, zero=1, shard=8)),
+        ("fsdp", Plan(data=32, zero=3, shard=8, overlap="data")),
+        ("fsdp", Plan(data=32, zero=1, shard=4, overlap="data")),
+    ],
+)
+def test_groups_of_ranks_that_share_read_back(name: str, plan: Plan) -> None:
+    found = launch(name, llama().workload, plan)  # type: ignore[arg-type]
+    assert found.plan == plan
+    assert found.instead == ()
+
+
+def test_deepspeed_shares_among_all_ranks() -> None:
+    found = launch("deepspeed", llama().workload, Plan(data=32, zero=3, shard=8, overlap="data"))  # type: ignore[arg-type]
+    assert found.plan.shard == 0
+    assert any("all ranks share together" in sentence for sentence in found.instead)
+
+
+def test_megatron_computes_some_layers_of_each_chunk_again() -> None:
+    plan = replace(PLAN, recompute="full-2")
+    found = settings("megatron", plan)
+    names = ("granularity", "method", "num-layers")
+    assert [found[f"--recompute-{name}"] for name in names] == ["full", "block", "2"]
+    again = Plan(pipeline=4, data=8, interleave=2, recompute="full-2", zero=1, overlap="both")
+    assert launch("megatron", llama().workload, again).plan == again  # type: ignore[arg-type]
+
+
 def test_megatron_by_hand() -> None:
     found = settings("megatron")
     shapes = {
@@ -222,7 +253,12 @@ def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
         ("torchtitan", Plan(data=16, zero=1, overlap="data"), None, "ZeRO-2, ZeRO-3"),
         ("deepspeed", Plan(pipeline=4, data=4, zero=3), Plan(pipeline=4, data=4, zero=1), "ZeRO-0 or ZeRO-1"),
         ("deepspeed", Plan(pipeline=4, data=4, interleave=2), Plan(pipeline=4, data=4), "one chunk"),
-        ("fsdp", Plan(data=16, zero=3, recompute="selective", overlap="data"), Plan(data=16, zero=3, overlap="data"), "or nothing"),
+        (
+            "fsdp",
+            Plan(data=16, zero=3, recompute="selective", overlap="data"),
+            Plan(data=16, zero=3, recompute="elements", overlap="data"),
+            "or nothing",
+        ),
     ],
 )
 def test_what_a_stack_launches_instead_is_the_nearest_plan_and_told(name: str, plan: Plan, launched: Plan | None, word: str) -> None:

@@ -37,6 +37,7 @@ STACK: Final = Stack(
         Row("ZeRO-0 hides no exchange", Fact("data is hidden", (0,)), _KEYS, (Fact("zero", (0,)),)),
         Row("stages hand on unhidden", Fact("transfers are hidden", (0,)), _ENGINE),
         Row("all is computed again, or nothing", Fact("recompute", ("none", "full")), _KEYS),
+        Row("all ranks share together (MiCS and hpZ are not written out here)", Fact("shard", (0,)), _KEYS),
         Row("activations stay on the device", Fact("activations are away", (0,)), _KEYS),
         Row("weights are offloaded with ZeRO-3", Fact("zero", (3,)), _KEYS, (Fact("weights are away", (1,)),)),
         Row(

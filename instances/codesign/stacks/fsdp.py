@@ -6,7 +6,7 @@ from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 
 _SHARD: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fully_shard.py", "2.8")
 _POLICY: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fsdp_api.py", "2.8")
-_WRAPPER: Final = Source("pytorch/pytorch", "torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "2.8")
+_CHECKPOINT: Final = Source("pytorch/pytorch", "torch/utils/checkpoint.py", "2.8")
 
 STACK: Final = Stack(
     "fsdp",
@@ -22,7 +22,11 @@ STACK: Final = Stack(
             _SHARD,
         ),
         Row("ranks that share hide their exchange, always", Fact("data is hidden", (1,)), _SHARD, (Fact("data", above=1),)),
-        Row("all is computed again, or nothing", Fact("recompute", ("none", "full")), _WRAPPER),
+        Row(
+            "all is computed again, elements (by create_selective_checkpoint_contexts), or nothing",
+            Fact("recompute", ("none", "elements", "full")),
+            _CHECKPOINT,
+        ),
         Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _POLICY),
         Row("the precision is fp32, bf16 or fp16", Fact("precision", ("fp32", "bf16", "fp16")), _POLICY),
     ),

@@ -51,6 +51,12 @@ STACK: Final = Stack(
             (Fact("zero", above=1),),
         ),
         Row(
+            "groups of ranks share by --num-distributed-optimizer-instances at ZeRO-1 (those of Megatron-FSDP are not written out here)",
+            Fact("shard", (0,)),
+            Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
+            (Fact("zero", above=1),),
+        ),
+        Row(
             "experts over tensor ranks need sequence parallel",
             Fact("sequence_parallel", (True,)),
             Source(_REPOSITORY, "megatron/core/transformer/moe/moe_layer.py", "core 0.14"),
@@ -69,6 +75,12 @@ STACK: Final = Stack(
             (Fact("precision", ("fp16",)),),
         ),
         Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
+        Row(
+            "elements are not computed again: layernorm and moe_act of --recompute-modules leave norms that are one with a product, "
+            "dense parts and shared experts",
+            Fact("mode of recomputation", ("none", "selective", "full")),
+            Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b"),
+        ),
         Row(
             "activations are offloaded without a pipeline only",
             Fact("pipeline", (1,)),

@@ -47,7 +47,11 @@ _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=
 def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
     """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
     switches make it one."""
-    ways = {name: launchable(stack, name, WORDS[name]) for name in WORDS} | {"interleave": (plan.interleave, 1)}
+    own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in WORDS.items()}
+    ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
+        "interleave": (plan.interleave, 1),
+        "shard": (plan.shard, 0),
+    }
     every = _in_all_ways(plan, ways)
     kept = np.ones(len(every), bool)
     for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every)):

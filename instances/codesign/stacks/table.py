@@ -8,7 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, Plans, Rule, code
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, Plans, Rule, code
 from crossopt.crossflow.workload import Precision, Transformer
 
 
@@ -98,6 +98,8 @@ def number_of(quantity: str, value: object) -> int:
     """The number that stands for a value in a quantity's column."""
     if quantity == "precision":
         return get_args(Precision).index(value)
+    if quantity == "mode of recomputation":
+        return code("recompute", value)
     return code(quantity, value) if quantity in PLAN_FIELDS else int(value)  # type: ignore[call-overload]
 
 
@@ -125,6 +127,7 @@ def _microbatches(model: Transformer, plans: Plans) -> Whole:
 
 QUANTITIES: Final[dict[str, Quantity]] = {
     **{name: _field(name) for name in PLAN_FIELDS},
+    "mode of recomputation": Quantity(("recompute",), lambda _, plans: plans.recompute % PARTLY),
     "data is hidden": _flag("overlap", 1),
     "transfers are hidden": _flag("overlap", 2),
     "weights are away": _flag("offload", 1),

@@ -99,8 +99,9 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
         "interleave": lambda: tuple(dict.fromkeys((1, *values))),
         "overlap": lambda: tuple(dict.fromkeys((OVERLAP[0], *values))),
         "offload": lambda: tuple(dict.fromkeys((OFFLOAD[0], *values))),
+        "shard": lambda: tuple(dict.fromkeys((0, *values))),
         "sequence_parallel": lambda: (False, True),
-        "recompute": lambda: RECOMPUTE,
+        "recompute": lambda: tuple(dict.fromkeys((*RECOMPUTE, *values))),
         "zero": lambda: (0, 1, 2, 3),
     }
     if name in plain:

@@ -17,7 +17,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, RECOMPUTE, Plans, code, plan_at, rows_of
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
@@ -26,7 +26,7 @@ from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 
-_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "full": 2}[word] for word in RECOMPUTE])
+_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "elements": 2, "selective-elements": 3, "full": 4}[word] for word in RECOMPUTE])
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 
@@ -60,7 +60,7 @@ def _classes(instance: Instance) -> Iterator[Instance]:
         yield instance
         return
     sharding = [tuple(stage for stage in options["zero"] if (stage > 1) == much) for much in (False, True)]
-    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[RECOMPUTE.index(word)]))
+    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[code("recompute", word) % PARTLY]))
     away = sorted(options["offload"], key=lambda word: (OFFLOAD.index(word).bit_count(), OFFLOAD.index(word)))
     for offload, stages, word in product(away, filter(None, sharding), again):
         yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))
@@ -156,6 +156,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         _OVERLAP_RANK[plans.overlap],
         plans.placement,
         -plans.expert,
+        plans.shard,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, RECOMPUTE, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
@@ -120,7 +120,7 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
 
 def _least(plans: Plans) -> Whole:
     """The plans of each width and context that need the least."""
-    needed = (plans.recompute == _FULL) * (int(plans.pipeline.max()) + 1) + plans.pipeline
+    needed = (plans.recompute % PARTLY == _FULL) * (int(plans.pipeline.max()) + 1) + plans.pipeline
     _, groups = np.unique(np.column_stack([plans.tensor, plans.context]), axis=0, return_inverse=True)
     least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, groups.ravel(), needed)
@@ -152,6 +152,7 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "overlap": _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
         "placement": _first(PLACEMENTS, listed["placement"]),
+        "shard": _first((0,), listed["shard"]),
     }
     return tuple((name, values if name in instance.only else wishes.get(name, values)) for name, values in instance.plan_options)
 

@@ -65,6 +65,7 @@ def _sharded_keys(plans: Plans) -> Array:
         _OVERLAP_RANK[plans.overlap],
         plans.placement,
         -plans.expert,
+        plans.shard,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.memory import Sharding, layer_activations, layer_weights, share_out
 from crossopt.crossflow.parameters import layer_parameters, step_flops
+from crossopt.crossflow.plan import RECOMPUTE
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.workload import Transformer
 from crossopt.solvers.grading.handouts import public
@@ -110,7 +111,7 @@ def product_seconds(rows: int, depth: int, columns: int, peak: float, bandwidth:
 
 
 def _activations(shape: Shape, microbatch: int, tensor: int, recompute: bool) -> float:
-    return float(layer_activations(_model(shape), _sharding(tensor, 1, 0, microbatch), 2 if recompute else 0))
+    return float(layer_activations(_model(shape), _sharding(tensor, 1, 0, microbatch), RECOMPUTE.index("full" if recompute else "none")))
 
 
 def _bytes(shape: Shape, tensor: int, data: int, zero: int) -> float:

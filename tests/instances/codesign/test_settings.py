@@ -19,7 +19,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from tests.instances.codesign.test_space import every_combination, plans_of
 from tests.solvers.codesign.asking import answered
-from tests.solvers.codesign.questions import ask, meant
+from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask, meant
 from tests.solvers.codesign.test_exhaustive import values_one_by_one
 
 SMALL = """
@@ -63,6 +63,14 @@ def choices(draw: st.DrawFn) -> dict[str, list[str]]:
     names = draw(st.lists(st.sampled_from(sorted(OPTIONS)), unique=True, max_size=6))
     found = {name: draw(st.lists(st.sampled_from(OPTIONS[name]), unique=True, min_size=1)) for name in names}
     return found | {name: sorted({"1", *found[name]}) for name in ("tensor", "context", "pipeline") if name in found}
+
+
+def test_layers_of_full_recomputation_are_modes_of_it() -> None:
+    text = f"{TINY_FREE}  recompute_layers: [0, 2]\n"
+    assert dict(ask(text).plan_options)["recompute"] == ("none", "full", "full-2")
+    assert dict(ask(text, "recompute_layers=1", "recompute=[full, selective]").plan_options)["recompute"] == ("full-1", "selective")
+    with pytest.raises(InstanceError, match="no choice for a workload other than a transformer"):
+        ask(f"{GEMM}  recompute_layers: 1\n")
 
 
 @settings(max_examples=8)

@@ -10,7 +10,7 @@ from crossopt.crossflow.plan import Plan, broken_rules
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
-from crossopt.instances.measured.words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, zero_of
+from crossopt.instances.measured.words import FRAMEWORKS, family_of, framework_of, precision_of, recompute_of, shard_of, zero_of
 from tests.every import every
 from tests.paths import reference
 
@@ -245,6 +245,8 @@ def test_a_single_node_has_one_link(file: Path) -> None:
         ("none (flash attention)", "none"),
         ("per-op selective", "selective"),
         ("selective (attention)", "selective"),
+        ("elements", "elements"),
+        ("selective-elements", "selective-elements"),
         ("False", "none"),
     ],
 )
@@ -265,11 +267,23 @@ def test_words_for_recomputation(word: str, meaning: str) -> None:
         ("FSDP2", 3),
         ("FSDP 64", 3),
         ("ZeRO-3", 3),
+        ("HSDP", 3),
         ("none", 0),
     ],
 )
 def test_words_for_sharing(word: str, stage: int) -> None:
     assert zero_of(word) == stage
+
+
+def test_words_for_groups_of_ranks_that_share() -> None:
+    for word, ranks in (
+        ("ZeRO-1 group 16 (-1 = all)", 16),
+        ("ZeRO-1 group -1 (-1 = all)", 0),
+        ("hybrid ZeRO-1 over 8", 8),
+        ("HSDP", 4),
+        ("FSDP 64", 0),
+    ):
+        assert shard_of(word, 4) == ranks
 
 
 @pytest.mark.parametrize(
@@ -282,7 +296,7 @@ def test_words_for_precisions(word: str, meaning: str) -> None:
 @pytest.mark.parametrize(
     ("column", "word", "why"),
     [
-        ("zero_fsdp", "HSDP", "sharding over a part of the ranks"),
+        ("zero_fsdp", "some", "is not understood"),
         ("zero_fsdp", "ZeRO (see note)", "is not understood"),
         ("recompute", "sometimes", "is not understood"),
         ("framework", "Megatorn-LM", "framework 'Megatorn-LM' is not understood (one of Megatron-LM, Megatron-DeepSpeed, "),
@@ -396,5 +410,5 @@ def test_measured_plans_keep_the_rules(dev: Measured) -> None:
 
 def test_other_machines_and_frameworks_are_priced_where_they_are_known() -> None:
     found = read_measured(reference("measured/training-extra.csv"))
-    assert (len(found.measurements), len(found.rejected)) == (210, 493)
+    assert (len(found.measurements), len(found.rejected)) == (212, 491)
     assert {run.gpu for run in found.measurements} == {"v100-16g", "v100-32g", "a100-80g", "h100-sxm", "h200", "b200"}

@@ -25,7 +25,7 @@ _TRANSFORMER_CHOICES = """\
   pipeline: [1, 2, 4]
   microbatch: [1, 2]
   sequence_parallel: [false, true]
-  recompute: [none, selective, full]
+  recompute: [elements, selective, full]
   zero: [0, 1, 3]
   overlap: [none, both]
 """
