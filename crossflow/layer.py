@@ -3,12 +3,13 @@
 b microbatch, s sequence, h hidden, a heads, d head width, f feed-forward width, E experts; t, c, x tensor, context and expert degree.
 T = b s / c tokens a rank. Tensor parallelism splits heads and widths (Shoeybi et al. 2019), sequence parallelism the rest (Korthikanti
 et al. 2022); context parallelism passes keys and values around a ring (Liu et al. 2023); experts are reached by all-to-all (Lepikhin et al.
-2020). A backward product is two products: by the weights and by the input. What is said of a model's layer is said of one whose layers are
-all of one kind; `crossflow.transformer` takes the mean over the kinds.
+2020). A backward product is two products: by the weights and by the input; the latter gives the gradients of the weights, for which no
+other stage waits, so that a schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is said of a model's layer is
+said of one whose layers are all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from crossopt.crossflow.roofline import (
     Product,
     backward_costs,
     fused_attention_cost,
+    gradient_costs,
     input_costs,
     product_costs,
     stream_cost,
@@ -80,6 +82,10 @@ class Pass:
     expert: Real
     energy: Real
     """Joules of the exchanges."""
+    rest: Cost = NOTHING
+    """Of the work that without the gradients of weights."""
+    weights: Cost = NOTHING
+    """Those."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -106,6 +112,10 @@ class Layer:
     expert: Real
     launch: Real
     """Seconds by which launching the kernels takes longer than running them."""
+    inputs: Real
+    """Of the backward seconds those without the gradients of weights, where these are put off."""
+    weights: Real
+    """Those put off."""
 
 
 def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> Layer:
@@ -119,6 +129,8 @@ def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> 
     busy_forward = np.maximum(work_forward, host * forward.kernels())
     busy_backward = np.maximum(work_backward, host * (backward.kernels() + again.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
+    rest, weights = replace(backward, work=backward.rest), backward.weights
+    busy_rest = np.maximum(rest.seconds() + again.seconds(), host * (rest.kernels() + again.kernels()))
     return Layer(
         forward=busy_forward + forward.exchanges(),
         backward=busy_backward + (backward.exchanges() + again.exchanges()),
@@ -129,6 +141,8 @@ def layer(forward: Pass, backward: Pass, recompute: str, hardware: Hardware) -> 
         context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
         expert=forward.expert + backward.expert,
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
+        inputs=busy_rest + (backward.exchanges() + again.exchanges()),
+        weights=np.maximum(weights.time, host * weights.kernels),
     )
 
 
@@ -146,18 +160,25 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    work = NOTHING
-    for cost in trained_costs(projections(model, ranks), model, model.value_bytes, hardware):
-        work = work + cost
-    for cost in backward_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ():
-        work = work + cost
-    work = work + element_wise(model, ranks, hardware, backward=True).total()
-    return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
+    work, rest, weights = NOTHING, NOTHING, NOTHING
+    own = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
+    for by_input, by_weights in (*own, *(gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ())):
+        work, rest, weights = work + (by_input + by_weights), rest + by_input, weights + by_weights
+    beside = element_wise(model, ranks, hardware, backward=True).total()
+    core = attention_core_backward(model, ranks, hardware)
+    found = _with_exchanges(work + beside, core, model, ranks, hardware, ring_passes=2.0)
+    return replace(found, rest=rest + beside, weights=weights)
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
     """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
-    return (input_costs if model.lora_rank else backward_costs)(products, value_bytes, hardware)
+    return [by_input + by_weights for by_input, by_weights in _own_gradients(products, model, value_bytes, hardware)]
+
+
+def _own_gradients(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
+    if model.lora_rank:
+        return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
+    return gradient_costs(products, value_bytes, hardware)
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:

@@ -52,6 +52,8 @@ class Sharding:
     offload: Real
     """1 weights, 2 activations, 4 optimizer state, added up."""
     microbatches: Real
+    schedule: Real = 0.0
+    """The place in SCHEDULES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +280,7 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = split_layers(model.stack, sharding.pipeline).on(stage)
-    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
     activations = _on_device(sharding, "activations", held * flight) * common.kept
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))

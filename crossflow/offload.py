@@ -49,7 +49,7 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
         return HostTraffic()
     split, one, trained = split_layers(model.stack, sharding.pipeline), layer_weights(model, sharding), layer_trained(model, sharding)
     layers = np.maximum(split.first(), split.middle())
-    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)

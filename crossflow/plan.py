@@ -15,10 +15,12 @@ from crossopt.crossflow.workload import Transformer
 
 Recompute = Literal["none", "selective", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
+Schedule = Literal["1f1b", "zero-bubble"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
+SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
     "weights",
@@ -43,7 +45,13 @@ CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
 more than any of some: the least recomputation, everything overlapped that one of them overlaps, nothing offloaded but what
 all of them offload. `costs_only` says of which offloading that is true."""
 
-_WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}
+_WORDS: dict[str, tuple[str, ...]] = {
+    "recompute": RECOMPUTE,
+    "overlap": OVERLAP,
+    "offload": OFFLOAD,
+    "placement": PLACEMENTS,
+    "schedule": SCHEDULES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Plan:
     offload: Offload = "none"
     """What of the layers is kept in the memory of the host."""
     placement: str = PLACEMENTS[0]
+    schedule: Schedule = "1f1b"
+    """In which order stages work, see `crossflow.schedule`; interleaved where a stage has several chunks."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -87,6 +97,7 @@ class Plan:
         parts = [f"{name} {getattr(self, name)}" for name in ("tensor", "context", "pipeline", "data", "expert") if getattr(self, name) > 1]
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
+        parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
         parts += [f"ZeRO-{self.zero}"] if self.zero else []
@@ -98,7 +109,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP and PLACEMENTS."""
+    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP, PLACEMENTS and so on."""
 
     tensor: Whole
     context: Whole
@@ -113,6 +124,7 @@ class Plans:
     overlap: Whole
     offload: Whole
     placement: Whole
+    schedule: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -158,13 +170,14 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap")
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule")
 """Settings that mean nothing to plans which lack what they are about."""
 
 
 def applied(model: Transformer, plans: Plans) -> Plans:
-    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks nor transfers where there is one
-    stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for experts where there are none."""
+    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, transfers nor schedule where
+    there is one stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for experts where there
+    are none."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
@@ -173,6 +186,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
         zero=np.where(exchanged, plans.zero, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
+        schedule=np.where(staged, plans.schedule, 0),
     )
 
 
@@ -200,7 +214,19 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        *_schedule_rules(plans),
         (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
+    )
+
+
+def _schedule_rules(plans: Plans) -> tuple[Rule, ...]:
+    """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
+    whole = plans.schedule == 0
+    return (
+        ("split backward passes (zero-bubble) need a pipeline", whole | (plans.pipeline > 1)),
+        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
+        ("split backward passes compute no whole layers again", whole | (plans.recompute != code("recompute", "full"))),
+        ("split backward passes offload nothing", whole | (plans.offload == 0)),
     )
 
 

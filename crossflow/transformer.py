@@ -20,7 +20,7 @@ from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
+from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
 from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
@@ -51,7 +51,7 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
     for rows in _blocks(shape):
         chosen = rows_of(plans, rows)
         split = sharding(model, chosen)
-        parts = tables.parts(rows, host_traffic(model, split, hardware.host))
+        parts = tables.parts(rows, host_traffic(model, split, hardware.host), split=bool(chosen.schedule.any()))
         times[rows] = step_time(terms(model, hardware, chosen, parts))
         energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
         memory[rows] = peak_memory(model, split)
@@ -84,7 +84,6 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
 
 def _step_items(needed: Terms, one: Layer) -> Items:
     """Seconds of the step by use, as the fullest stage spends them."""
-    slot = slots(needed)
     stage = fullest_slot(needed)
     runs = needed.microbatches * stage.layers
     return (
@@ -93,13 +92,13 @@ def _step_items(needed: Terms, one: Layer) -> Items:
         ("tensor exchange", runs * one.tensor),
         ("context exchange", runs * one.context),
         ("expert exchange", runs * one.expert),
-        ("kernel launch", runs * one.launch),
+        ("kernel launch", runs * (one.launch + (whole_backward(needed) - one.backward))),
         ("weight gathers", runs * stage.gathers),
         ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
-        ("gradient exchange", window(slot.backward, needed.hidden_exchange, needed.synchronize, needed.lost) - slot.backward),
+        ("gradient exchange", exposed_exchange(needed)),
         ("weight publication", needed.publish),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),
@@ -174,6 +173,9 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,
+        inputs=parts.layer.inputs,
+        weights=parts.layer.weights,
+        schedule=_column(plans.schedule),
     )
 
 
@@ -218,10 +220,11 @@ class _Tables:
     exchange_row: Whole
     transfer_row: Whole
 
-    def parts(self, rows: slice, host: HostTraffic) -> Parts:
+    def parts(self, rows: slice, host: HostTraffic, *, split: bool) -> Parts:
+        """Those of some plans; with the two parts of backward passes where these are split."""
         edge = self.edge_row[rows]
         return Parts(
-            layer=_gather(self.layer, self.layer_row[rows], ("forward", "backward", "energy")),
+            layer=_gather(self.layer, self.layer_row[rows], (*_LAYER, *(_IN_PARTS if split else ()))),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -231,6 +234,7 @@ class _Tables:
         )
 
 
+_LAYER, _IN_PARTS = ("forward", "backward", "energy"), ("inputs", "weights")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -20,6 +20,7 @@ _OPEN: dict[str, Any] = {
     "recompute": RECOMPUTE,
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,
+    "schedule": SCHEDULES,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
 }
 """What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out."""

@@ -28,6 +28,7 @@ TRANSFORMER_CHOICES = (
     "zero",
     "overlap",
     "offload",
+    "schedule",
     "placement",
 )
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")

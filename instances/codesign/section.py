@@ -184,6 +184,11 @@ class ChoicesSection:
     offload: Annotated[tuple[Offload, ...], Choice(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = (
         "none",
     )
+    schedule: Annotated[
+        tuple[Literal["1f1b", "zero-bubble"], ...],
+        Choice(),
+        Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1)"),
+    ] = ("1f1b",)
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
@@ -199,7 +204,7 @@ class ChoicesSection:
         Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
     ] = "fixed"
     only: Annotated[
-        tuple[Literal["expert", "interleave", "sequence_parallel", "zero", "overlap"], ...],
+        tuple[Literal["expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule"], ...],
         Choice(),
         Doc(
             "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there are some"

@@ -16,6 +16,7 @@ _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "choices.interleave": ("vp", "vpp", "virtual_pipeline", "virtual_pipeline_model_parallel_size", "num_model_chunks"),
     "choices.recompute": ("recomputation", "recompute_granularity", "activation_checkpointing", "gradient_checkpointing"),
     "choices.zero": ("zero_stage", "fsdp", "zero_optimization"),
+    "choices.schedule": ("pipeline_schedule", "pipeline_parallel_schedule", "pp_schedule"),
     "choices.hbm_stacks": ("stacks", "num_stacks"),
     "microbatches": ("num_microbatches", "num_micro_batches", "gradient_accumulation_steps", "mbs_in_batch"),
     "workload.global_batch": ("gbs", "batch", "batch_size", "global_batch_size", "train_batch_size"),

@@ -1,6 +1,6 @@
 """Settings of torchtitan's job configuration, as of August 2025."""
 
-from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.plan import Plan, Schedule
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, unknown_shapes, whole
 
@@ -17,6 +17,12 @@ OPTIONS = options_of(
 )
 _FLAVORS = {(32, 4096, 14336): "8B", (80, 8192, 28672): "70B", (126, 16384, 53248): "405B"}
 """Its Llama 3 models by layers, width and feed-forward width."""
+_SCHEDULES: dict[tuple[Schedule, bool], str] = {
+    ("1f1b", False): "1F1B",
+    ("1f1b", True): "Interleaved1F1B",
+    ("zero-bubble", True): "InterleavedZeroBubble",
+}
+"""By whether a stage has several chunks."""
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -47,7 +53,7 @@ def _stages(model: Transformer, plan: Plan) -> list[Setting]:
     make = OPTIONS.setting
     if plan.pipeline == 1:
         return [make("--training.local_batch_size", plan.microbatch, "samples a replica takes at a time, the rest by accumulation")]
-    schedule, layers = "Interleaved1F1B" if plan.interleave > 1 else "1F1B", model.stack // (plan.pipeline * plan.interleave)
+    schedule, layers = _SCHEDULES[plan.schedule, plan.interleave > 1], model.stack // (plan.pipeline * plan.interleave)
     return [
         make("--training.local_batch_size", model.global_batch // plan.data, "samples of a replica in a step"),
         make("--parallelism.pipeline_parallel_microbatch_size", plan.microbatch, "samples that go down the stages together"),
@@ -91,13 +97,23 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
         sequence_parallel=tensor > 1,
         recompute=given.get("--activation_checkpoint.mode") or "none",  # type: ignore[arg-type]
+        schedule=_kind_of(str(given.get(f"{pipe}_schedule", "1F1B"))),
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )
 
 
-def remarks(model: Transformer, _plan: Plan) -> tuple[str, ...]:
-    """What its configuration does not say of the network."""
+def _kind_of(schedule: str) -> Schedule:
+    return next(kind for (kind, _), name in _SCHEDULES.items() if name == schedule)
+
+
+def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """What its schedule goes without, and what its configuration does not say of the network."""
+    split = ("stages whose backward passes are split are not compiled (--compile.enable stays off)",) if plan.schedule != "1f1b" else ()
+    return (*split, *_unsaid(model))
+
+
+def _unsaid(model: Transformer) -> tuple[str, ...]:
     if (model.layers, model.hidden, model.ffn) in _FLAVORS and model.experts == 1:
         return unknown_shapes(model, "")
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"

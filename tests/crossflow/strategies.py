@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, broken_rules
 from crossopt.crossflow.workload import Transformer
 
 MODELS = (
@@ -171,6 +171,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             overlap=random.choice(OVERLAP),
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
+            schedule=random.choice(SCHEDULES),
         )
         if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
             continue  # most break one of these, which is seen sooner so than by all the rules

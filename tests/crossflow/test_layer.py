@@ -11,6 +11,7 @@ from crossopt.crossflow.layer import (
     Layer,
     Pass,
     Ranks,
+    adapters,
     attention_core,
     attention_core_backward,
     backward_pass,
@@ -244,3 +245,24 @@ def test_the_head_pads_the_vocabulary_and_passes_over_its_logits(arithmetic: Har
     slow = replace(arithmetic, throughput=1e30, dram=Memory(1e15, 1e6), links=(Link(1e30, 0.0), Link(1e30, 0.0)))
     operands = 3 * 2 * (2048 * 1024 + 1024 * 512 + 2048 * 512)
     assert number(head(model, one, slow).time) == pytest.approx((operands + 20 * 4 * 2048 * 512) / 1e6)
+
+
+@every("model", [GPT, GROUPED, EXPERTS, replace(GPT, lora_rank=16)])
+@every("mode", ["none", "selective"])
+def test_gradients_of_weights_that_are_put_off_are_one_product_for_each_matrix(model: Transformer, mode: str, arithmetic: Hardware) -> None:
+    """A^T dC: with depth and rows changed for each other, of all that are trained; the rest of the backward pass is what it was."""
+    ranks_of = group(Plan())
+    whole = layer(forward_pass(model, ranks_of, arithmetic), backward_pass(model, ranks_of, arithmetic), mode, arithmetic)
+    trained = adapters(model, ranks_of) if model.lora_rank else projections(model, ranks_of)
+    late = [product_cost(Product(one.depth, one.rows, one.columns, one.count), 2.0, arithmetic) for one in trained]
+    assert number(whole.weights) == pytest.approx(sum(number(cost.time) for cost in late))
+    assert number(whole.inputs) + number(whole.weights) == pytest.approx(number(whole.backward))
+
+
+def test_kernels_are_launched_for_each_part_of_a_backward_pass(arithmetic: Hardware) -> None:
+    """Where the host is the slower one, both parts wait for it: together as long as in one part."""
+    slow = replace(arithmetic, efficiency=replace(arithmetic.efficiency, host=1.0))
+    back = backward_pass(GPT, group(Plan()), slow)
+    found = layer(forward_pass(GPT, group(Plan()), slow), back, "none", slow)
+    assert number(found.weights) == 4.0  # four matrices
+    assert number(found.inputs) + 4.0 == number(found.backward) == number(back.kernels())

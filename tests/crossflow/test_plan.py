@@ -36,10 +36,14 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
         (Plan(overlap="pipeline"), 1, "overlap of pipeline transfers needs a pipeline"),
         (Plan(data=3, expert=3), 3, "expert divides the 4 experts and data"),
         (Plan(data=2, expert=4), 2, "expert divides the 4 experts and data"),
+        (Plan(schedule="zero-bubble"), 1, "split backward passes (zero-bubble) need a pipeline"),
+        (Plan(pipeline=2, data=2, zero=2, schedule="zero-bubble"), 4, "split backward passes keep weights and gradients whole"),
+        (Plan(pipeline=2, recompute="full", schedule="zero-bubble"), 2, "split backward passes compute no whole layers again"),
+        (Plan(pipeline=2, offload="weights", schedule="zero-bubble"), 2, "split backward passes offload nothing"),
     ],
 )
 def test_each_broken_rule_is_said_in_its_own_words(plan: Plan, devices: int, sentence: str) -> None:
-    assert sentence in broken_rules(MODEL, plan, devices)
+    assert any(broken.startswith(sentence) for broken in broken_rules(MODEL, plan, devices))
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,19 @@ def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     assert int(np.prod(degrees)) == 64
 
 
+def test_the_zero_bubble_schedule_of_torchtitan_is_read_back() -> None:
+    plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule="zero-bubble")
+    model = llama().workload
+    assert isinstance(model, Transformer)
+    found = launch("torchtitan", model, plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert "--parallelism.pipeline_parallel_schedule InterleavedZeroBubble" in found.text
+    assert any("not compiled" in words for words in found.remarks)
+    other = launch("megatron", model, plan)
+    assert other.plan.schedule == "1f1b"
+    assert "megatron-core launches schedule 1f1b in place of zero-bubble" in other.instead[0]
+
+
 def test_chunks_of_torchtitan_hold_the_layers_that_the_plan_says() -> None:
     """Without layers per stage it takes two chunks whatever the plan has, and it counts embedding and head as layers unless told not to."""
     found = settings("torchtitan", Plan(pipeline=4, data=8, interleave=6, zero=1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, Plans, Rule, code
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, SCHEDULES, Plans, Rule, code
 from crossopt.crossflow.workload import Precision, Transformer
 
 
@@ -157,5 +157,6 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "overlap": OVERLAP,
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
+    "schedule": SCHEDULES,
 }
 """Settings that are one of a few words, or steps."""

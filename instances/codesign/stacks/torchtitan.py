@@ -46,6 +46,12 @@ STACK: Final = Stack(
             (Fact("pipeline", above=1),),
         ),
         Row(
+            "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble)",
+            Fact("interleave", above=1),
+            _SCHEDULES,
+            (Fact("schedule", ("zero-bubble",)),),
+        ),
+        Row(
             "a pipeline keeps weights and gradients whole through the step (ZeRO-1)",
             Fact("zero", (1,)),
             _STAGE,

@@ -156,6 +156,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         _OVERLAP_RANK[plans.overlap],
         plans.placement,
         -plans.expert,
+        plans.schedule,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
@@ -151,6 +151,7 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "zero": _first(recipe.zero, listed["zero"]),
         "overlap": _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
+        "schedule": _first(SCHEDULES, listed["schedule"]),
         "placement": _first(PLACEMENTS, listed["placement"]),
     }
     return tuple((name, values if name in instance.only else wishes.get(name, values)) for name, values in instance.plan_options)

@@ -106,6 +106,20 @@ def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
     agree_today(name, form)
 
 
+PLANS_OF_TODAY = {
+    "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
+    "  schedule: [1f1b, zero-bubble]\n  overlap: [none, both]\n",
+}
+"""Choices beside tensor parallelism and recomputation."""
+
+
+@pytest.mark.parametrize(("name", "form"), list(zip(PLANS_OF_TODAY, cycle(FORMS), strict=False)))
+def test_engines_agree_on_plans_of_today(name: str, form: str) -> None:
+    text = TINY_FREE.replace("  pipeline: [1, 2]\n", "")
+    asked = ask(f"{text}  microbatch: [1, 4]\n  {PLANS_OF_TODAY[name]}")
+    assert agree(asked, form)[0].value is not None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", OF_TODAY)
