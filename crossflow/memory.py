@@ -27,7 +27,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import Split, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -54,6 +54,8 @@ class Sharding:
     microbatches: Real
     schedule: Real = 0.0
     """The place in SCHEDULES."""
+    first_stage_layers: Real = 0.0
+    last_stage_layers: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,14 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     return Weights(attention + shared, model.experts * one / sharding.expert)
 
 
+def layers_of(model: Transformer, sharding: Sharding) -> Split:
+    """How many layers each stage holds."""
+    return split_layers(model.stack, sharding.pipeline, sharding.first_stage_layers, sharding.last_stage_layers)
+
+
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    return _weights(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
+    return _weights(model, sharding, stage, layers_of(model, sharding).on(stage))
 
 
 def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
@@ -147,7 +154,7 @@ def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Of the parameters of a stage those that are trained."""
-    return _trained(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
+    return _trained(model, sharding, stage, layers_of(model, sharding).on(stage))
 
 
 def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
@@ -161,11 +168,9 @@ def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     """Which share of the layers of a stage is among the first, dense ones."""
     if not model.dense_layers:
         return 0.0
-    split = split_layers(model.stack, sharding.pipeline)
-    start = np.where(split.extra > split.stages - 2.0, 0.0, 1.0)
-    before = split.least * stage + np.minimum(np.maximum(stage - start, 0.0), split.extra)
+    split = layers_of(model, sharding)
     held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - before, 0.0), held) / held
+    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / held
 
 
 def offloads(sharding: Sharding, what: str) -> Mask:
@@ -265,21 +270,22 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: bytes kept of a layer and microbatch, and the working set."""
+    """What is the same on every stage: bytes kept of a layer and microbatch, the working set, and how layers are dealt out."""
 
     kept: Real
     working: Real
+    split: Split
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     kinds = [_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model)]
     largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), kept_activations(model, sharding)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
-    return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept))
+    return _Common(kept, gathered + (layer_activations(model, sharding, 0) - kept), layers_of(model, sharding))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    held = split_layers(model.stack, sharding.pipeline).on(stage)
+    held = common.split.on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
     activations = _on_device(sharding, "activations", held * flight) * common.kept
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))

@@ -111,7 +111,7 @@ def slots(terms: Terms) -> Slots:
         backward=returned,
         first=common + (split.first() - split.least) * one + (terms.embedding + single * terms.head),
         middle=common + (split.middle() - split.least) * one,
-        last=common + terms.head,
+        last=common + (split.last() - split.least) * one + terms.head,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
     )
 
@@ -181,7 +181,7 @@ def _longest(terms: Terms, passes: tuple[Real, Real, Real], edges: Real) -> Real
     layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
     single = np.where(split.stages > 1.5, 0.0, 1.0)
     first = (split.first() - split.least) * layer + edges * (terms.embedding + single * terms.head)
-    middle, last = (split.middle() - split.least) * layer, edges * terms.head
+    middle, last = (split.middle() - split.least) * layer, (split.last() - split.least) * layer + edges * terms.head
     shared = ahead * _shared(terms, terms.forward) + back * _shared(terms, terms.inputs)
     return shared + np.maximum(late - terms.interleave, 0.0) * _weights(terms) + np.maximum(np.maximum(first, middle), last)
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
 Recompute = Literal["none", "selective", "full"]
@@ -32,6 +33,7 @@ OFFLOAD: tuple[Offload, ...] = (
     "all",
 )
 """What is kept in the memory of the host: bit 1 of the place weights, bit 2 activations, bit 4 optimizer state."""
+END_STAGES = ("first_stage_layers", "last_stage_layers")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
@@ -78,11 +80,18 @@ class Plan:
     placement: str = PLACEMENTS[0]
     schedule: Schedule = "1f1b"
     """In which order stages work, see `crossflow.schedule`; interleaved where a stage has several chunks."""
+    first_stage_layers: int = 0
+    """Layers of the first stage, which also holds the embedding; 0 deals them out as evenly as can be."""
+    last_stage_layers: int = 0
+    """The same of the last stage, which also holds the head."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
+        for name in END_STAGES:
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means as even as can be)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
@@ -97,6 +106,7 @@ class Plan:
         parts = [f"{name} {getattr(self, name)}" for name in ("tensor", "context", "pipeline", "data", "expert") if getattr(self, name) > 1]
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
+        parts += [f"{name.replace('_', ' ')} {getattr(self, name)}" for name in END_STAGES if getattr(self, name)]
         parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"{self.recompute} recompute"] if self.recompute != "none" else ["no recompute"]
@@ -125,6 +135,8 @@ class Plans:
     offload: Whole
     placement: Whole
     schedule: Whole
+    first_stage_layers: Whole
+    last_stage_layers: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -170,14 +182,14 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule")
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule", *END_STAGES)
 """Settings that mean nothing to plans which lack what they are about."""
 
 
 def applied(model: Transformer, plans: Plans) -> Plans:
-    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, transfers nor schedule where
-    there is one stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for experts where there
-    are none."""
+    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
+    schedule where there is one stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for
+    experts where there are none."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
@@ -187,6 +199,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         zero=np.where(exchanged, plans.zero, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
         schedule=np.where(staged, plans.schedule, 0),
+        **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
 
 
@@ -215,6 +228,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         *_schedule_rules(plans),
+        *_end_rules(model, plans),
         (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
     )
 
@@ -227,6 +241,18 @@ def _schedule_rules(plans: Plans) -> tuple[Rule, ...]:
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
         ("split backward passes compute no whole layers again", whole | (plans.recompute != code("recompute", "full"))),
         ("split backward passes offload nothing", whole | (plans.offload == 0)),
+    )
+
+
+def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    """What is left where the first or the last stage has a number of layers of its own; a chunk beside embedding or head may have none."""
+    even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
+    ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
+    between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
+    return (
+        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
+        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", even | (ends & between)),
     )
 
 

@@ -21,7 +21,7 @@ from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
-from crossopt.crossflow.plan import RECOMPUTE, Plan, Plans, rows_of, table
+from crossopt.crossflow.plan import END_STAGES, RECOMPUTE, Plan, Plans, rows_of, table
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
@@ -153,7 +153,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
     return Terms(
-        split=split_layers(model.stack, _column(plans.pipeline)),
+        split=split_layers(model.stack, *(_column(getattr(plans, name)) for name in ("pipeline", *END_STAGES))),
         interleave=_column(plans.interleave),
         microbatches=model.global_batch / count,
         forward=parts.layer.forward,
@@ -245,7 +245,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes = mean_layers(model, several, hardware)
-    exchange, exchange_of = distinct(shape_of, plans.zero)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.first_stage_layers, plans.last_stage_layers)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
     members = _layout_at(layout, shape_of[transfer]).pipeline

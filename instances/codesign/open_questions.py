@@ -23,7 +23,8 @@ _OPEN: dict[str, Any] = {
     "schedule": SCHEDULES,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out."""
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and how many layers
+the first and the last stage hold."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""

@@ -29,6 +29,8 @@ TRANSFORMER_CHOICES = (
     "overlap",
     "offload",
     "schedule",
+    "first_stage_layers",
+    "last_stage_layers",
     "placement",
 )
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")

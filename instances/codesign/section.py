@@ -189,6 +189,12 @@ class ChoicesSection:
         Choice(),
         Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1)"),
     ] = ("1f1b",)
+    first_stage_layers: Annotated[
+        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be")
+    ] = (0,)
+    last_stage_layers: Annotated[
+        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be")
+    ] = (0,)
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
@@ -204,7 +210,10 @@ class ChoicesSection:
         Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
     ] = "fixed"
     only: Annotated[
-        tuple[Literal["expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule"], ...],
+        tuple[
+            Literal["expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule", "first_stage_layers", "last_stage_layers"],
+            ...,
+        ],
         Choice(),
         Doc(
             "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there are some"

@@ -1,6 +1,7 @@
 """Settings of torchtitan's job configuration, as of August 2025."""
 
-from crossopt.crossflow.plan import Plan, Schedule
+from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, unknown_shapes, whole
 
@@ -53,14 +54,17 @@ def _stages(model: Transformer, plan: Plan) -> list[Setting]:
     make = OPTIONS.setting
     if plan.pipeline == 1:
         return [make("--training.local_batch_size", plan.microbatch, "samples a replica takes at a time, the rest by accumulation")]
-    schedule, layers = _SCHEDULES[plan.schedule, plan.interleave > 1], model.stack // (plan.pipeline * plan.interleave)
+    split = split_layers(model.stack, *(float(getattr(plan, name)) for name in ("pipeline", *END_STAGES)))
+    between = int(split.middle() if plan.pipeline > 2 else max(split.first(), split.last()))
+    schedule, layers = _SCHEDULES[plan.schedule, plan.interleave > 1], between // plan.interleave
+    first, last = (between - int(end) for end in (split.first(), split.last()))
     return [
         make("--training.local_batch_size", model.global_batch // plan.data, "samples of a replica in a step"),
         make("--parallelism.pipeline_parallel_microbatch_size", plan.microbatch, "samples that go down the stages together"),
         make("--parallelism.pipeline_parallel_schedule", schedule, f"{plan.interleave} chunks of layers a stage"),
         make("--parallelism.pipeline_parallel_layers_per_stage", layers, "layers of a chunk"),
-        make("--parallelism.pipeline_parallel_first_stage_less_layers", 0, "the embedding counts as no layer"),
-        make("--parallelism.pipeline_parallel_last_stage_less_layers", 0, "nor does the head"),
+        make("--parallelism.pipeline_parallel_first_stage_less_layers", first, "for how many layers the embedding counts"),
+        make("--parallelism.pipeline_parallel_last_stage_less_layers", last, "and the head"),
     ]
 
 
@@ -83,7 +87,8 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     shard, copies = (whole(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
     local, pipe = whole(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
     layers = whole(given, f"{pipe}_layers_per_stage", model.stack)
-    less = whole(given, f"{pipe}_first_stage_less_layers") + whole(given, f"{pipe}_last_stage_less_layers")
+    less = [whole(given, f"{pipe}_{name.removesuffix('_layers')}_less_layers", 0) for name in END_STAGES]
+    interleave = 1 if pipeline == 1 else -(-(model.stack + sum(less)) // layers) // pipeline
     sharded, always = shard * context > 1, given.get("--parallelism.fsdp_reshard_after_forward") == "always"
     if tensor * context * pipeline * shard * copies != devices:
         raise ValueError(f"the degrees do not multiply to the {devices} devices")
@@ -94,7 +99,9 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         data=shard * copies,
         expert=whole(given, "--parallelism.expert_parallel_degree"),
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
-        interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
+        interleave=interleave,
+        first_stage_layers=interleave * layers - less[0] if less[0] else 0,
+        last_stage_layers=interleave * layers - less[1] if less[1] else 0,
         sequence_parallel=tensor > 1,
         recompute=given.get("--activation_checkpoint.mode") or "none",  # type: ignore[arg-type]
         schedule=_kind_of(str(given.get(f"{pipe}_schedule", "1F1B"))),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import split_layers
 
 PLAIN = Terms(
     split=split_layers(8, 4),
@@ -79,7 +79,7 @@ COUNTS = st.integers(1, 12)
 
 @given(st.integers(1, 6), SECONDS, SECONDS, COUNTS)
 def test_equal_stages_take_as_long_as_their_schedule(stages: int, forward: int, backward: int, count: int) -> None:
-    terms = replace(PLAIN, split=Split(stages, 1.0, 0.0), forward=float(forward), backward=float(backward), microbatches=float(count))
+    terms = replace(PLAIN, split=split_layers(stages, stages), forward=float(forward), backward=float(backward), microbatches=float(count))
     assert step_time(terms) == simulated([float(forward)] * stages, [float(backward)] * stages, count)
 
 
@@ -87,7 +87,7 @@ def test_equal_stages_take_as_long_as_their_schedule(stages: int, forward: int, 
 def test_a_heavy_head_is_priced_as_scheduled(stages: int, layer: int, head: int, count: int) -> None:
     """Where the last stage is the fullest, all others wait for it and sum + (m - 1) max is exact."""
     terms = replace(
-        PLAIN, split=Split(stages, 1.0, 0.0), forward=float(layer), backward=2.0 * layer, head=3.0 * head, microbatches=float(count)
+        PLAIN, split=split_layers(stages, stages), forward=float(layer), backward=2.0 * layer, head=3.0 * head, microbatches=float(count)
     )
     forward = [float(layer)] * (stages - 1) + [float(layer + head)]
     assert step_time(terms) == simulated(forward, [2.0 * seconds for seconds in forward], count)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from crossopt.crossflow.plan import END_STAGES
 from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "deepspeedai/DeepSpeed"
@@ -23,6 +24,7 @@ STACK: Final = Stack(
         Row("context is 1", Fact("context", (1,)), _KEYS),
         Row("experts are not spread by the configuration", Fact("expert", (1,)), _KEYS),
         Row("a stage holds one chunk of layers", Fact("interleave", (1,)), _ENGINE),
+        *(Row(f"{name.replace('_', ' ')} are as many as of the others", Fact(name, (0,)), _ENGINE) for name in END_STAGES),
         Row("backward passes are not split", Fact("schedule", ("1f1b",)), _SCHEDULE),
         Row("tensor parallel is without sequence parallel", Fact("sequence_parallel", (False,)), _TENSOR),
         Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _TENSOR),

@@ -34,7 +34,7 @@ STACK: Final = Stack(
             (Fact("tensor", above=1),),
         ),
         Row(
-            "pipeline x interleave divides the layers",
+            "pipeline x interleave divides the layers, but for fewer in the first and the last chunk",
             Fact("layers left over", (0,)),
             _STAGES,
             (Fact("pipeline", above=1),),

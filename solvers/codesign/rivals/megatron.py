@@ -157,6 +157,8 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         plans.placement,
         -plans.expert,
         plans.schedule,
+        plans.first_stage_layers,
+        plans.last_stage_layers,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 

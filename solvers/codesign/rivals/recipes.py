@@ -19,7 +19,20 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.plan import (
+    END_STAGES,
+    OFFLOAD,
+    OVERLAP,
+    PLACEMENTS,
+    RECOMPUTE,
+    SCHEDULES,
+    Plan,
+    Plans,
+    joined,
+    plan_at,
+    rows_of,
+    table,
+)
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
@@ -152,6 +165,7 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "overlap": _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
         "schedule": _first(SCHEDULES, listed["schedule"]),
+        **{name: _first((0,), listed[name]) for name in END_STAGES},
         "placement": _first(PLACEMENTS, listed["placement"]),
     }
     return tuple((name, values if name in instance.only else wishes.get(name, values)) for name, values in instance.plan_options)

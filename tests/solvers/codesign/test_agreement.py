@@ -109,6 +109,7 @@ def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
 PLANS_OF_TODAY = {
     "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
     "  schedule: [1f1b, zero-bubble]\n  overlap: [none, both]\n",
+    "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
 }
 """Choices beside tensor parallelism and recomputation."""
 
