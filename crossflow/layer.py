@@ -15,7 +15,6 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import (
-    Members,
     all_gather,
     all_reduce_time,
     all_to_all,
@@ -25,6 +24,7 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.ranks import Ranks, expert_ranks, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
@@ -48,27 +48,6 @@ _UNFUSED_KERNELS, _UNFUSEDPASSES = 5.0, 10.0
 """Kernels and passes over the scores that it takes more without that kernel: two casts, scale, mask and copy."""
 PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
 """Passes over its values of a norm, of GELU and of SwiGLU, forward and backward."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """The part of a plan on which a layer's time depends; numbers, or columns over many plans."""
-
-    tensor: Real
-    context: Real
-    expert: Real
-    microbatch: Real
-    sequence_parallel: Real
-    tensor_members: Members
-    context_members: Members
-    expert_members: Members
-
-    def tokens(self, model: Transformer) -> Real:
-        return self.microbatch * model.sequence / self.context
-
-    def norm_split(self) -> Real:
-        """Over how many ranks norms, dropouts and residuals are split."""
-        return np.where(self.sequence_parallel > 0.5, self.tensor, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +181,7 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
-    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / ranks.expert
+    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / expert_ranks(model, ranks)
     feed_forward = (
         ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / split, local)),
         ("outer product", Product(routed / local, width / split, hidden, local)),
@@ -357,17 +336,26 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     tensor_bytes = ranks.tokens(model) * model.hidden * size
     block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
     ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
-    routed = all_to_all(routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
+    routed, routed_energy = _to_experts(model, ranks, hardware)
     sent = turns * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
-    sent = sent + turned * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
+    sent = sent + turned * exchange_energy(ring, links) + 2.0 * routed_energy
     return Pass(
         work=work,
         core=core,
         tensor=turns * tensor_exchange(tensor_bytes, ranks, hardware),
         context=turned * exchange_time(ring, links),
-        expert=2.0 * exchange_time(routed, links),
+        expert=2.0 * routed,
         energy=sent,
     )
+
+
+def _to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
+    """Seconds and joules in which tokens go to their experts; as many again for the way back."""
+    if model.experts == 1:
+        return 0.0, 0.0
+    size = routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * model.activation_bytes
+    routed = all_to_all(size, ranks.expert_members)
+    return exchange_time(routed, hardware.links), exchange_energy(routed, hardware.links)
 
 
 def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
@@ -381,13 +369,3 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
     split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
-
-
-def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
-    """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace."""
-    return ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
-
-
-def local_groups(model: Transformer, ranks: Ranks) -> Real:
-    """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
-    return np.maximum(model.attention_groups / ranks.tensor, 1.0)

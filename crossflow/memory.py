@@ -110,7 +110,7 @@ def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Norms, router, and what leads to latents are copied on every tensor-parallel rank."""
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
-    experts = model.experts * expert_parameters(model) / (sharding.tensor * sharding.expert)
+    experts = model.experts * expert_parameters(model) / (sharding.tensor * (sharding.expert if model.experts > 1 else 1.0))
     if model.lora_rank:
         adapters = _adapters(model, sharding)
         shared, experts = shared + adapters.shared, experts + adapters.routed
@@ -133,7 +133,7 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     """Beside attention and shared experts, and beside the experts of the rank."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
     attention, shared, one = (model.lora_rank * (ends.whole + ends.split / sharding.tensor) for ends in several)
-    return Weights(attention + shared, model.experts * one / sharding.expert)
+    return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
 
 
 def layers_of(model: Transformer, sharding: Sharding) -> Split:

@@ -15,13 +15,14 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.layer import Layer, Ranks, backward_pass, forward_pass, layer
+from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
 from crossopt.crossflow.plan import END_STAGES, RECOMPUTE, Plan, Plans, rows_of, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds

@@ -10,7 +10,6 @@ from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
 from crossopt.crossflow.layer import (
     Layer,
     Pass,
-    Ranks,
     adapters,
     attention_core,
     attention_core_backward,
@@ -22,6 +21,7 @@ from crossopt.crossflow.layer import (
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
