@@ -9,7 +9,16 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
+from crossopt.crossflow.memory import (
+    Sharding,
+    Weights,
+    candidates,
+    edge_weights,
+    expert_shares,
+    layer_trained,
+    layer_weights,
+    stage_trained,
+)
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
@@ -119,7 +128,7 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
     """Adam reads gradients twice (norm, update), reads and writes its state and writes the weights; 11 FLOPs a weight."""
     ranks = sharding.data * sharding.context
-    share = peak.shared / ranks + peak.routed * sharding.expert / ranks
+    share = peak.shared / ranks + peak.routed * expert_shares(sharding) / ranks
     owned = np.where(sharding.zero > 0.5, share, peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     return stream_cost(size, 11.0 * owned, hardware)

@@ -24,7 +24,7 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.ranks import Ranks, expert_ranks, local_groups, routed_tokens
+from crossopt.crossflow.ranks import Ranks, are_folded, expert_ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
@@ -182,9 +182,10 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
     width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / expert_ranks(model, ranks)
+    parts = expert_split(model, ranks)
     feed_forward = (
-        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / split, local)),
-        ("outer product", Product(routed / local, width / split, hidden, local)),
+        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / parts, local)),
+        ("outer product", Product(routed / local, width / parts, hidden, local)),
     )
     router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width
@@ -321,7 +322,7 @@ def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) 
 
 def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
     """Over the width of the rank's experts, and of shared ones."""
-    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / ranks.tensor
+    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / expert_split(model, ranks)
     cost = stream_cost(passes * size * inner, 8.0 * inner, hardware)
     if not model.shared_experts:
         return cost
@@ -332,7 +333,8 @@ def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: fl
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
     """Blocks of parallel parts are exchanged once for both. With latent attention whole inputs are gathered, more than the latents that
     sequence parallelism could gather, and keys and values travel as heads."""
-    links, size, turns = hardware.links, model.activation_bytes, 1.0 if model.parallel_blocks else 2.0
+    links, size = hardware.links, model.activation_bytes
+    turns = np.where(are_folded(model, ranks) & (model.shared_experts == 0), 1.0, 1.0 if model.parallel_blocks else 2.0)
     tensor_bytes = ranks.tokens(model) * model.hidden * size
     block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
     ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
@@ -350,12 +352,20 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
 
 
 def _to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
-    """Seconds and joules in which tokens go to their experts; as many again for the way back."""
+    """Seconds and joules in which tokens go to their experts; as many again for the way back. Where experts are folded each rank sends
+    the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
     if model.experts == 1:
         return 0.0, 0.0
-    size = routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * model.activation_bytes
-    routed = all_to_all(size, ranks.expert_members)
-    return exchange_time(routed, hardware.links), exchange_energy(routed, hardware.links)
+    links, width = hardware.links, model.hidden * model.activation_bytes
+    received = routed_tokens(model, ranks)
+    if not np.any(ranks.expert_tensor):
+        routed = all_to_all(received / ranks.norm_split() * width, ranks.expert_members)
+        return exchange_time(routed, links), exchange_energy(routed, links)
+    share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
+    routed = all_to_all(received / share * width, ranks.expert_members)
+    gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
+    seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
+    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
 
 
 def _ring_steps(model: Transformer, ranks: Ranks) -> Real:

@@ -54,6 +54,8 @@ class Sharding:
     microbatches: Real
     schedule: Real = 0.0
     """The place in SCHEDULES."""
+    expert_tensor: Real = 0.0
+    """As in a plan: 0 where experts are not folded."""
     first_stage_layers: Real = 0.0
     last_stage_layers: Real = 0.0
 
@@ -110,7 +112,8 @@ def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Norms, router, and what leads to latents are copied on every tensor-parallel rank."""
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
-    experts = model.experts * expert_parameters(model) / (sharding.tensor * (sharding.expert if model.experts > 1 else 1.0))
+    spread = sharding.expert if model.experts > 1 else 1.0
+    experts = model.experts * expert_parameters(model) / (expert_split(model, sharding) * spread)
     if model.lora_rank:
         adapters = _adapters(model, sharding)
         shared, experts = shared + adapters.shared, experts + adapters.routed
@@ -132,7 +135,8 @@ def _kind_trained(model: Transformer, sharding: Sharding) -> Weights:
 def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     """Beside attention and shared experts, and beside the experts of the rank."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
-    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / sharding.tensor) for ends in several)
+    splits = (sharding.tensor, sharding.tensor, expert_split(model, sharding))
+    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / split) for ends, split in zip(several, splits, strict=True))
     return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
 
 
@@ -222,7 +226,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: int) ->
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
         feed_forward = feed_forward + size * tokens * wide * (3.0 if model.gated else 2.0) / sharding.tensor
-    sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
+    sorted_tokens = 2.0 * size * routed * model.hidden / _copies_split(sharding, norm_split) if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
@@ -299,10 +303,27 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     )
 
 
+def _copies_split(sharding: Sharding, norm_split: Real) -> Real:
+    """Over how many ranks the copies of tokens are split that go to experts: those of a split expert gather them."""
+    folded = np.greater(sharding.expert_tensor, 0.5)
+    return np.where(folded, sharding.tensor / np.maximum(sharding.expert_tensor, 1.0), norm_split)
+
+
+def expert_split(model: Transformer, sharding: Sharding) -> Real:
+    """Over how many ranks the feed-forward part is split, of experts each expert."""
+    return np.where(np.greater(sharding.expert_tensor, 0.5) & (model.experts > 1), sharding.expert_tensor, sharding.tensor)
+
+
+def expert_shares(sharding: Sharding) -> Real:
+    """Data- and context-parallel ranks for each replica of an expert."""
+    split = np.where(np.greater(sharding.expert_tensor, 0.5), sharding.expert_tensor, sharding.tensor)
+    return sharding.expert * (split / sharding.tensor)
+
+
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
     """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
     ranks = sharding.data * sharding.context
-    share = owned.shared / ranks + owned.routed * sharding.expert / ranks
+    share = owned.shared / ranks + owned.routed * expert_shares(sharding) / ranks
     return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 
 

@@ -38,6 +38,9 @@ DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
 
+_TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
+"""Orders in which tensor, context and data ranks are neighbours."""
+
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "recompute": min,
     "overlap": lambda codes: reduce(or_, codes),
@@ -65,7 +68,7 @@ class Plan:
     pipeline: int = 1
     data: int = 1
     expert: int = 1
-    """Ranks, out of the data-parallel ones, over which the experts are spread."""
+    """Ranks, out of the data-parallel ones, over which the experts are spread; of all in a stage where `expert_tensor` says so."""
     microbatch: int = 1
     interleave: int = 1
     """Model chunks a pipeline stage holds."""
@@ -84,14 +87,17 @@ class Plan:
     """Layers of the first stage, which also holds the embedding; 0 deals them out as evenly as can be."""
     last_stage_layers: int = 0
     """The same of the last stage, which also holds the head."""
+    expert_tensor: int = 0
+    """Ranks over which each expert is split, where experts are laid over tensor, context and data ranks together (folding): these are
+    expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
-        for name in END_STAGES:
+        for name in (*END_STAGES, "expert_tensor"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means as even as can be)")
+                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means the usual)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
@@ -104,6 +110,7 @@ class Plan:
 
     def __str__(self) -> str:
         parts = [f"{name} {getattr(self, name)}" for name in ("tensor", "context", "pipeline", "data", "expert") if getattr(self, name) > 1]
+        parts += [f"expert tensor {self.expert_tensor}"] if self.expert_tensor else []
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
         parts += [f"{name.replace('_', ' ')} {getattr(self, name)}" for name in END_STAGES if getattr(self, name)]
@@ -137,6 +144,7 @@ class Plans:
     schedule: Whole
     first_stage_layers: Whole
     last_stage_layers: Whole
+    expert_tensor: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -182,7 +190,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule", *END_STAGES)
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule", *END_STAGES, "expert_tensor")
 """Settings that mean nothing to plans which lack what they are about."""
 
 
@@ -194,6 +202,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
     return replace(
         plans,
         expert=plans.expert if model.experts > 1 else np.ones_like(plans.expert),
+        expert_tensor=np.where((plans.expert_tensor == plans.tensor) & (plans.context == 1) | (model.experts == 1), 0, plans.expert_tensor),
         interleave=np.where(staged, plans.interleave, 1),
         sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
         zero=np.where(exchanged, plans.zero, 0),
@@ -229,7 +238,22 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         *_schedule_rules(plans),
         *_end_rules(model, plans),
-        (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
+        *_expert_rules(model, plans),
+    )
+
+
+def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
+    usual, split = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1)
+    divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
+    together = np.isin(plans.placement, _TOGETHER)
+    return (
+        (f"expert divides the {model.experts} experts and data", divides & (~usual | (plans.data % plans.expert == 0))),
+        ("expert_tensor x expert divides tensor x context x data", usual | (block % (split * plans.expert) == 0)),
+        (f"expert_tensor divides the width {model.expert_width} of an expert", usual | (model.expert_width % split == 0)),
+        ("folded experts of several tensor ranks need sequence parallel", usual | (plans.tensor == 1) | (plans.sequence_parallel == 1)),
+        ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
+        ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
     )
 
 

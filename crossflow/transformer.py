@@ -200,9 +200,9 @@ def sharding(model: Transformer, plans: Plans) -> Sharding:
 
 def ranks(plans: Plans, layout: Layout) -> Ranks:
     """The plans as columns for the layer formulas."""
-    names = ("tensor", "context", "expert", "microbatch", "sequence_parallel")
+    names = ("tensor", "context", "expert", "microbatch", "sequence_parallel", "expert_tensor")
     columns = {name: _column(getattr(plans, name)) for name in names}
-    spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert")}
+    spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert", "expert_tensor")}
     return Ranks(**columns, **spreads)  # type: ignore[arg-type]
 
 
@@ -239,8 +239,12 @@ _LAYER, _IN_PARTS = ("forward", "backward", "energy"), ("inputs", "weights")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 
+_LAID = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "placement")
+"""What the layout of a plan depends on."""
+
+
 def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> _Tables:
-    shapes, shape_of = distinct(plans.tensor, plans.context, plans.pipeline, plans.data, plans.expert, plans.placement)
+    shapes, shape_of = distinct(*(getattr(plans, name) for name in _LAID))
     layout = lay_out(rows_of(plans, shapes), cluster)
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
@@ -265,8 +269,8 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 def _neighbourhoods(plans: Plans, layout: Layout) -> Whole:
     """For each plan the number of its combination of degrees inside a layer and of the spread of their groups."""
-    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert))
-    return distinct(plans.tensor, plans.context, plans.expert, *spreads)[1]
+    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert, *layout.expert_tensor))
+    return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *spreads)[1]
 
 
 Record = TypeVar("Record", Layer, Cost, DataExchange)

@@ -16,6 +16,7 @@ from crossopt.instances.files.units import quoted
 _PLAN_CHOICES = {*TRANSFORMER_CHOICES, *KERNEL_CHOICES, "rest", "only"}
 _OPEN: dict[str, Any] = {
     **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
+    "expert_tensor": (0, 1),
     "sequence_parallel": (False, True),
     "recompute": RECOMPUTE,
     "zero": (0, 1, 2, 3),
@@ -23,8 +24,8 @@ _OPEN: dict[str, Any] = {
     "schedule": SCHEDULES,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and how many layers
-the first and the last stage hold."""
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, how many layers the
+first and the last stage hold, and experts that are split over other than the tensor ranks."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""

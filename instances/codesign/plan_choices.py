@@ -21,6 +21,7 @@ TRANSFORMER_CHOICES = (
     "pipeline",
     "data",
     "expert",
+    "expert_tensor",
     "microbatch",
     "interleave",
     "sequence_parallel",

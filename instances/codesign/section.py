@@ -162,6 +162,14 @@ class ChoicesSection:
     pipeline: Annotated[Degrees, Doc("stages that share the layers")] = (1,)
     data: Annotated[Degrees, Doc("replicas; `divisors` takes what the other degrees leave of the devices")] = "divisors"
     expert: Annotated[Degrees, Doc("ranks, of the replicas, over which experts are spread")] = (1,)
+    expert_tensor: Annotated[
+        tuple[int, ...],
+        Bounds(0),
+        Choice(),
+        Doc(
+            "ranks that split each expert, with experts over tensor, context and data ranks together (folding); 0: as `tensor` and `expert`"
+        ),
+    ] = (0,)
     microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
     interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
@@ -211,7 +219,17 @@ class ChoicesSection:
     ] = "fixed"
     only: Annotated[
         tuple[
-            Literal["expert", "interleave", "sequence_parallel", "zero", "overlap", "schedule", "first_stage_layers", "last_stage_layers"],
+            Literal[
+                "expert",
+                "interleave",
+                "sequence_parallel",
+                "zero",
+                "overlap",
+                "schedule",
+                "first_stage_layers",
+                "last_stage_layers",
+                "expert_tensor",
+            ],
             ...,
         ],
         Choice(),

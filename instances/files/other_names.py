@@ -11,6 +11,7 @@ _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "choices.data": ("dp", "dp_size", "data_parallel", "data_parallel_size", "data_parallel_degree", "replicas"),
     "choices.context": ("cp", "cp_size", "context_parallel", "context_parallel_size", "context_parallel_degree"),
     "choices.expert": ("ep", "ep_size", "expert_parallel", "expert_parallel_size", "expert_model_parallel_size"),
+    "choices.expert_tensor": ("etp", "etp_size", "expert_tensor_parallel_size", "expert_tensor_parallel_degree"),
     "choices.sequence_parallel": ("sp", "sequence_parallelism"),
     "choices.microbatch": ("mbs", "micro_batch", "micro_batch_size", "microbatch_size", "train_micro_batch_size_per_gpu"),
     "choices.interleave": ("vp", "vpp", "virtual_pipeline", "virtual_pipeline_model_parallel_size", "num_model_chunks"),

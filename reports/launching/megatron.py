@@ -124,8 +124,8 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
     return [
         make("--num-experts", model.experts, "experts of a layer"),
         make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
-        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas"),
-        make("--expert-tensor-parallel-size", plan.tensor, "and each of them over the tensor ranks"),
+        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas, or of all ranks of a stage"),
+        make("--expert-tensor-parallel-size", plan.expert_tensor or plan.tensor, "and each of them over so many"),
         make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
         *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
@@ -256,6 +256,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     tensor, context, pipeline = (whole(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
     chunks = given.get("--pipeline-model-parallel-layout")
     interleave = len(chunks.split("|")) // pipeline if chunks else whole(given, "--num-virtual-stages-per-pipeline-rank")
+    expert, split = whole(given, "--expert-model-parallel-size"), whole(given, "--expert-tensor-parallel-size", tensor)
     ends = _ends(given, model, pipeline, str(chunks) if chunks else "")
     strategy = given.get("--data-parallel-sharding-strategy")
     zero = 1 if "--use-distributed-optimizer" in given else 0
@@ -267,7 +268,8 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         context=context,
         pipeline=pipeline,
         data=devices // (tensor * context * pipeline),
-        expert=whole(given, "--expert-model-parallel-size"),
+        expert=expert,
+        expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,
         first_stage_layers=ends[0],

@@ -14,6 +14,7 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_degree --parallelism.pipeline_parallel_schedule --parallelism.pipeline_parallel_layers_per_stage
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
+    --parallelism.expert_tensor_parallel_degree
     --activation_checkpoint.mode --float8.recipe_name""",
 )
 _FLAVORS = {(32, 4096, 14336): "8B", (80, 8192, 28672): "70B", (126, 16384, 53248): "405B"}
@@ -45,7 +46,8 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, words))
     found += _stages(model, plan)
     if plan.expert > 1:
-        found.append(make("--parallelism.expert_parallel_degree", plan.expert, "experts over so many of the replicas"))
+        found.append(make("--parallelism.expert_parallel_degree", plan.expert, "experts over so many of the replicas, or of all ranks"))
+        found.append(make("--parallelism.expert_tensor_parallel_degree", plan.expert_tensor or plan.tensor, "ranks for each expert"))
     return (*found, *_network(model))
 
 
@@ -87,6 +89,10 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     shard, copies = (whole(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
     local, pipe = whole(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
     layers = whole(given, f"{pipe}_layers_per_stage", model.stack)
+    expert, split = (
+        whole(given, "--parallelism.expert_parallel_degree"),
+        whole(given, "--parallelism.expert_tensor_parallel_degree", tensor),
+    )
     less = [whole(given, f"{pipe}_{name.removesuffix('_layers')}_less_layers", 0) for name in END_STAGES]
     interleave = 1 if pipeline == 1 else -(-(model.stack + sum(less)) // layers) // pipeline
     sharded, always = shard * context > 1, given.get("--parallelism.fsdp_reshard_after_forward") == "always"
@@ -97,7 +103,8 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         context=context,
         pipeline=pipeline,
         data=shard * copies,
-        expert=whole(given, "--parallelism.expert_parallel_degree"),
+        expert=expert,
+        expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
         interleave=interleave,
         first_stage_layers=interleave * layers - less[0] if less[0] else 0,

@@ -16,6 +16,7 @@ from crossopt.crossflow.layer import (
     backward_pass,
     forward_pass,
     layer,
+    named_projections,
     projections,
 )
 from crossopt.crossflow.layout import lay_out
@@ -266,3 +267,37 @@ def test_kernels_are_launched_for_each_part_of_a_backward_pass(arithmetic: Hardw
     found = layer(forward_pass(GPT, group(Plan()), slow), back, "none", slow)
     assert number(found.weights) == 4.0  # four matrices
     assert number(found.inputs) + 4.0 == number(found.backward) == number(back.kernels())
+
+
+FOLDED = Plan(tensor=4, data=2, expert=8, expert_tensor=1, sequence_parallel=True)
+"""Eight ranks, four of which share attention, with one expert each."""
+
+
+def test_folded_experts_do_the_same_work_in_fewer_and_larger_products() -> None:
+    """2,048 tokens of each of two samples, each to two of eight experts: 1,024 for the one expert of a rank, which has all 4,096 columns.
+    Four ranks that share each of four experts have 1,024 tokens of each, on a quarter of the columns."""
+    folded, usual = (dict(named_projections(EXPERTS, group(plan))) for plan in (FOLDED, replace(FOLDED, expert=2, expert_tensor=0)))
+    inner, shared = folded["inner product"], usual["inner product"]
+    assert [number(part) for part in (inner.rows, inner.depth, inner.columns, inner.count)] == [1024.0, 1024.0, 4096.0, 1.0]
+    assert [number(part) for part in (shared.rows, shared.depth, shared.columns, shared.count)] == [1024.0, 1024.0, 1024.0, 4.0]
+    assert number(inner.flops) == number(shared.flops)
+    assert folded["queries, keys, values"] == usual["queries, keys, values"]
+
+
+def test_tokens_of_folded_experts_are_sent_once_and_gathered_by_those_that_share_one(arithmetic: Hardware) -> None:
+    """A rank has 512 tokens of 2 KiB and sends two copies of each, seven eighths of them away, there and back; attention alone is gathered
+    over tensor ranks. Ranks that share an expert gather each other's copies."""
+    device = replace(arithmetic, links=(Link(1e9, 0.0), Link(1e9, 0.0)))
+    copies = 2 * 512 * 2048
+    whole = forward_pass(EXPERTS, group(FOLDED), device)
+    assert number(whole.expert) == pytest.approx(2 * copies * 7 / 8 / 1e9)
+    usual = forward_pass(EXPERTS, group(replace(FOLDED, expert=2, expert_tensor=0)), device)
+    assert number(usual.tensor) == pytest.approx(2 * number(whole.tensor))
+    split = forward_pass(EXPERTS, group(replace(FOLDED, expert=4, expert_tensor=2)), device)
+    assert number(split.expert) == pytest.approx(2 * (copies * 3 / 4 + 2 * copies / 2) / 1e9)
+
+
+def test_shared_experts_are_gathered_as_before(arithmetic: Hardware) -> None:
+    model = replace(EXPERTS, shared_experts=1)
+    folded, usual = (forward_pass(model, group(plan), arithmetic) for plan in (FOLDED, replace(FOLDED, expert=2, expert_tensor=0)))
+    assert number(folded.tensor) == number(usual.tensor)

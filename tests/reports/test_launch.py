@@ -149,6 +149,25 @@ def test_the_zero_bubble_schedule_of_torchtitan_is_read_back() -> None:
     assert "megatron-core launches schedule 1f1b in place of zero-bubble" in other.instead[0]
 
 
+def test_folded_experts_are_launched_and_read_back() -> None:
+    """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
+    model = ask(f"kind: codesign\n{SHAPES[1]}\nhardware: h100-sxm\n").workload
+    assert isinstance(model, Transformer)
+    for plan in (
+        Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, overlap="data"),
+        Plan(tensor=4, data=4, expert=4, expert_tensor=2, sequence_parallel=True, zero=1, overlap="data"),
+        Plan(tensor=2, context=2, data=4, expert=8, expert_tensor=2, sequence_parallel=True),
+        Plan(tensor=4, data=4, expert=4, sequence_parallel=True),
+    ):
+        found = launch("megatron", model, plan)
+        assert f"--expert-tensor-parallel-size {plan.expert_tensor or plan.tensor}" in found.text
+        assert (found.plan, found.instead) == (plan, ())
+    plan = Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=3, overlap="data")
+    found = launch("torchtitan", model, plan)
+    assert "--parallelism.expert_tensor_parallel_degree 1" in found.text
+    assert (found.plan, found.instead) == (plan, ())
+
+
 @every(
     ("plan", "words"),
     [

@@ -62,7 +62,7 @@ STACK: Final = Stack(
             "experts are spread over context ranks first, and so over replicas alone only where context is 1",
             Fact("context", (1,)),
             Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
-            (Fact("expert", above=1),),
+            (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
         Row(
             "experts are not spread in fp16",

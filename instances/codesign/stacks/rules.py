@@ -48,6 +48,7 @@ def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
     """The plan that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
     switches make it one."""
     ways = {name: launchable(stack, name, WORDS[name]) for name in WORDS} | {"interleave": (plan.interleave, 1)}
+    ways["expert_tensor"] = tuple(dict.fromkeys((plan.expert_tensor, *ways["expert_tensor"])))
     ways |= {name: tuple(dict.fromkeys((getattr(plan, name), 0))) for name in END_STAGES}
     every = _in_all_ways(plan, ways)
     kept = np.ones(len(every), bool)

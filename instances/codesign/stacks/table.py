@@ -157,6 +157,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     ),
     "key-value heads left over": Quantity(("tensor",), lambda model, plans: model.attention_groups % plans.tensor),
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
+    "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
@@ -171,5 +172,6 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
+    "expert_tensor": (0, 1),
 }
-"""Settings that are one of a few words, or steps."""
+"""Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""

@@ -94,7 +94,14 @@ STACK: Final = Stack(
             "experts are spread over replicas alone where tensor x context is 1",
             Fact("width", (1,)),
             _DIMENSIONS,
-            (Fact("expert", above=1),),
+            (Fact("expert", above=1), Fact("expert_tensor", (0,))),
+        ),
+        Row("each expert is whole, or split over the tensor ranks", Fact("expert_tensor", (0, 1)), _DIMENSIONS),
+        Row(
+            "whole experts are spread over all tensor and context ranks",
+            Fact("expert left by width", (0,)),
+            _DIMENSIONS,
+            (Fact("expert_tensor", above=0),),
         ),
         Row(
             "spread experts are with replicas that share (ZeRO above 0)",

@@ -156,6 +156,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         _OVERLAP_RANK[plans.overlap],
         plans.placement,
         -plans.expert,
+        plans.expert_tensor,
         plans.schedule,
         plans.first_stage_layers,
         plans.last_stage_layers,

@@ -148,7 +148,8 @@ def _chunks_divide(model: Transformer, plans: Plans) -> Mask:
 
 def _in_a_node(instance: Instance, plans: Plans) -> Mask:
     """Whether experts, where they are spread, lie in a node."""
-    return np.asarray((plans.expert == 1) | (plans.tensor * plans.context * plans.expert <= instance.cluster.level_sizes[0]))
+    inside = np.where(plans.expert_tensor > 0, plans.expert_tensor, plans.tensor * plans.context)
+    return np.asarray((plans.expert == 1) | (inside * plans.expert <= instance.cluster.level_sizes[0]))
 
 
 def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
