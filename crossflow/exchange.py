@@ -9,7 +9,16 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, ring_all_reduce, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Sharding, Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
+from crossopt.crossflow.memory import (
+    Sharding,
+    Weights,
+    candidates,
+    edge_weights,
+    expert_shares,
+    layer_trained,
+    layer_weights,
+    stage_trained,
+)
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 
@@ -128,7 +137,7 @@ def _across_energy(weights: Weights, sharding: Sharding, model: Transformer, lay
 def _part(weights: Weights, sharding: Sharding) -> Real:
     """Parameters of which one rank has the sum over its group."""
     ranks = sharding.sharing()
-    return weights.shared / ranks + weights.routed * sharding.expert / ranks
+    return weights.shared / ranks + weights.routed * expert_shares(sharding) / ranks
 
 
 def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...]) -> Real:

@@ -3,8 +3,9 @@
 b microbatch, s sequence, h hidden, a heads, d head width, f feed-forward width, E experts; t, c, x tensor, context and expert degree.
 T = b s / c tokens a rank. Tensor parallelism splits heads and widths (Shoeybi et al. 2019), sequence parallelism the rest (Korthikanti
 et al. 2022); context parallelism passes keys and values around a ring (Liu et al. 2023); experts are reached by all-to-all (Lepikhin et al.
-2020). A backward product is two products: by the weights and by the input. What is said of a model's layer is said of one whose layers are
-all of one kind; `crossflow.transformer` takes the mean over the kinds.
+2020). A backward product is two products: by the weights and by the input; the latter gives the gradients of the weights, for which no
+other stage waits, so that a schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is said of a model's layer is
+said of one whose layers are all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,6 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import (
-    Members,
     all_gather,
     all_reduce_time,
     all_to_all,
@@ -25,12 +25,14 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
+from crossopt.crossflow.ranks import Ranks, are_folded, expert_ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
     Product,
     backward_costs,
     fused_attention_cost,
+    gradient_costs,
     input_costs,
     product_costs,
     stream_cost,
@@ -50,27 +52,6 @@ PASSES = ((2.0, 2.0, 3.0), (3.0, 3.0, 5.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
-    """The part of a plan on which a layer's time depends; numbers, or columns over many plans."""
-
-    tensor: Real
-    context: Real
-    expert: Real
-    microbatch: Real
-    sequence_parallel: Real
-    tensor_members: Members
-    context_members: Members
-    expert_members: Members
-
-    def tokens(self, model: Transformer) -> Real:
-        return self.microbatch * model.sequence / self.context
-
-    def norm_split(self) -> Real:
-        """Over how many ranks norms, dropouts and residuals are split."""
-        return np.where(self.sequence_parallel > 0.5, self.tensor, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Pass:
     """One direction through a layer: arithmetic apart from attention's core, the core, and the exchanges."""
 
@@ -83,6 +64,10 @@ class Pass:
     """Joules of the exchanges."""
     elements: Cost = NOTHING
     """Of the work the norms before products and the activation."""
+    rest: Cost = NOTHING
+    """Of the work that without the gradients of weights."""
+    weights: Cost = NOTHING
+    """Those."""
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
@@ -109,6 +94,10 @@ class Layer:
     expert: Real
     launch: Real
     """Seconds by which launching the kernels takes longer than running them."""
+    inputs: Real
+    """Of the backward seconds those without the gradients of weights, where these are put off."""
+    weights: Real
+    """Those put off."""
 
 
 def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardware) -> Layer:
@@ -123,6 +112,8 @@ def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardwar
     busy_forward = np.maximum(work_forward, host * forward.kernels())
     busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
+    rest, weights = replace(backward, work=backward.rest), backward.weights
+    busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels()))
     return Layer(
         forward=busy_forward + forward.exchanges(),
         backward=busy_backward + (backward.exchanges() + more.exchanges()),
@@ -133,6 +124,8 @@ def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardwar
         context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
         expert=forward.expert + backward.expert,
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
+        inputs=busy_rest + (backward.exchanges() + more.exchanges()),
+        weights=np.maximum(weights.time, host * weights.kernels),
     )
 
 
@@ -157,18 +150,25 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    work = NOTHING
-    for cost in trained_costs(projections(model, ranks), model, model.value_bytes, hardware):
-        work = work + cost
-    for cost in backward_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ():
-        work = work + cost
-    work = work + element_wise(model, ranks, hardware, backward=True).total()
-    return _with_exchanges(work, attention_core_backward(model, ranks, hardware), model, ranks, hardware, ring_passes=2.0)
+    work, rest, weights = NOTHING, NOTHING, NOTHING
+    own = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
+    for by_input, by_weights in (*own, *(gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ())):
+        work, rest, weights = work + (by_input + by_weights), rest + by_input, weights + by_weights
+    beside = element_wise(model, ranks, hardware, backward=True).total()
+    core = attention_core_backward(model, ranks, hardware)
+    found = _with_exchanges(work + beside, core, model, ranks, hardware, ring_passes=2.0)
+    return replace(found, rest=rest + beside, weights=weights)
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
     """What the network's own products cost backward; where adapters are trained, the gradients of their inputs alone."""
-    return (input_costs if model.lora_rank else backward_costs)(products, value_bytes, hardware)
+    return [by_input + by_weights for by_input, by_weights in _own_gradients(products, model, value_bytes, hardware)]
+
+
+def _own_gradients(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
+    if model.lora_rank:
+        return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
+    return gradient_costs(products, value_bytes, hardware)
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
@@ -192,10 +192,11 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
-    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / ranks.expert
+    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / expert_ranks(model, ranks)
+    parts = expert_split(model, ranks)
     feed_forward = (
-        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / split, local)),
-        ("outer product", Product(routed / local, width / split, hidden, local)),
+        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / parts, local)),
+        ("outer product", Product(routed / local, width / parts, hidden, local)),
     )
     router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width
@@ -335,7 +336,7 @@ def _wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: fl
 
 def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
     """Over the width of the rank's experts, and of shared ones."""
-    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / ranks.tensor
+    size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / expert_split(model, ranks)
     cost = stream_cost(passes * size * inner, 8.0 * inner, hardware)
     if not model.shared_experts:
         return cost
@@ -346,21 +347,39 @@ def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: fl
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
     """Blocks of parallel parts are exchanged once for both. With latent attention whole inputs are gathered, more than the latents that
     sequence parallelism could gather, and keys and values travel as heads."""
-    links, size, turns = hardware.links, model.activation_bytes, 1.0 if model.parallel_blocks else 2.0
+    links, size = hardware.links, model.activation_bytes
+    turns = np.where(are_folded(model, ranks) & (model.shared_experts == 0), 1.0, 1.0 if model.parallel_blocks else 2.0)
     tensor_bytes = ranks.tokens(model) * model.hidden * size
     block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
     ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
-    routed = all_to_all(routed_tokens(model, ranks) / ranks.norm_split() * model.hidden * size, ranks.expert_members)
+    routed, routed_energy = _to_experts(model, ranks, hardware)
     sent = turns * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
-    sent = sent + turned * exchange_energy(ring, links) + 2.0 * exchange_energy(routed, links)
+    sent = sent + turned * exchange_energy(ring, links) + 2.0 * routed_energy
     return Pass(
         work=work,
         core=core,
         tensor=turns * tensor_exchange(tensor_bytes, ranks, hardware),
         context=turned * exchange_time(ring, links),
-        expert=2.0 * exchange_time(routed, links),
+        expert=2.0 * routed,
         energy=sent,
     )
+
+
+def _to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
+    """Seconds and joules in which tokens go to their experts; as many again for the way back. Where experts are folded each rank sends
+    the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
+    if model.experts == 1:
+        return 0.0, 0.0
+    links, width = hardware.links, model.hidden * model.activation_bytes
+    received = routed_tokens(model, ranks)
+    if not np.any(ranks.expert_tensor):
+        routed = all_to_all(received / ranks.norm_split() * width, ranks.expert_members)
+        return exchange_time(routed, links), exchange_energy(routed, links)
+    share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
+    routed = all_to_all(received / share * width, ranks.expert_members)
+    gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
+    seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
+    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
 
 
 def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
@@ -374,13 +393,3 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
     split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
-
-
-def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
-    """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace."""
-    return ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
-
-
-def local_groups(model: Transformer, ranks: Ranks) -> Real:
-    """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
-    return np.maximum(model.attention_groups / ranks.tensor, 1.0)

@@ -19,8 +19,8 @@ Spread = tuple[Array, ...]
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The spread of each kind of group. Gradients are reduced over data and context ranks together (`shared`); those of expert weights
-    over the ranks that hold the same experts (`routed`). Where ZeRO shares in groups, these are the ranks of one group, and `across` are
-    those of all groups that hold the same part."""
+    over the ranks that hold the same experts (`routed`). Where experts are folded, theirs lie over all ranks of a stage. Where ZeRO shares
+    in groups, these are the ranks of one group, and `across` are those of all groups that hold the same part."""
 
     tensor: Spread
     context: Spread
@@ -29,6 +29,8 @@ class Layout:
     shared: Spread
     routed: Spread
     across: Spread
+    expert_tensor: Spread
+    """The ranks that share an expert where experts are folded; else those of one."""
 
 
 def lay_out(plans: Plans, cluster: Cluster) -> Layout:
@@ -41,15 +43,37 @@ def lay_out(plans: Plans, cluster: Cluster) -> Layout:
     sharing = np.where(plans.shard > 0, plans.shard // plans.context, plans.data)
     data = _spread(sharing, strides[2], sizes)
     replicas = _spread(sharing // plans.expert, strides[2] * plans.expert, sizes)
+    routed = tuple(one * other for one, other in zip(context, replicas, strict=True))
+    experts, shares = _spread(plans.expert, strides[2], sizes), _spread(np.ones_like(plans.expert), strides[2], sizes)
+    if np.any(plans.expert_tensor):
+        folded = _folded(plans, np.minimum(np.minimum(strides[0], strides[1]), strides[2]), sizes)
+        own = np.greater(plans.expert_tensor, 0)[:, None]
+        shares, experts, routed = (
+            tuple(np.where(own, one, other) for one, other in zip(new, old, strict=True))
+            for new, old in zip(folded, (shares, experts, routed), strict=True)
+        )
     return Layout(
         tensor=tensor,
         context=context,
         pipeline=pipeline,
-        expert=_spread(plans.expert, strides[2], sizes),
+        expert=experts,
         shared=tuple(one * other for one, other in zip(context, data, strict=True)),
-        routed=tuple(one * other for one, other in zip(context, replicas, strict=True)),
+        routed=routed,
         across=_spread(plans.data // sharing, strides[2] * sharing, sizes),
+        expert_tensor=shares,
     )
+
+
+def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread, Spread, Spread]:
+    """Ranks of one expert, of all experts, and replicas of an expert, laid over tensor, context and data ranks together in this order
+    (Liu et al. 2025, arXiv:2504.14960): tensor x context x data = expert_tensor x expert x replicas."""
+    shares = np.maximum(plans.expert_tensor, 1)
+    replicas = np.maximum(plans.tensor * plans.context * plans.data // (shares * plans.expert), 1)
+    strides = (stride, stride * shares, stride * shares * plans.expert)
+    one, all_of_them, copies = (
+        _spread(degree, apart, sizes) for degree, apart in zip((shares, plans.expert, replicas), strides, strict=True)
+    )
+    return one, all_of_them, copies
 
 
 def _spread(degree: Whole, stride: Whole, sizes: tuple[int, ...]) -> Spread:

@@ -28,7 +28,7 @@ from crossopt.crossflow.parameters import (
     router_parameters,
 )
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
-from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import Split, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -55,6 +55,12 @@ class Sharding:
     microbatches: Real
     shard: Real = 0.0
     """Ranks that share among them; 0 is all."""
+    schedule: Real = 0.0
+    """The place in SCHEDULES."""
+    expert_tensor: Real = 0.0
+    """As in a plan: 0 where experts are not folded."""
+    first_stage_layers: Real = 0.0
+    last_stage_layers: Real = 0.0
 
     def sharing(self) -> Real:
         """Over how many ranks ZeRO shares."""
@@ -113,7 +119,8 @@ def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Norms, router, and what leads to latents are copied on every tensor-parallel rank."""
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
-    experts = model.experts * expert_parameters(model) / (sharding.tensor * sharding.expert)
+    spread = sharding.expert if model.experts > 1 else 1.0
+    experts = model.experts * expert_parameters(model) / (expert_split(model, sharding) * spread)
     if model.lora_rank:
         adapters = _adapters(model, sharding)
         shared, experts = shared + adapters.shared, experts + adapters.routed
@@ -135,13 +142,19 @@ def _kind_trained(model: Transformer, sharding: Sharding) -> Weights:
 def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     """Beside attention and shared experts, and beside the experts of the rank."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
-    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / sharding.tensor) for ends in several)
-    return Weights(attention + shared, model.experts * one / sharding.expert)
+    splits = (sharding.tensor, sharding.tensor, expert_split(model, sharding))
+    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / split) for ends, split in zip(several, splits, strict=True))
+    return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
+
+
+def layers_of(model: Transformer, sharding: Sharding) -> Split:
+    """How many layers each stage holds."""
+    return split_layers(model.stack, sharding.pipeline, sharding.first_stage_layers, sharding.last_stage_layers)
 
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    return _weights(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
+    return _weights(model, sharding, stage, layers_of(model, sharding).on(stage))
 
 
 def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
@@ -152,7 +165,7 @@ def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Of the parameters of a stage those that are trained."""
-    return _trained(model, sharding, stage, split_layers(model.stack, sharding.pipeline).on(stage))
+    return _trained(model, sharding, stage, layers_of(model, sharding).on(stage))
 
 
 def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
@@ -166,11 +179,9 @@ def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     """Which share of the layers of a stage is among the first, dense ones."""
     if not model.dense_layers:
         return 0.0
-    split = split_layers(model.stack, sharding.pipeline)
-    start = np.where(split.extra > split.stages - 2.0, 0.0, 1.0)
-    before = split.least * stage + np.minimum(np.maximum(stage - start, 0.0), split.extra)
+    split = layers_of(model, sharding)
     held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - before, 0.0), held) / held
+    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / held
 
 
 def offloads(sharding: Sharding, what: str) -> Mask:
@@ -223,7 +234,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
         feed_forward = feed_forward + size * tokens * wide * widths / sharding.tensor
-    sorted_tokens = 2.0 * size * routed * model.hidden / norm_split if model.experts > 1 else 0.0
+    sorted_tokens = 2.0 * size * routed * model.hidden / _copies_split(sharding, norm_split) if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
@@ -280,12 +291,13 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: bytes kept of a layer and microbatch, where it is computed again and where not, and the working
-    set."""
+    """What is the same on every stage: bytes kept of a layer and microbatch, where it is computed again and where not, the working set,
+    and how layers are dealt out."""
 
     kept: Real
     whole: Real
     working: Real
+    split: Split
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
@@ -293,12 +305,12 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
     largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), layer_activations(model, sharding, sharding.recompute)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
     whole = layer_activations(model, sharding, 0)
-    return _Common(kept, whole, gathered + (whole - kept))
+    return _Common(kept, whole, gathered + (whole - kept), layers_of(model, sharding))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    held = split_layers(model.stack, sharding.pipeline).on(stage)
-    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    held = common.split.on(stage)
+    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
     activations = _on_device(sharding, "activations", held * flight) * _resident(sharding, held, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
@@ -320,10 +332,27 @@ def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
     return np.where(moved, common.whole, _mean_kept(sharding, common.kept, common.whole, held))
 
 
+def _copies_split(sharding: Sharding, norm_split: Real) -> Real:
+    """Over how many ranks the copies of tokens are split that go to experts: those of a split expert gather them."""
+    folded = np.greater(sharding.expert_tensor, 0.5)
+    return np.where(folded, sharding.tensor / np.maximum(sharding.expert_tensor, 1.0), norm_split)
+
+
+def expert_split(model: Transformer, sharding: Sharding) -> Real:
+    """Over how many ranks the feed-forward part is split, of experts each expert."""
+    return np.where(np.greater(sharding.expert_tensor, 0.5) & (model.experts > 1), sharding.expert_tensor, sharding.tensor)
+
+
+def expert_shares(sharding: Sharding) -> Real:
+    """Data- and context-parallel ranks for each replica of an expert."""
+    split = np.where(np.greater(sharding.expert_tensor, 0.5), sharding.expert_tensor, sharding.tensor)
+    return sharding.expert * (split / sharding.tensor)
+
+
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
     """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
     ranks = sharding.sharing()
-    share = owned.shared / ranks + owned.routed * sharding.expert / ranks
+    share = owned.shared / ranks + owned.routed * expert_shares(sharding) / ranks
     return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 
 

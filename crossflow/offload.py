@@ -23,10 +23,11 @@ from crossopt.crossflow.memory import (
     kept_activations,
     layer_trained,
     layer_weights,
+    layers_of,
     offloads,
     share_out,
 )
-from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.crossflow.workload import Transformer
 
 
@@ -47,9 +48,9 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     """The traffic of the fullest stage; nothing where nothing is offloaded."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
-    split, one, trained = split_layers(model.stack, sharding.pipeline), layer_weights(model, sharding), layer_trained(model, sharding)
-    layers = np.maximum(split.first(), split.middle())
-    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches)
+    split, one, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)
+    layers = np.maximum(np.maximum(split.first(), split.middle()), split.last())
+    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding, layers), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)

@@ -19,7 +19,6 @@ from crossopt.crossflow.layer import (
     OUTPUT,
     QUERIES,
     ElementWise,
-    Ranks,
     attention_core,
     attention_core_backward,
     element_wise,
@@ -35,6 +34,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 

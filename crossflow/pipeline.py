@@ -7,6 +7,18 @@ With stage times s_i = forward + backward of all a stage's layers, m microbatche
 For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). For uneven ones under 1F1B it is exact where the last stage is the
 fullest, and never too short where backward takes the same multiple of forward on every stage.
 
+Where the gradients of weights are put off (`zero-bubble`: ZB-H1 of Qi et al. 2023, arXiv:2401.10241, section 2.2, interleaved for v > 1),
+a stage takes F forward, B for the gradients of its inputs and W for those of its weights. Its passes are in a fixed order, so that the
+step is the longest of the ways through them; with n = m v passes of chunks in each direction it is one of three:
+
+    v T = (n + p - 1) (F + B) + (max(n - p, 0) + 1) W       down the stages, the last one's work but what it puts off, and up again
+    v T = (n + p - 1) F + max(n, p) B + n W                 down the stages, and all that the last one does
+    v T = max(n, p) F + (n + p - 1) B + n W                 all that the first one does, which waits for its first gradients
+
+Where W is at most F and B the first is the longest, and its bubble is the published (p - 1) (F + B - W). That is a difference, but of
+counts: each way is a sum, so that T falls when any of F, B and W does. For uneven stages the sums take each stage once and all further
+passes from the stage that makes the way longest.
+
 Communication that hides behind computation is a window, max(total + its price, unhidable + communication), never a difference, so that T
 falls when any part does, operation by operation.
 """
@@ -55,6 +67,12 @@ class Terms:
     host_forward: Real = 0.0
     """The host's link for one layer, which works beside it."""
     host_backward: Real = 0.0
+    inputs: Real = 0.0
+    """Of one layer backward what goes before the gradients of its weights, where these are put off."""
+    weights: Real = 0.0
+    """Those."""
+    schedule: Real = 0.0
+    """The place in SCHEDULES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +103,117 @@ def slots(terms: Terms) -> Slots:
     split = terms.split
     forward, backward = passes(terms)
     one = forward + backward
-    messages = terms.interleave * terms.transfer
-    common = window(split.least * forward, terms.hidden_transfer, messages, terms.lost)
-    alone = np.where(split.stages > 1.5, 0.0, 1.0)
+    common, returned = _shared(terms, forward), _shared(terms, backward)
+    single = np.where(split.stages > 1.5, 0.0, 1.0)
+    if np.any(terms.schedule):
+        returned = np.where(np.greater(terms.schedule, 0.5), _shared(terms, terms.inputs) + _weights(terms), returned)
     return Slots(
-        backward=window(split.least * backward, terms.hidden_transfer, messages, terms.lost),
-        first=common + (split.first() - split.least) * one + (terms.embedding + alone * terms.head),
+        backward=returned,
+        first=common + (split.first() - split.least) * one + (terms.embedding + single * terms.head),
         middle=common + (split.middle() - split.least) * one,
-        last=common + terms.head,
+        last=common + (split.last() - split.least) * one + terms.head,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
     )
 
 
+def _shared(terms: Terms, one: Real) -> Real:
+    """The layers that every stage has, each as long as this, with the messages of a microbatch in this direction."""
+    return window(terms.split.least * one, terms.hidden_transfer, terms.interleave * terms.transfer, terms.lost)
+
+
 def passes(terms: Terms) -> tuple[Real, Real]:
     """One layer forward and backward, with the gathers of its weights, or as long as the host's link needs."""
-    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
-    backward = window(terms.backward, terms.hidden_gather, terms.gather_backward, terms.lost)
+    forward, backward = alone(terms)
     return np.maximum(forward, terms.host_forward), np.maximum(backward, terms.host_backward)
+
+
+def alone(terms: Terms) -> tuple[Real, Real]:
+    """The same without the host."""
+    forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
+    return forward, window(whole_backward(terms), terms.hidden_gather, terms.gather_backward, terms.lost)
+
+
+def whole_backward(terms: Terms) -> Real:
+    """One layer backward, in one part or in two."""
+    if not np.any(terms.schedule):
+        return terms.backward
+    return np.where(np.greater(terms.schedule, 0.5), terms.inputs + terms.weights, terms.backward)
 
 
 def step_time(terms: Terms) -> Real:
     """Seconds of one training step."""
+    pipeline = _one_in_turn(terms)
+    if np.any(terms.schedule):
+        pipeline = np.where(np.greater(terms.schedule, 0.5), _put_off(terms), pipeline)
+    return pipeline + (terms.publish + terms.optimizer + terms.overhead)
+
+
+def _one_in_turn(terms: Terms) -> Real:
+    """The pipeline under 1F1B, with the gradient exchange."""
     slot = slots(terms)
     fullest, turn = slot.fullest(), 1.0 / terms.interleave
     steady = (terms.microbatches - 1.0) * (slot.backward + fullest) + (1.0 - turn) * fullest
     filling = (slot.total + (terms.split.stages - 1.0) * slot.backward) * turn
     finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
-    return (steady + filling + finish) + (terms.publish + terms.optimizer + terms.overhead)
+    return steady + filling + finish
+
+
+def _put_off(terms: Terms) -> Real:
+    """The same where gradients of weights are put off; gradients are exchanged behind those of the last microbatch's weights."""
+    chunks, stages = terms.interleave, terms.split.stages
+    count = terms.microbatches * chunks
+    further, longer, left = count - 1.0, np.maximum(count, stages), np.maximum(count - stages, 0.0) + 1.0
+    once_forward, once_backward = _over_stages(terms)
+    ways = (
+        once_forward + once_backward + _longest(terms, (further, further, left), further),
+        once_forward + _longest(terms, (further, longer, count), longer - 1.0),
+        once_backward + _longest(terms, (longer, further, count), longer - 1.0),
+    )
+    edges = terms.embedding + terms.head
+    longest = np.maximum(np.maximum(ways[0], ways[1]), ways[2])
+    return (longest + edges) / chunks + window(_weights(terms), terms.hidden_exchange, terms.synchronize, terms.lost)
+
+
+def _longest(terms: Terms, passes: tuple[Real, Real, Real], edges: Real) -> Real:
+    """So many forward passes, gradients of inputs and gradients of weights on the stage that takes longest for them, and so often what lies
+    beside its layers; but for the weights' gradients of one microbatch, which are the last work of all."""
+    split, (ahead, back, late) = terms.split, passes
+    layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
+    single = np.where(split.stages > 1.5, 0.0, 1.0)
+    first = (split.first() - split.least) * layer + edges * (terms.embedding + single * terms.head)
+    middle, last = (split.middle() - split.least) * layer, (split.last() - split.least) * layer + edges * terms.head
+    shared = ahead * _shared(terms, terms.forward) + back * _shared(terms, terms.inputs)
+    return shared + np.maximum(late - terms.interleave, 0.0) * _weights(terms) + np.maximum(np.maximum(first, middle), last)
+
+
+def _over_stages(terms: Terms) -> tuple[Real, Real]:
+    """Forward passes of a microbatch on all stages, and the gradients of inputs, without what lies beside the layers."""
+    stages, extra = terms.split.stages, terms.split.extra
+    forward, backward = (stages * _shared(terms, one) + extra * one for one in (terms.forward, terms.inputs))
+    return forward, backward
+
+
+def _weights(terms: Terms) -> Real:
+    """Gradients of the weights that every stage has, for one microbatch."""
+    return terms.split.least * terms.weights
+
+
+def exposed_exchange(terms: Terms) -> Real:
+    """Seconds of the gradient exchange that no work hides."""
+    behind = slots(terms).backward
+    if np.any(terms.schedule):
+        behind = np.where(np.greater(terms.schedule, 0.5), _weights(terms), behind)
+    return window(behind, terms.hidden_exchange, terms.synchronize, terms.lost) - behind
 
 
 def bubble(terms: Terms) -> Real:
     """Seconds in which the fullest stage waits for the pipeline to fill and drain."""
     slot = slots(terms)
-    return (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
+    waits = (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
+    if np.any(terms.schedule):
+        busy = terms.microbatches * (slot.backward + slot.fullest()) + exposed_exchange(terms)
+        waits = np.where(np.greater(terms.schedule, 0.5), _put_off(terms) - busy, waits)
+    return waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +234,14 @@ class FullestStage:
 def fullest_slot(terms: Terms) -> FullestStage:
     """The stage whose slot is the longest; of several the first."""
     slot, split = slots(terms), terms.split
-    alone_forward = window(terms.forward, terms.hidden_gather, terms.gather_forward, terms.lost)
-    alone_backward = window(terms.backward, terms.hidden_gather, terms.gather_backward, terms.lost)
-    forward, backward = passes(terms)
-    messages = terms.interleave * terms.transfer
-    common = window(split.least * forward, terms.hidden_transfer, messages, terms.lost)
+    (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
+    common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
-    alone = np.where(split.stages > 1.5, 0.0, 1.0)
-    first_edges = terms.embedding + alone * terms.head
+    single = np.where(split.stages > 1.5, 0.0, 1.0)
+    first_edges = terms.embedding + single * terms.head
     return FullestStage(
         layers=np.where(is_first, split.first(), np.where(is_middle, split.middle(), split.last())),
-        gathers=(alone_forward - terms.forward) + (alone_backward - terms.backward),
+        gathers=(alone_forward - terms.forward) + (alone_backward - whole_backward(terms)),
         host=(forward - alone_forward) + (backward - alone_backward),
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, terms.head)),
         transfers=(common - split.least * forward) + (slot.backward - split.least * backward),

@@ -12,14 +12,17 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
 Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
+Schedule = Literal["1f1b", "zero-bubble"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
+SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
     "weights",
@@ -31,6 +34,7 @@ OFFLOAD: tuple[Offload, ...] = (
     "all",
 )
 """What is kept in the memory of the host: bit 1 of the place weights, bit 2 activations, bit 4 optimizer state."""
+END_STAGES = ("first_stage_layers", "last_stage_layers")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
@@ -64,6 +68,9 @@ def _least_recomputed(codes: Sequence[int]) -> int:
     return _AGAIN.index(reduce(and_, (0 if number >= PARTLY else _AGAIN[number] for number in codes)))
 
 
+_TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
+"""Orders in which tensor, context and data ranks are neighbours."""
+
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "recompute": _least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
@@ -73,7 +80,13 @@ CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
 more than any of some: what all of them compute again, everything overlapped that one of them overlaps, nothing offloaded but what
 all of them offload. `costs_only` says of which offloading that is true."""
 
-_WORDS: dict[str, tuple[str, ...]] = {"recompute": RECOMPUTE, "overlap": OVERLAP, "offload": OFFLOAD, "placement": PLACEMENTS}
+_WORDS: dict[str, tuple[str, ...]] = {
+    "recompute": RECOMPUTE,
+    "overlap": OVERLAP,
+    "offload": OFFLOAD,
+    "placement": PLACEMENTS,
+    "schedule": SCHEDULES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class Plan:
     pipeline: int = 1
     data: int = 1
     expert: int = 1
-    """Ranks, out of the data-parallel ones, over which the experts are spread."""
+    """Ranks, out of the data-parallel ones, over which the experts are spread; of all in a stage where `expert_tensor` says so."""
     microbatch: int = 1
     interleave: int = 1
     """Model chunks a pipeline stage holds."""
@@ -101,6 +114,15 @@ class Plan:
     placement: str = PLACEMENTS[0]
     shard: int = 0
     """Ranks, out of the data- and context-parallel ones, among which ZeRO shares; 0 is all of them."""
+    schedule: Schedule = "1f1b"
+    """In which order stages work, see `crossflow.schedule`; interleaved where a stage has several chunks."""
+    first_stage_layers: int = 0
+    """Layers of the first stage, which also holds the embedding; 0 deals them out as evenly as can be."""
+    last_stage_layers: int = 0
+    """The same of the last stage, which also holds the head."""
+    expert_tensor: int = 0
+    """Ranks over which each expert is split, where experts are laid over tensor, context and data ranks together (folding): these are
+    expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -108,6 +130,9 @@ class Plan:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 1 is needed")
         if self.shard < 0:
             raise ValueError(f"shard is {self.shard}, a number of ranks or 0 for all is needed")
+        for name in (*END_STAGES, "expert_tensor"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 means the usual)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
@@ -120,8 +145,11 @@ class Plan:
 
     def __str__(self) -> str:
         parts = [f"{name} {getattr(self, name)}" for name in ("tensor", "context", "pipeline", "data", "expert") if getattr(self, name) > 1]
+        parts += [f"expert tensor {self.expert_tensor}"] if self.expert_tensor else []
         parts.append(f"microbatch {self.microbatch}")
         parts += [f"interleave {self.interleave}"] if self.interleave > 1 else []
+        parts += [f"{name.replace('_', ' ')} {getattr(self, name)}" for name in END_STAGES if getattr(self, name)]
+        parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [_recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
@@ -145,7 +173,7 @@ def _recompute_words(recompute: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP and PLACEMENTS."""
+    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP, PLACEMENTS and so on."""
 
     tensor: Whole
     context: Whole
@@ -161,6 +189,10 @@ class Plans:
     offload: Whole
     placement: Whole
     shard: Whole
+    schedule: Whole
+    first_stage_layers: Whole
+    last_stage_layers: Whole
+    expert_tensor: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -210,22 +242,26 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard")
+CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule", *END_STAGES, "expert_tensor")
 """Settings that mean nothing to plans which lack what they are about."""
 
 
 def applied(model: Transformer, plans: Plans) -> Plans:
-    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks nor transfers where there is one
-    stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for experts where there are none."""
+    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
+    schedule where there is one stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for
+    experts where there are none."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
         expert=plans.expert if model.experts > 1 else np.ones_like(plans.expert),
+        expert_tensor=np.where((plans.expert_tensor == plans.tensor) & (plans.context == 1) | (model.experts == 1), 0, plans.expert_tensor),
         interleave=np.where(staged, plans.interleave, 1),
         sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
         zero=np.where(exchanged, plans.zero, 0),
         shard=np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
+        schedule=np.where(staged, plans.schedule, 0),
+        **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
 
 
@@ -254,7 +290,48 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         *_group_rules(plans),
-        (f"expert divides the {model.experts} experts and data", (model.experts % plans.expert == 0) & (plans.data % plans.expert == 0)),
+        *_schedule_rules(plans),
+        *_end_rules(model, plans),
+        *_expert_rules(model, plans),
+    )
+
+
+def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
+    usual, split = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1)
+    divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
+    together = np.isin(plans.placement, _TOGETHER)
+    return (
+        (f"expert divides the {model.experts} experts and data", divides & (~usual | (plans.data % plans.expert == 0))),
+        ("expert_tensor x expert divides tensor x context x data", usual | (block % (split * plans.expert) == 0)),
+        (f"expert_tensor divides the width {model.expert_width} of an expert", usual | (model.expert_width % split == 0)),
+        ("folded experts of several tensor ranks need sequence parallel", usual | (plans.tensor == 1) | (plans.sequence_parallel == 1)),
+        ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
+        ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
+        ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
+    )
+
+
+def _schedule_rules(plans: Plans) -> tuple[Rule, ...]:
+    """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
+    whole = plans.schedule == 0
+    return (
+        ("split backward passes (zero-bubble) need a pipeline", whole | (plans.pipeline > 1)),
+        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
+        ("split backward passes compute no whole layers again", whole | ~again(plans.recompute, LAYER)),
+        ("split backward passes offload nothing", whole | (plans.offload == 0)),
+    )
+
+
+def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    """What is left where the first or the last stage has a number of layers of its own; a chunk beside embedding or head may have none."""
+    even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
+    ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
+    between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
+    return (
+        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
+        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", even | (ends & between)),
     )
 
 

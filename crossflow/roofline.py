@@ -85,13 +85,18 @@ def product_costs(products: Sequence[Product], value_bytes: float, hardware: Har
 
 def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """For each product the cost of the two that give its gradients: dA = dC B^T and dB = A^T dC."""
+    return [by_input + by_weights for by_input, by_weights in gradient_costs(products, value_bytes, hardware)]
+
+
+def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
+    """The same apart: of the input's gradient, and of the weights'."""
     both = [
         side
         for one in products
         for side in (Product(one.rows, one.columns, one.depth, one.count), Product(one.depth, one.rows, one.columns, one.count))
     ]
     costs = product_costs(both, value_bytes, hardware)
-    return [by_input + by_weights for by_input, by_weights in zip(costs[::2], costs[1::2], strict=True)]
+    return list(zip(costs[::2], costs[1::2], strict=True))
 
 
 def input_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:

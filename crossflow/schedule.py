@@ -1,12 +1,18 @@
-"""When each pipeline stage runs each microbatch: 1F1B, and its interleaved form with several chunks a stage.
+"""When each pipeline stage runs each microbatch: 1F1B, and with gradients of weights put off, each with one or more chunks a stage.
 
 A stage does its passes in a fixed order (Narayanan et al. 2021): forward passes until the pipeline is as full as memory is kept for, then
 one forward and one backward in turn, then the backward passes that are left. A forward pass waits for the same microbatch on the chunk
 before, a backward pass for it on the chunk after; messages are part of the passes. `crossflow.pipeline` has the end of this in closed form.
+
+Where gradients of weights are put off (`zero-bubble`) a backward pass gives those of the inputs alone. Those of the weights, for which
+nobody waits, follow after as many further backward passes as there are stages before this one, so that every stage keeps as much as the
+first; forward passes begin as under 1F1B (ZB-H1, Qi et al. 2023, section 2.2; of several chunks as PyTorch's InterleavedZeroBubble).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from crossopt.crossflow.plan import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +25,36 @@ class Run:
     backward: bool
     start: float
     end: float
+    weights: bool = False
+    """The gradients of weights, apart from those of the inputs."""
 
 
-def passes_of(stage: int, stages: int, microbatches: int, chunks: int) -> list[tuple[int, int, bool]]:
-    """The passes of a stage in its order: (microbatch, chunk, backward). With several chunks the stages divide the microbatches."""
+FORWARD, BACKWARD, WEIGHTS = 0, 1, 2
+Pass = tuple[int, int, int]
+"""A microbatch, a chunk, and what is done."""
+
+
+def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Pass]:
+    """The passes of a stage in its order. With several chunks the stages divide the microbatches."""
     count = microbatches * chunks
-    ahead = (stages - stage - 1) if chunks == 1 else (stages - stage - 1) * 2 + (chunks - 1) * stages
-    ahead = min(ahead, count)
-    forward = [(*_place(number, stages, chunks), False) for number in range(count)]
-    backward = [(microbatch, chunks - 1 - chunk, True) for microbatch, chunk, _ in forward]
+    hops = (stages - stage - 1) * (1 if chunks == 1 or kind == "zero-bubble" else 2)
+    ahead = min(hops + (chunks - 1) * stages, count)
+    forward: list[Pass] = [(*_place(number, stages, chunks), FORWARD) for number in range(count)]
+    backward: list[Pass] = [(microbatch, chunks - 1 - chunk, BACKWARD) for microbatch, chunk, _ in forward]
     steady = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
-    return [*forward[:ahead], *steady, *backward[count - ahead :]]
+    order = [*forward[:ahead], *steady, *backward[count - ahead :]]
+    return order if kind == "1f1b" else _put_off(order, stage)
+
+
+def _put_off(order: list[Pass], further: int) -> list[Pass]:
+    """The same with the gradients of weights after so many further backward passes, and the last of them at the end."""
+    found, waiting = list[Pass](), list[Pass]()
+    for microbatch, chunk, way in order:
+        found.append((microbatch, chunk, way))
+        if way == BACKWARD:
+            waiting.append((microbatch, chunk, WEIGHTS))
+            found += [waiting.pop(0)] if len(waiting) > further else []
+    return found + waiting
 
 
 def _place(number: int, stages: int, chunks: int) -> tuple[int, int]:
@@ -40,35 +65,47 @@ def _place(number: int, stages: int, chunks: int) -> tuple[int, int]:
     return group * stages + inside % stages, inside // stages
 
 
-def schedule(forward: Sequence[float], backward: Sequence[float], microbatches: int, chunks: int) -> list[Run]:
-    """All passes, those of the first stage first and each stage's in its order; `forward` and `backward` are seconds of each stage for one
-    microbatch through all of its chunks."""
-    stages = len(forward)
-    orders = [passes_of(stage, stages, microbatches, chunks) for stage in range(stages)]
-    ended, clock, at = dict[tuple[int, int, bool], float](), [0.0] * stages, [0] * stages
-    runs = [list[Run]() for _ in range(stages)]
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Seconds of one stage for one microbatch through all of its chunks."""
+
+    forward: float
+    backward: float
+    weights: float = 0.0
+    """Of gradients of weights, where they are put off; else they are part of `backward`."""
+
+
+def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Run]:
+    """All passes, those of the first stage first and each stage's in its order."""
+    orders = [passes_of(stage, len(stages), microbatches, chunks, kind) for stage in range(len(stages))]
+    ended, clock, at = dict[tuple[int, int, int], float](), [0.0] * len(stages), [0] * len(stages)
+    runs = [list[Run]() for _ in stages]
     moved = True
     while moved:
         moved = False
         for stage, order in enumerate(orders):
-            took = (forward[stage] / chunks, backward[stage] / chunks)
+            work = stages[stage]
+            took = (work.forward / chunks, work.backward / chunks, work.weights / chunks)
             while at[stage] < len(order):
-                microbatch, chunk, back = order[at[stage]]
-                place = chunk * stages + stage
-                ready = _ready(ended, microbatch, place, back, stages * chunks)
+                microbatch, chunk, way = order[at[stage]]
+                place = chunk * len(stages) + stage
+                ready = _ready(ended, (microbatch, place, way), len(stages) * chunks)
                 if ready is None:
                     break
                 start = max(clock[stage], ready)
-                end = clock[stage] = start + took[back]
-                ended[microbatch, place, back] = end
-                runs[stage].append(Run(stage, microbatch, chunk, back, start, end))
+                end = clock[stage] = start + took[way]
+                ended[microbatch, place, way] = end
+                runs[stage].append(Run(stage, microbatch, chunk, way != FORWARD, start, end, way == WEIGHTS))
                 at[stage] += 1
                 moved = True
     return [run for own in runs for run in own]
 
 
-def _ready(ended: dict[tuple[int, int, bool], float], microbatch: int, place: int, back: bool, last: int) -> float | None:
+def _ready(ended: dict[tuple[int, int, int], float], which: tuple[int, int, int], last: int) -> float | None:
     """When a pass has what it waits for; None while that is not known."""
-    if not back:
-        return 0.0 if place == 0 else ended.get((microbatch, place - 1, False))
-    return ended.get((microbatch, place, False)) if place == last - 1 else ended.get((microbatch, place + 1, True))
+    microbatch, place, way = which
+    if way == FORWARD:
+        return 0.0 if place == 0 else ended.get((microbatch, place - 1, FORWARD))
+    if way == WEIGHTS:
+        return ended.get((microbatch, place, BACKWARD))
+    return ended.get((microbatch, place, FORWARD) if place == last - 1 else (microbatch, place + 1, BACKWARD))

@@ -9,42 +9,64 @@ from crossopt.crossflow.arrays import Real
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Layers per stage: every stage has `least`; the `extra` ones go one each to middle stages first, since the ends carry more.
-
-    The first stage also holds the embedding, the last one the head. With p - 1 extra layers the first stage takes one as well.
-    """
+    """Layers per stage: so many on the first stage, which also holds the embedding, and on the last one, which also holds the head; of the
+    stages between all have `between`, and the `fuller` ones next to the first stage one more."""
 
     stages: Real
     least: Real
+    """Layers that every stage has."""
     extra: Real
+    """All further ones."""
+    ends: tuple[Real, Real]
+    between: Real
+    fuller: Real
 
     def first(self) -> Real:
-        return self.least + np.where((self.extra > self.stages - 2.0) & (self.stages > 1.5), 1.0, 0.0)
+        return self.ends[0]
 
     def middle(self) -> Real:
-        """Layers of the fullest stage that is neither first nor last; as many as the last one where there is no such stage."""
-        return self.least + np.where((self.extra > 0.5) & (self.stages > 2.5), 1.0, 0.0)
+        """Layers of the fullest stage that is neither first nor last; what every stage has where there is no such stage."""
+        return np.where(self.stages > 2.5, self.between + np.where(self.fuller > 0.5, 1.0, 0.0), self.least)
 
     def last(self) -> Real:
-        return self.least
+        return self.ends[1]
 
     def on(self, stage: Real) -> Real:
         """Layers of a stage, counted from 0."""
-        start = np.where(self.extra > self.stages - 2.0, 0.0, 1.0)
-        return self.least + np.where((stage >= start) & (stage < start + self.extra), 1.0, 0.0)
+        inner = self.between + np.where(stage < 1.0 + self.fuller, 1.0, 0.0)
+        return np.where(np.less(stage, 0.5), self.ends[0], np.where(np.greater(stage, self.stages - 1.5), self.ends[1], inner))
+
+    def before(self, stage: Real) -> Real:
+        """Layers of all stages before this one."""
+        inner = stage - 1.0
+        return np.where(np.less(stage, 0.5), 0.0, self.ends[0] + self.between * inner + np.minimum(inner, self.fuller))
 
 
-def split_layers(layers: int, stages: Real) -> Split:
-    """An even split of the layers over the stages."""
-    least = np.floor(layers / stages)
-    return Split(stages, least, layers - least * stages)
+def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0) -> Split:
+    """The layers over the stages as evenly as can be, extra ones to the stages between first, since the ends carry more; or with so many on
+    the first and the last stage where these are above 0, and the rest evenly over the others (Megatron-LM's
+    --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers)."""
+    single, given = np.less(stages, 1.5), np.where(np.greater(first, 0.5), 1.0, 0.0) + np.where(np.greater(last, 0.5), 1.0, 0.0)
+    rest, others = layers - first - last, np.maximum(stages - given, 1.0)
+    even = np.floor(rest / others)
+    left = rest - even * others
+    begin = np.where(np.greater(first, 0.5), first, even + np.where((left > stages - 2.0) & (stages > 1.5), 1.0, 0.0))
+    ends = np.where(single, layers, begin), np.where(single, layers, np.where(np.greater(last, 0.5), last, even))
+    inner, number = layers - ends[0] - ends[1], np.maximum(stages - 2.0, 1.0)
+    between = np.where(np.greater(stages, 2.5), np.floor(inner / number), np.minimum(*ends))
+    fuller = np.where(np.greater(stages, 2.5), inner - between * number, 0.0)
+    least = np.minimum(np.minimum(*ends), between)
+    return Split(stages, least, layers - least * stages, ends, between, fuller)
 
 
-def microbatches_in_flight(stage: Real, stages: Real, interleave: Real, microbatches: Real) -> Real:
+def microbatches_in_flight(stage: Real, stages: Real, interleave: Real, microbatches: Real, schedule: Real = 0.0) -> Real:
     """For how many microbatches a stage keeps the activations of all its layers, at the most.
 
     1F1B: min(m, p - i). Interleaved, v chunks a stage: min(m, (p (v - 1) + 2 (p - i - 1) + 1) / v), which is 1 + (p - 1) / (p v) times p
-    on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3).
+    on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3). With split backward passes min(m, p) on every
+    stage, until the gradients of weights are done: the later the stage, the longer they are put off (Qi et al. 2023, section 2.2; a part
+    of what is kept is given up before).
     """
     chunks = stages * (interleave - 1.0) + 2.0 * (stages - stage - 1.0) + 1.0
-    return np.minimum(microbatches, np.where(interleave > 1.5, chunks / interleave, stages - stage))
+    one_in_turn = np.where(interleave > 1.5, chunks / interleave, stages - stage)
+    return np.minimum(microbatches, np.where(np.greater(schedule, 0.5), stages, one_in_turn))

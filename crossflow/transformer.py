@@ -15,15 +15,16 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.layer import Layer, Ranks, backward_pass, forward_pass, layer
+from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossopt.crossflow.plan import LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
+from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
+from crossopt.crossflow.plan import END_STAGES, LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost
-from crossopt.crossflow.stages import split_layers
+from crossopt.crossflow.stages import Split, split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _BLOCK = 1 << 15
@@ -51,7 +52,7 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
     for rows in _blocks(shape):
         chosen = rows_of(plans, rows)
         split = sharding(model, chosen)
-        parts = tables.parts(rows, host_traffic(model, split, hardware.host))
+        parts = tables.parts(rows, host_traffic(model, split, hardware.host), split=bool(chosen.schedule.any()))
         times[rows] = step_time(terms(model, hardware, chosen, parts))
         energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
         memory[rows] = peak_memory(model, split)
@@ -84,7 +85,6 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
 
 def _step_items(needed: Terms, one: Layer) -> Items:
     """Seconds of the step by use, as the fullest stage spends them."""
-    slot = slots(needed)
     stage = fullest_slot(needed)
     runs = needed.microbatches * stage.layers
     return (
@@ -93,13 +93,13 @@ def _step_items(needed: Terms, one: Layer) -> Items:
         ("tensor exchange", runs * one.tensor),
         ("context exchange", runs * one.context),
         ("expert exchange", runs * one.expert),
-        ("kernel launch", runs * one.launch),
+        ("kernel launch", runs * (one.launch + (whole_backward(needed) - one.backward))),
         ("weight gathers", runs * stage.gathers),
         ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),
         ("pipeline transfers", needed.microbatches * stage.transfers),
         ("pipeline bubble", bubble(needed)),
-        ("gradient exchange", window(slot.backward, needed.hidden_exchange, needed.synchronize, needed.lost) - slot.backward),
+        ("gradient exchange", exposed_exchange(needed)),
         ("weight publication", needed.publish),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),
@@ -148,8 +148,12 @@ def _recomputed(model: Transformer, plans: Plans) -> tuple[Array, Array] | None:
     so that no step is too short. Nothing where it holds of all layers of all plans."""
     if not np.any(plans.recompute >= PARTLY):
         return None
-    layers = np.maximum(split_layers(model.stack, _column(plans.pipeline)).least, 1.0)
+    layers = np.maximum(_split(model, plans).least, 1.0)
     return np.asarray(layers_again(_column(plans.recompute), _column(plans.interleave), layers)), np.asarray(layers)
+
+
+def _split(model: Transformer, plans: Plans) -> Split:
+    return split_layers(model.stack, *(_column(getattr(plans, name)) for name in ("pipeline", *END_STAGES)))
 
 
 def share_again(model: Transformer, plans: Plans) -> Real:
@@ -184,7 +188,7 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     overlap = _column(plans.overlap)
     behind_data, behind_pipeline = overlap % 2.0, np.floor(overlap / 2.0)
     return Terms(
-        split=split_layers(model.stack, _column(plans.pipeline)),
+        split=_split(model, plans),
         interleave=_column(plans.interleave),
         microbatches=model.global_batch / count,
         forward=parts.layer.forward,
@@ -204,6 +208,9 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         lost=efficiency.overlap_loss,
         host_forward=parts.host.forward,
         host_backward=parts.host.backward,
+        inputs=parts.layer.inputs,
+        weights=parts.layer.weights,
+        schedule=_column(plans.schedule),
     )
 
 
@@ -227,9 +234,9 @@ def sharding(model: Transformer, plans: Plans) -> Sharding:
 
 def ranks(plans: Plans, layout: Layout) -> Ranks:
     """The plans as columns for the layer formulas."""
-    names = ("tensor", "context", "expert", "microbatch", "sequence_parallel")
+    names = ("tensor", "context", "expert", "microbatch", "sequence_parallel", "expert_tensor")
     columns = {name: _column(getattr(plans, name)) for name in names}
-    spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert")}
+    spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert", "expert_tensor")}
     return Ranks(**columns, **spreads)  # type: ignore[arg-type]
 
 
@@ -249,11 +256,13 @@ class _Tables:
     transfer_row: Whole
     recomputed: tuple[Array, Array] | None
 
-    def parts(self, rows: slice, host: HostTraffic) -> Parts:
+    def parts(self, rows: slice, host: HostTraffic, *, split: bool) -> Parts:
+        """Those of some plans; with the two parts of backward passes where these are split."""
         edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
-        one = _gather(self.layer, self.layer_row[rows], _LAYER)
+        names = (*_LAYER, *(_IN_PARTS if split else ()))
+        one = _gather(self.layer, self.layer_row[rows], names)
         return Parts(
-            layer=one if shares is None else _mixed(one, _gather(self.layer, edge, _LAYER), shares),
+            layer=one if shares is None else _mixed(one, _gather(self.layer, edge, names), shares),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -263,19 +272,23 @@ class _Tables:
         )
 
 
-_LAYER = ("forward", "backward", "energy")
+_LAYER, _IN_PARTS = ("forward", "backward", "energy"), ("inputs", "weights")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 
+_LAID = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "placement")
+"""What the layout of a plan depends on."""
+
+
 def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> _Tables:
-    shapes, shape_of = distinct(plans.tensor, plans.context, plans.pipeline, plans.data, plans.expert, plans.placement)
+    shapes, shape_of = distinct(*(getattr(plans, name) for name in _LAID))
     layout = lay_out(rows_of(plans, shapes), cluster)
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
-    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard, plans.first_stage_layers, plans.last_stage_layers)
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
@@ -296,8 +309,8 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 def _neighbourhoods(plans: Plans, layout: Layout) -> Whole:
     """For each plan the number of its combination of degrees inside a layer and of the spread of their groups."""
-    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert))
-    return distinct(plans.tensor, plans.context, plans.expert, *spreads)[1]
+    spreads = (part[:, 0].astype(np.int64) for part in (*layout.tensor, *layout.context, *layout.expert, *layout.expert_tensor))
+    return distinct(plans.tensor, plans.context, plans.expert, plans.expert_tensor, *spreads)[1]
 
 
 Record = TypeVar("Record", Layer, Cost, DataExchange)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -17,14 +17,16 @@ _OF_TRANSFORMERS = {*TRANSFORMER_CHOICES, "recompute_layers"}
 _PLAN_CHOICES = {*_OF_TRANSFORMERS, *KERNEL_CHOICES, "rest", "only"}
 _OPEN: dict[str, Any] = {
     **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
+    "expert_tensor": (0, 1),
     "sequence_parallel": (False, True),
     "recompute": RECOMPUTE,
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,
+    "schedule": SCHEDULES,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and groups of ranks
-that share."""
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, groups of ranks that
+share, how many layers the first and the last stage hold, and experts that are split over other than the tensor ranks."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""

@@ -21,6 +21,7 @@ TRANSFORMER_CHOICES = (
     "pipeline",
     "data",
     "expert",
+    "expert_tensor",
     "microbatch",
     "interleave",
     "sequence_parallel",
@@ -28,6 +29,9 @@ TRANSFORMER_CHOICES = (
     "zero",
     "overlap",
     "offload",
+    "schedule",
+    "first_stage_layers",
+    "last_stage_layers",
     "placement",
     "shard",
 )

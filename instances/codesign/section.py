@@ -184,6 +184,14 @@ class ChoicesSection:
     pipeline: Annotated[Degrees, Doc("stages that share the layers")] = (1,)
     data: Annotated[Degrees, Doc("replicas; `divisors` takes what the other degrees leave of the devices")] = "divisors"
     expert: Annotated[Degrees, Doc("ranks, of the replicas, over which experts are spread")] = (1,)
+    expert_tensor: Annotated[
+        tuple[int, ...],
+        Bounds(0),
+        Choice(),
+        Doc(
+            "ranks that split each expert, with experts over tensor, context and data ranks together (folding); 0: as `tensor` and `expert`"
+        ),
+    ] = (0,)
     microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
     interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
@@ -214,6 +222,17 @@ class ChoicesSection:
     offload: Annotated[tuple[Offload, ...], Choice(), Doc("what of the layers is kept in the memory of the host; needs `cluster.host`")] = (
         "none",
     )
+    schedule: Annotated[
+        tuple[Literal["1f1b", "zero-bubble"], ...],
+        Choice(),
+        Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1)"),
+    ] = ("1f1b",)
+    first_stage_layers: Annotated[
+        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be")
+    ] = (0,)
+    last_stage_layers: Annotated[
+        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be")
+    ] = (0,)
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
@@ -235,7 +254,20 @@ class ChoicesSection:
         Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
     ] = "fixed"
     only: Annotated[
-        tuple[Literal["expert", "interleave", "sequence_parallel", "zero", "overlap"], ...],
+        tuple[
+            Literal[
+                "expert",
+                "interleave",
+                "sequence_parallel",
+                "zero",
+                "overlap",
+                "schedule",
+                "first_stage_layers",
+                "last_stage_layers",
+                "expert_tensor",
+            ],
+            ...,
+        ],
         Choice(),
         Doc(
             "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there are some"

@@ -13,10 +13,11 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
+from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, share_again, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance

@@ -15,7 +15,6 @@ import numpy as np
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import (
-    Ranks,
     adapters,
     attention_core,
     attention_core_backward,
@@ -25,6 +24,7 @@ from crossopt.crossflow.layer import (
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, layer_kinds

@@ -14,9 +14,9 @@ from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.layer import Pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
-from crossopt.crossflow.pipeline import Terms, passes, slots, step_time, window
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.schedule import Run, schedule
+from crossopt.crossflow.pipeline import Terms, exposed_exchange, passes, step_time, whole_backward, window
+from crossopt.crossflow.plan import Plan, Schedule, table
+from crossopt.crossflow.schedule import Run, Work, schedule
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
@@ -39,6 +39,8 @@ class Passes:
     backward: float
     returned: float
     """Communication of the backward pass that nothing hides."""
+    weights: float = 0.0
+    """Gradients of weights, where they are put off; else they are part of `backward`."""
 
     @property
     def ahead(self) -> float:
@@ -50,7 +52,11 @@ class Passes:
 
     @property
     def total(self) -> float:
-        return self.ahead + self.back
+        return self.ahead + self.back + self.weights
+
+    @property
+    def work(self) -> Work:
+        return Work(self.ahead, self.back, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +95,12 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     needed = terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))
     stages = _passes(model, hardware, cluster, plan, needed)
     count = model.global_batch // (plan.microbatch * plan.data)
-    found = _periodic(stages, count, plan.interleave)
+    found = _periodic(stages, count, plan.interleave, plan.schedule)
     if found is None:
         return None
     runs, skipped = found
-    slot = slots(needed)
-    exchange = _number(window(slot.backward, needed.hidden_exchange, needed.synchronize, needed.lost) - slot.backward)
     after = (
-        ("gradient exchange", exchange),
+        ("gradient exchange", _number(exposed_exchange(needed))),
         ("weight publication", _number(needed.publish)),
         ("optimizer", _number(needed.optimizer)),
         ("overhead", _number(needed.overhead)),
@@ -127,11 +131,13 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     group = ranks(plans, lay_out(plans, cluster))
     forward, backward = passes(needed)
     split, messages = needed.split, needed.interleave * needed.transfer
-    kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, backward)]
+    weights = needed.weights if plan.schedule != "1f1b" else np.float64(0.0)
+    before = needed.inputs if plan.schedule != "1f1b" else backward
+    kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, before)]
     inner = mean_over_kinds(model, lambda kind: _exchanged(forward_pass(kind, group, hardware)))
     sent = inner + (forward - needed.forward)
     layer = parts.layer
-    returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - needed.backward)
+    returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - whole_backward(needed))
     again = layer.recompute
     found = []
     for stage in range(plan.pipeline):
@@ -144,24 +150,25 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
                 forward=layers * _number(forward - sent) + beside[0],
                 sent=layers * _number(sent) + _number(kept[0]),
                 again=layers * _number(again),
-                backward=layers * _number(backward - again - returned) + beside[1],
+                backward=layers * _number(backward - again - returned - weights) + beside[1],
                 returned=layers * _number(returned) + _number(kept[1]),
+                weights=layers * _number(weights),
             )
         )
     return tuple(found)
 
 
-def _periodic(stages: tuple[Passes, ...], count: int, chunks: int) -> tuple[list[Run], int] | None:
+def _periodic(stages: tuple[Passes, ...], count: int, chunks: int, kind: Schedule) -> tuple[list[Run], int] | None:
     """The passes of all microbatches; where they are too many, of so few that as many more as there are stages take just as often the
     slowest stage's time, and how many microbatches are left out. None where those are too many too."""
-    ways = [stage.ahead for stage in stages], [stage.back for stage in stages]
+    works = [stage.work for stage in stages]
     turn, slowest = len(stages), max(stage.total for stage in stages)
-    most = MOST // (2 * turn * chunks)
+    most = MOST // ((2 if kind == "1f1b" else 3) * turn * chunks)
     if count <= most:
-        return schedule(*ways, count, chunks), 0
+        return schedule(works, count, chunks, kind), 0
     some = count % turn + 4 * turn
     while some + turn <= most:
-        shorter, longer = (schedule(*ways, number, chunks) for number in (some, some + turn))
+        shorter, longer = (schedule(works, number, chunks, kind) for number in (some, some + turn))
         if abs(_end(longer) - _end(shorter) - turn * slowest) <= _NEAR * turn * slowest:
             return shorter, count - some
         some += 4 * turn

@@ -1,8 +1,8 @@
 """Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import Plan
-from crossopt.crossflow.stages import split_layers
+from crossopt.crossflow.plan import END_STAGES, Plan
+from crossopt.crossflow.stages import Split, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
     Export,
@@ -23,6 +23,7 @@ OPTIONS = options_of(
     --hidden-dropout --num-experts --moe-router-topk --moe-token-dispatcher-type --moe-ffn-hidden-size
     --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
     --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
+    --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
@@ -81,9 +82,34 @@ def _split(model: Transformer, plan: Plan) -> list[Setting]:
     """Chunks of layers; which layers each holds, where they are not even."""
     if plan.pipeline == 1:
         return []
+    split = split_of(model, plan)
+    told = [
+        OPTIONS.setting(
+            f"--decoder-{name.split('_')[0]}-pipeline-num-layers", getattr(plan, name), f"layers of the {name.split('_')[0]} stage"
+        )
+        for name in END_STAGES
+        if getattr(plan, name)
+    ]
+    if told and (split.fuller or model.prediction_layers or any(part % plan.interleave for part in (*split.ends, split.between))):
+        return _as_layout(model, plan)
+    if told:
+        return [*told, *_chunks(plan)]
     if model.stack % (plan.pipeline * plan.interleave) or model.prediction_layers:
-        words = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
-        return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), words)]
+        return _as_layout(model, plan)
+    return _chunks(plan)
+
+
+def _as_layout(model: Transformer, plan: Plan) -> list[Setting]:
+    words = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
+    return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), words)]
+
+
+def split_of(model: Transformer, plan: Plan) -> Split:
+    """How many layers each stage holds."""
+    return split_layers(model.stack, *(float(getattr(plan, name)) for name in ("pipeline", *END_STAGES)))
+
+
+def _chunks(plan: Plan) -> list[Setting]:
     if plan.interleave == 1:
         return []
     return [OPTIONS.setting("--num-virtual-stages-per-pipeline-rank", plan.interleave, "chunks of layers a stage holds")]
@@ -92,7 +118,7 @@ def _split(model: Transformer, plan: Plan) -> list[Setting]:
 def layout(model: Transformer, plan: Plan) -> str:
     """The layers of each chunk in the order of the network, those that predict further tokens (m) last. Those of a stage are dealt to its
     chunks as evenly as can be; the first chunk of all has the embedding and the last one the loss, and so no more layers than others."""
-    split, held = split_layers(model.stack, plan.pipeline), list[int]()
+    split, held = split_of(model, plan), list[int]()
     for chunk in range(plan.interleave):
         for stage in range(plan.pipeline):
             least, more = divmod(int(split.on(stage)), plan.interleave)
@@ -108,8 +134,8 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
     return [
         make("--num-experts", model.experts, "experts of a layer"),
         make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
-        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas"),
-        make("--expert-tensor-parallel-size", plan.tensor, "and each of them over the tensor ranks"),
+        make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas, or of all ranks of a stage"),
+        make("--expert-tensor-parallel-size", plan.expert_tensor or plan.tensor, "and each of them over so many"),
         make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
         *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
@@ -243,6 +269,8 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     tensor, context, pipeline = (whole(given, f"--{name}-parallel-size") for name in ("tensor-model", "context", "pipeline-model"))
     chunks = given.get("--pipeline-model-parallel-layout")
     interleave = len(chunks.split("|")) // pipeline if chunks else whole(given, "--num-virtual-stages-per-pipeline-rank")
+    expert, split = whole(given, "--expert-model-parallel-size"), whole(given, "--expert-tensor-parallel-size", tensor)
+    ends = _ends(given, model, pipeline, str(chunks) if chunks else "")
     strategy = given.get("--data-parallel-sharding-strategy")
     zero = 1 if "--use-distributed-optimizer" in given else 0
     zero = {name: number for number, name in _SHARDING.items()}.get(str(strategy), zero) if "--use-megatron-fsdp" in given else zero
@@ -254,9 +282,12 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         context=context,
         pipeline=pipeline,
         data=devices // (tensor * context * pipeline),
-        expert=whole(given, "--expert-model-parallel-size"),
+        expert=expert,
+        expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,
+        first_stage_layers=ends[0],
+        last_stage_layers=ends[1],
         sequence_parallel="--sequence-parallel" in given and tensor > 1,
         recompute=_recompute_in(given),
         zero=zero,
@@ -272,6 +303,19 @@ def _recompute_in(given: Settings) -> str:
     if given.get("--recompute-method") == "block":
         return f"full-{whole(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"
+
+
+def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tuple[int, int]:
+    """Layers of the first and the last stage, where they are told, or follow from a layout that is not even."""
+    if not chunks:
+        return whole(given, "--decoder-first-pipeline-num-layers", 0), whole(given, "--decoder-last-pipeline-num-layers", 0)
+    counts = [part.count("t") + part.count("m") for part in chunks.split("|")]
+    held = [sum(counts[stage::pipeline]) for stage in range(pipeline)]
+    for ends in ((0, 0), (held[0], 0), (0, held[-1]), (held[0], held[-1])):
+        split = split_layers(model.stack, float(pipeline), *map(float, ends))
+        if [int(split.on(float(stage))) for stage in range(pipeline)] == held:
+            return ends
+    raise ValueError(f"{chunks} is no even layout but for its ends")
 
 
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Settings of torchtitan's job configuration, as of August 2025."""
 
-from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, unknown_shapes, whole
 
@@ -13,10 +14,17 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_degree --parallelism.pipeline_parallel_schedule --parallelism.pipeline_parallel_layers_per_stage
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
+    --parallelism.expert_tensor_parallel_degree
     --activation_checkpoint.mode --float8.recipe_name""",
 )
 _FLAVORS = {(32, 4096, 14336): "8B", (80, 8192, 28672): "70B", (126, 16384, 53248): "405B"}
 """Its Llama 3 models by layers, width and feed-forward width."""
+_SCHEDULES: dict[tuple[Schedule, bool], str] = {
+    ("1f1b", False): "1F1B",
+    ("1f1b", True): "Interleaved1F1B",
+    ("zero-bubble", True): "InterleavedZeroBubble",
+}
+"""By whether a stage has several chunks."""
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -39,7 +47,8 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, words))
     found += _stages(model, plan)
     if plan.expert > 1:
-        found.append(make("--parallelism.expert_parallel_degree", plan.expert, "experts over so many of the replicas"))
+        found.append(make("--parallelism.expert_parallel_degree", plan.expert, "experts over so many of the replicas, or of all ranks"))
+        found.append(make("--parallelism.expert_tensor_parallel_degree", plan.expert_tensor or plan.tensor, "ranks for each expert"))
     return (*found, *_network(model))
 
 
@@ -48,14 +57,17 @@ def _stages(model: Transformer, plan: Plan) -> list[Setting]:
     make = OPTIONS.setting
     if plan.pipeline == 1:
         return [make("--training.local_batch_size", plan.microbatch, "samples a replica takes at a time, the rest by accumulation")]
-    schedule, layers = "Interleaved1F1B" if plan.interleave > 1 else "1F1B", model.stack // (plan.pipeline * plan.interleave)
+    split = split_layers(model.stack, *(float(getattr(plan, name)) for name in ("pipeline", *END_STAGES)))
+    between = int(split.middle() if plan.pipeline > 2 else max(split.first(), split.last()))
+    schedule, layers = _SCHEDULES[plan.schedule, plan.interleave > 1], between // plan.interleave
+    first, last = (between - int(end) for end in (split.first(), split.last()))
     return [
         make("--training.local_batch_size", model.global_batch // plan.data, "samples of a replica in a step"),
         make("--parallelism.pipeline_parallel_microbatch_size", plan.microbatch, "samples that go down the stages together"),
         make("--parallelism.pipeline_parallel_schedule", schedule, f"{plan.interleave} chunks of layers a stage"),
         make("--parallelism.pipeline_parallel_layers_per_stage", layers, "layers of a chunk"),
-        make("--parallelism.pipeline_parallel_first_stage_less_layers", 0, "the embedding counts as no layer"),
-        make("--parallelism.pipeline_parallel_last_stage_less_layers", 0, "nor does the head"),
+        make("--parallelism.pipeline_parallel_first_stage_less_layers", first, "for how many layers the embedding counts"),
+        make("--parallelism.pipeline_parallel_last_stage_less_layers", last, "and the head"),
     ]
 
 
@@ -78,7 +90,12 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     shard, copies = (whole(given, f"--parallelism.data_parallel_{name}_degree") for name in ("shard", "replicate"))
     local, pipe = whole(given, "--training.local_batch_size"), "--parallelism.pipeline_parallel"
     layers = whole(given, f"{pipe}_layers_per_stage", model.stack)
-    less = whole(given, f"{pipe}_first_stage_less_layers") + whole(given, f"{pipe}_last_stage_less_layers")
+    expert, split = (
+        whole(given, "--parallelism.expert_parallel_degree"),
+        whole(given, "--parallelism.expert_tensor_parallel_degree", tensor),
+    )
+    less = [whole(given, f"{pipe}_{name.removesuffix('_layers')}_less_layers", 0) for name in END_STAGES]
+    interleave = 1 if pipeline == 1 else -(-(model.stack + sum(less)) // layers) // pipeline
     sharded, always = shard * context > 1, given.get("--parallelism.fsdp_reshard_after_forward") == "always"
     if tensor * context * pipeline * shard * copies != devices:
         raise ValueError(f"the degrees do not multiply to the {devices} devices")
@@ -87,19 +104,32 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         context=context,
         pipeline=pipeline,
         data=shard * copies,
-        expert=whole(given, "--parallelism.expert_parallel_degree"),
+        expert=expert,
+        expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
-        interleave=1 if pipeline == 1 else -(-(model.stack + less) // layers) // pipeline,
+        interleave=interleave,
+        first_stage_layers=interleave * layers - less[0] if less[0] else 0,
+        last_stage_layers=interleave * layers - less[1] if less[1] else 0,
         sequence_parallel=tensor > 1,
         recompute=given.get("--activation_checkpoint.mode") or "none",
+        schedule=_kind_of(str(given.get(f"{pipe}_schedule", "1F1B"))),
         zero=(1 if pipeline > 1 else 3 if always else 2) if sharded else 0,
         shard=shard * context if sharded and copies > 1 else 0,
         overlap="data" if pipeline == 1 and shard * copies * context > 1 else "none",
     )
 
 
-def remarks(model: Transformer, _plan: Plan) -> tuple[str, ...]:
-    """What its configuration does not say of the network."""
+def _kind_of(schedule: str) -> Schedule:
+    return next(kind for (kind, _), name in _SCHEDULES.items() if name == schedule)
+
+
+def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """What its schedule goes without, and what its configuration does not say of the network."""
+    split = ("stages whose backward passes are split are not compiled (--compile.enable stays off)",) if plan.schedule != "1f1b" else ()
+    return (*split, *_unsaid(model))
+
+
+def _unsaid(model: Transformer) -> tuple[str, ...]:
     if (model.layers, model.hidden, model.ffn) in _FLAVORS and model.experts == 1:
         return unknown_shapes(model, "")
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"

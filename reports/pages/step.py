@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from crossopt.crossflow.schedule import Run
 from crossopt.reports.drawing.passes import Axis, Block, draw_stages, passes_over_time, pieces_of
 from crossopt.reports.drawing.svg import Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
@@ -11,6 +12,7 @@ from crossopt.reports.pages.shell import figure, paragraph, section, swatch_row,
 from crossopt.reports.texts.design import time_of
 
 _KINDS = ("forward", "backward", "recompute", "communication")
+_IN_PARTS = ("forward", "gradients of inputs", "recompute", "communication", "gradients of weights")
 _NEAR = 1e-9
 
 
@@ -20,10 +22,10 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
         return ""
     count, slot = len(step.passes), max(one.total for one in step.passes)
     after = step.total - min(step.drained, step.pipeline)
-    ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back for one in step.passes) / step.chunks)
+    ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back + one.weights for one in step.passes) / step.chunks)
     pieces = pieces_of(step.total, slot, ends, after)
     unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
-    kinds = (*_KINDS, *(name for name, _ in step.after))
+    kinds = (*_kinds(step), *(name for name, _ in step.after))
     words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
     titles = Titles(f"step{of.mark}", f"One step{of.words} over time", f"{words} The step takes {time_of(step.total)}.")
     blocks = [*_passes(step), *_following(step)]
@@ -42,6 +44,11 @@ def step_section(step: Step | None, of: Of = ALONE) -> str:
         _table(step),
         paragraph(_margin(step)),
     )
+
+
+def _kinds(step: Step) -> tuple[str, ...]:
+    """What stages do, backward passes in one part or in two."""
+    return _IN_PARTS if any(one.weights for one in step.passes) else _KINDS
 
 
 def _stages(step: Step) -> str:
@@ -76,37 +83,39 @@ def _passes(step: Step) -> Iterator[Block]:
             moved = step.skipped > 0 and run.start > ending
             start = run.start + later if moved else run.start
             number = run.microbatch + (step.skipped if moved else 0) + 1
-            yield from _run(step.passes[run.stage], run.stage, run.backward, start, (step.chunks, f"{number:,}"))
+            yield from _run(step.passes[run.stage], run, start, (step.chunks, f"{number:,}"))
 
 
-def _run(passes: Passes, stage: int, backward: bool, start: float, chunk: tuple[int, str]) -> Iterator[Block]:
+def _run(passes: Passes, run: Run, start: float, chunk: tuple[int, str]) -> Iterator[Block]:
     """What is done in one pass, one after another."""
-    parts = (
-        ((2, passes.again, 0.5, ""), (1, passes.backward, 1.0, chunk[1]), (3, passes.returned, 0.34, ""))
-        if backward
-        else ((0, passes.forward, 1.0, chunk[1]), (3, passes.sent, 0.34, ""))
-    )
+    parts = [(0, passes.forward, 1.0, chunk[1]), (3, passes.sent, 0.34, "")]
+    if run.backward:
+        parts = [(2, passes.again, 0.5, ""), (1, passes.backward, 1.0, chunk[1]), (3, passes.returned, 0.34, "")]
+    if run.weights:
+        parts = [(4, passes.weights, 1.0, chunk[1])]
     for kind, seconds, height, label in parts:
         if seconds > 0.0:
             end = start + seconds / chunk[0]
-            yield Block(stage, int(backward), kind, height, start, end, label)
+            yield Block(run.stage, int(run.backward), kind, height, start, end, label)
             start = end
 
 
 def _following(step: Step) -> Iterator[Block]:
     for stage in draw_stages(len(step.passes)):
         start = step.pipeline
-        for kind, (_, seconds) in enumerate(step.after, len(_KINDS)):
+        for kind, (_, seconds) in enumerate(step.after, len(_kinds(step))):
             yield Block(stage, 2, kind, 1.0, start, start + seconds, letter(kind))
             start += seconds
 
 
 def _table(step: Step) -> str:
     """What each stage does; stages that do the same in one row."""
-    rows, ends = list[tuple[str, ...]](), list[tuple[int, int]]()
+    rows, ends, kinds = list[tuple[str, ...]](), list[tuple[int, int]](), _kinds(step)
     for number, one in enumerate(step.passes, 1):
         work = step.microbatches * one.total
-        parts = (one.forward, one.backward, one.again, one.sent + one.returned, one.total, work, max(step.pipeline - work, 0.0))
+        late = (one.weights,) if kinds is _IN_PARTS else ()
+        ways = (one.forward, one.backward, one.again, one.sent + one.returned, *late)
+        parts = (*ways, one.total, work, max(step.pipeline - work, 0.0))
         cells = tuple(time_of(part) if part > _NEAR * step.pipeline else "-" for part in parts)
         if rows and rows[-1] == cells:
             ends[-1] = (ends[-1][0], number)
@@ -116,4 +125,4 @@ def _table(step: Step) -> str:
     names = [f"stage {first}" if first == last else f"stages {first} to {last}" for first, last in ends]
     caption = f"Seconds of one microbatch, of all {step.microbatches:,}, and for how long a stage waits."
     lines = [(name, *cells) for name, cells in zip(names, rows, strict=True)]
-    return table(("", *_KINDS, "one microbatch", "all", "waits"), lines, caption, range(1, 8))
+    return table(("", *kinds, "one microbatch", "all", "waits"), lines, caption, range(1, 4 + len(kinds)))

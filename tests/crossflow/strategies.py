@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, Plan, broken_rules
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, broken_rules
 from crossopt.crossflow.workload import Transformer
 
 MODELS = (
@@ -172,8 +172,17 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
             shard=random.choice((0, 0, context, 2 * context, 4 * context)),
+            schedule=random.choice(SCHEDULES),
+            expert_tensor=random.choice([0, 0, 1, 2]),
+            first_stage_layers=random.choice([0, 0, 1, 2, 3]),
+            last_stage_layers=random.choice([0, 0, 1, 2, 3]),
         )
-        if data % expert or model.heads % tensor or model.global_batch % (data * microbatch) or pipeline * interleave > model.layers:
+        if (
+            (data % expert and not plan.expert_tensor)
+            or model.heads % tensor
+            or model.global_batch % (data * microbatch)
+            or pipeline * interleave > model.layers
+        ):
             continue  # most break one of these, which is seen sooner so than by all the rules
         if not broken_rules(model, plan, devices):
             return plan

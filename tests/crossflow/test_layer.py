@@ -10,17 +10,19 @@ from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
 from crossopt.crossflow.layer import (
     Layer,
     Pass,
-    Ranks,
+    adapters,
     attention_core,
     attention_core_backward,
     backward_pass,
     forward_pass,
     layer,
+    named_projections,
     projections,
 )
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import RECOMPUTE, Plan, Recompute, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.workload import Transformer
@@ -271,3 +273,58 @@ def test_the_head_pads_the_vocabulary_and_passes_over_its_logits(arithmetic: Har
     slow = replace(arithmetic, throughput=1e30, dram=Memory(1e15, 1e6), links=(Link(1e30, 0.0), Link(1e30, 0.0)))
     operands = 3 * 2 * (2048 * 1024 + 1024 * 512 + 2048 * 512)
     assert number(head(model, one, slow).time) == pytest.approx((operands + 20 * 4 * 2048 * 512) / 1e6)
+
+
+@every("model", [GPT, GROUPED, EXPERTS, replace(GPT, lora_rank=16)])
+@every("mode", ["none", "selective"])
+def test_gradients_of_weights_that_are_put_off_are_one_product_for_each_matrix(model: Transformer, mode: str, arithmetic: Hardware) -> None:
+    """A^T dC: with depth and rows changed for each other, of all that are trained; the rest of the backward pass is what it was."""
+    ranks_of = group(Plan())
+    whole = layer(forward_pass(model, ranks_of, arithmetic), backward_pass(model, ranks_of, arithmetic), mode, arithmetic)
+    trained = adapters(model, ranks_of) if model.lora_rank else projections(model, ranks_of)
+    late = [product_cost(Product(one.depth, one.rows, one.columns, one.count), 2.0, arithmetic) for one in trained]
+    assert number(whole.weights) == pytest.approx(sum(number(cost.time) for cost in late))
+    assert number(whole.inputs) + number(whole.weights) == pytest.approx(number(whole.backward))
+
+
+def test_kernels_are_launched_for_each_part_of_a_backward_pass(arithmetic: Hardware) -> None:
+    """Where the host is the slower one, both parts wait for it: together as long as in one part."""
+    slow = replace(arithmetic, efficiency=replace(arithmetic.efficiency, host=1.0))
+    back = backward_pass(GPT, group(Plan()), slow)
+    found = layer(forward_pass(GPT, group(Plan()), slow), back, "none", slow)
+    assert number(found.weights) == 4.0  # four matrices
+    assert number(found.inputs) + 4.0 == number(found.backward) == number(back.kernels())
+
+
+FOLDED = Plan(tensor=4, data=2, expert=8, expert_tensor=1, sequence_parallel=True)
+"""Eight ranks, four of which share attention, with one expert each."""
+
+
+def test_folded_experts_do_the_same_work_in_fewer_and_larger_products() -> None:
+    """2,048 tokens of each of two samples, each to two of eight experts: 1,024 for the one expert of a rank, which has all 4,096 columns.
+    Four ranks that share each of four experts have 1,024 tokens of each, on a quarter of the columns."""
+    folded, usual = (dict(named_projections(EXPERTS, group(plan))) for plan in (FOLDED, replace(FOLDED, expert=2, expert_tensor=0)))
+    inner, shared = folded["inner product"], usual["inner product"]
+    assert [number(part) for part in (inner.rows, inner.depth, inner.columns, inner.count)] == [1024.0, 1024.0, 4096.0, 1.0]
+    assert [number(part) for part in (shared.rows, shared.depth, shared.columns, shared.count)] == [1024.0, 1024.0, 1024.0, 4.0]
+    assert number(inner.flops) == number(shared.flops)
+    assert folded["queries, keys, values"] == usual["queries, keys, values"]
+
+
+def test_tokens_of_folded_experts_are_sent_once_and_gathered_by_those_that_share_one(arithmetic: Hardware) -> None:
+    """A rank has 512 tokens of 2 KiB and sends two copies of each, seven eighths of them away, there and back; attention alone is gathered
+    over tensor ranks. Ranks that share an expert gather each other's copies."""
+    device = replace(arithmetic, links=(Link(1e9, 0.0), Link(1e9, 0.0)))
+    copies = 2 * 512 * 2048
+    whole = forward_pass(EXPERTS, group(FOLDED), device)
+    assert number(whole.expert) == pytest.approx(2 * copies * 7 / 8 / 1e9)
+    usual = forward_pass(EXPERTS, group(replace(FOLDED, expert=2, expert_tensor=0)), device)
+    assert number(usual.tensor) == pytest.approx(2 * number(whole.tensor))
+    split = forward_pass(EXPERTS, group(replace(FOLDED, expert=4, expert_tensor=2)), device)
+    assert number(split.expert) == pytest.approx(2 * (copies * 3 / 4 + 2 * copies / 2) / 1e9)
+
+
+def test_shared_experts_are_gathered_as_before(arithmetic: Hardware) -> None:
+    model = replace(EXPERTS, shared_experts=1)
+    folded, usual = (forward_pass(model, group(plan), arithmetic) for plan in (FOLDED, replace(FOLDED, expert=2, expert_tensor=0)))
+    assert number(folded.tensor) == number(usual.tensor)

@@ -39,6 +39,31 @@ GROUPS = {
 """What the devices of one group have in common."""
 
 
+FOLDED = Plan(tensor=2, context=2, data=4, pipeline=3, expert=4, expert_tensor=2, sequence_parallel=True)
+"""Sixteen ranks of a stage: two for each expert, four pairs for all experts, and two replicas."""
+
+
+@every("placement", ["tensor-context-data-pipeline", "context-data-tensor-pipeline", "pipeline-tensor-context-data"])
+@every("cluster", CLUSTERS)
+def test_folded_experts_lie_over_all_ranks_of_a_stage(cluster: Cluster, placement: str) -> None:
+    """Numbered along the ranks of a stage: first those of one expert, then those of all experts, then replicas."""
+    layout = lay_out(table([replace(FOLDED, placement=placement)]), cluster)
+    apart = FOLDED.pipeline if placement.startswith("pipeline") else 1
+    for spread, degree, stride in ((layout.expert_tensor, 2, apart), (layout.expert, 4, 2 * apart), (layout.routed, 2, 8 * apart)):
+        ranks = np.arange(degree) * stride
+        units = [len({*(ranks // unit)}) for unit in cluster.level_sizes]
+        assert int(np.prod(counts(spread))) == degree
+        assert counts(spread)[-1] >= units[-2]
+
+
+def test_experts_that_are_not_folded_have_no_ranks_of_their_own() -> None:
+    mixed = lay_out(table([FOLDED, PLAN]), CLUSTERS[0])
+    alone = lay_out(table([PLAN]), CLUSTERS[0])
+    assert [int(part[1, 0]) for part in mixed.expert] == counts(alone.expert)
+    assert [int(part[1, 0]) for part in mixed.routed] == counts(alone.routed)
+    assert counts(alone.expert_tensor) == [1, 1]
+
+
 def ranks_by_unit(kind: str, placement: str, unit: int) -> list[Counter[int]]:
     """For every group of this kind how many of its ranks lie in each unit of a level."""
     place = coordinates(placement)

@@ -19,7 +19,7 @@ from crossopt.crossflow.memory import (
     stage_memory,
     stage_weights,
 )
-from crossopt.crossflow.parameters import layer_parameters, parameters, prediction_parameters, trained_parameters
+from crossopt.crossflow.parameters import expert_parameters, layer_parameters, parameters, prediction_parameters, trained_parameters
 from crossopt.crossflow.plan import RECOMPUTE, Plan, table
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
@@ -297,3 +297,29 @@ def test_one_plan_and_a_column_of_plans_give_the_same_digits() -> None:
     several = [Plan(tensor=2, data=4, recompute=mode, zero=zero) for mode in ("none", "selective", "full") for zero in range(4)]
     together = np.asarray(peak_memory(GPT, sharding(GPT, table(several))))[:, 0]
     assert together.tolist() == [number(peak_memory(GPT, shards(plan))) for plan in several]
+
+
+@every("split", [1, 2])
+def test_a_device_holds_its_folded_experts_and_shares_their_state_with_those_that_hold_the_same(split: int) -> None:
+    """Eight ranks, of which four share attention: four groups for the eight experts, in one or two parts, and two or one replicas."""
+    model = next(model for model in MODELS if model.name == "experts")
+    usual = Plan(tensor=4, data=2, expert=1, zero=1, sequence_parallel=True)
+    folded = replace(usual, expert=4, expert_tensor=split)
+    expert = expert_parameters(model)
+    held, before = (stage_weights(model, shards(plan, model), 0.0) for plan in (folded, usual))
+    assert number(held.shared) == number(before.shared)
+    assert number(held.routed) == pytest.approx(model.layers * 2 * expert / split)
+    assert number(before.routed) == pytest.approx(model.layers * 8 * expert / 4)
+    state = memory(folded, model).optimizer
+    replicas = 8 / (4 * split)
+    assert number(state) == pytest.approx(model.optimizer_bytes * number(held.shared / 2 + held.routed / replicas))
+
+
+def test_copies_of_tokens_are_kept_by_the_ranks_of_their_expert() -> None:
+    """Those that share an expert keep each other's; without folding the tensor ranks keep their own part."""
+    model = next(model for model in MODELS if model.name == "experts")
+    usual = Plan(tensor=4, data=2, sequence_parallel=True)
+    kept = {split: number(layer_activations(model, shards(replace(usual, expert_tensor=split), model), 0)) for split in (0, 1, 2)}
+    copies = 2.0 * 2 * model.sequence * 2 * 1.25 * model.hidden / 4
+    assert kept[1] == pytest.approx(kept[0])
+    assert kept[2] - kept[1] == pytest.approx(copies)

@@ -7,9 +7,10 @@ import pytest
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import Ranks, backward_pass, forward_pass
+from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.operators import blocks, operators
 from crossopt.crossflow.parameters import parameters
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.instances.catalogue.registry import build_device, device
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import split_layers
 
 PLAIN = Terms(
     split=split_layers(8, 4),
@@ -32,7 +32,7 @@ PLAIN = Terms(
 TIMES = tuple(
     field.name
     for field in fields(Terms)
-    if not field.name.startswith("hidden") and field.name not in ("split", "interleave", "microbatches")
+    if not field.name.startswith("hidden") and field.name not in ("split", "interleave", "microbatches", "schedule")
 )
 
 
@@ -79,7 +79,7 @@ COUNTS = st.integers(1, 12)
 
 @given(st.integers(1, 6), SECONDS, SECONDS, COUNTS)
 def test_equal_stages_take_as_long_as_their_schedule(stages: int, forward: int, backward: int, count: int) -> None:
-    terms = replace(PLAIN, split=Split(stages, 1.0, 0.0), forward=float(forward), backward=float(backward), microbatches=float(count))
+    terms = replace(PLAIN, split=split_layers(stages, stages), forward=float(forward), backward=float(backward), microbatches=float(count))
     assert step_time(terms) == simulated([float(forward)] * stages, [float(backward)] * stages, count)
 
 
@@ -87,7 +87,7 @@ def test_equal_stages_take_as_long_as_their_schedule(stages: int, forward: int, 
 def test_a_heavy_head_is_priced_as_scheduled(stages: int, layer: int, head: int, count: int) -> None:
     """Where the last stage is the fullest, all others wait for it and sum + (m - 1) max is exact."""
     terms = replace(
-        PLAIN, split=Split(stages, 1.0, 0.0), forward=float(layer), backward=2.0 * layer, head=3.0 * head, microbatches=float(count)
+        PLAIN, split=split_layers(stages, stages), forward=float(layer), backward=2.0 * layer, head=3.0 * head, microbatches=float(count)
     )
     forward = [float(layer)] * (stages - 1) + [float(layer + head)]
     assert step_time(terms) == simulated(forward, [2.0 * seconds for seconds in forward], count)
@@ -177,7 +177,8 @@ def steps(draw: st.DrawFn) -> Terms:
     seconds = {name: draw(st.floats(0.0, 10.0)) for name in TIMES}
     shares = {field.name: draw(st.sampled_from([0.0, 0.9, 1.0])) for field in fields(Terms) if field.name.startswith("hidden")}
     split, chunks = split_layers(draw(st.integers(stages, 20)), stages), float(draw(st.integers(1, 4)))
-    return Terms(split, chunks, float(draw(st.integers(1, 64))), **seconds, **shares)
+    kind = draw(st.sampled_from([0.0, 1.0]))
+    return Terms(split, chunks, float(draw(st.integers(1, 64))), **seconds, **shares, schedule=kind)
 
 
 @settings(max_examples=200)
@@ -191,7 +192,7 @@ def test_a_part_that_takes_longer_never_shortens_the_step(terms: Terms, part: st
 @given(steps())
 def test_the_step_is_the_closed_form_of_its_stages(terms: Terms) -> None:
     """(m - 1/v) max s + (sum s) / v, when the gradient exchange is neither hidden nor long."""
-    terms = replace(terms, synchronize=0.0)
+    terms = replace(terms, synchronize=0.0, schedule=0.0)
     slot, chunks = slots(terms), terms.interleave
     longest, all_stages = slot.backward + slot.fullest(), slot.total + terms.split.stages * slot.backward
     expected = (terms.microbatches - 1 / chunks) * longest + all_stages / chunks + terms.publish + terms.optimizer + terms.overhead

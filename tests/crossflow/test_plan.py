@@ -37,10 +37,23 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
         (Plan(overlap="pipeline"), 1, "overlap of pipeline transfers needs a pipeline"),
         (Plan(data=3, expert=3), 3, "expert divides the 4 experts and data"),
         (Plan(data=2, expert=4), 2, "expert divides the 4 experts and data"),
+        (Plan(tensor=2, data=2, expert=4, expert_tensor=2, sequence_parallel=True), 4, "expert_tensor x expert divides tensor x context"),
+        (Plan(data=5, expert_tensor=5), 5, "expert_tensor divides the width 6144 of an expert"),
+        (Plan(tensor=2, expert=2, expert_tensor=1), 2, "folded experts of several tensor ranks need sequence parallel"),
+        (Plan(data=2, expert_tensor=2, placement="tensor-context-pipeline-data"), 2, "folded experts need pipeline as the first or"),
+        (Plan(context=2, expert_tensor=1), 2, "expert_tensor as large as tensor needs experts that are spread"),
+        (Plan(last_stage_layers=4), 1, "layers of the first and the last stage need a pipeline"),
+        (Plan(pipeline=2, first_stage_layers=4, last_stage_layers=4), 2, "first and last stage leave a layer of the 12"),
+        (Plan(pipeline=3, first_stage_layers=8, last_stage_layers=4), 3, "first and last stage leave a layer of the 12"),
+        (Plan(pipeline=3, interleave=3, first_stage_layers=1), 3, "first and last stage leave a layer of the 12"),
+        (Plan(schedule="zero-bubble"), 1, "split backward passes (zero-bubble) need a pipeline"),
+        (Plan(pipeline=2, data=2, zero=2, schedule="zero-bubble"), 4, "split backward passes keep weights and gradients whole"),
+        (Plan(pipeline=2, recompute="full", schedule="zero-bubble"), 2, "split backward passes compute no whole layers again"),
+        (Plan(pipeline=2, offload="weights", schedule="zero-bubble"), 2, "split backward passes offload nothing"),
     ],
 )
 def test_each_broken_rule_is_said_in_its_own_words(plan: Plan, devices: int, sentence: str) -> None:
-    assert sentence in broken_rules(MODEL, plan, devices)
+    assert any(broken.startswith(sentence) for broken in broken_rules(MODEL, plan, devices))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +65,9 @@ def test_each_broken_rule_is_said_in_its_own_words(plan: Plan, devices: int, sen
         (Plan(context=2, overlap="data"), 2),
         (Plan(pipeline=2, overlap="pipeline"), 2),
         (Plan(pipeline=5), 5),
+        (Plan(pipeline=2, first_stage_layers=7, last_stage_layers=5), 2),
+        (Plan(pipeline=3, first_stage_layers=8), 3),
+        (Plan(pipeline=3, interleave=2, first_stage_layers=1, last_stage_layers=9), 3),
     ],
 )
 def test_a_plan_on_the_edge_of_a_rule_keeps_it(plan: Plan, devices: int) -> None:

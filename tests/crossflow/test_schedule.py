@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from crossopt.crossflow.schedule import Run, passes_of, schedule
-from crossopt.crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.pipeline import Terms, bubble, step_time
+from crossopt.crossflow.plan import SCHEDULES, Schedule
+from crossopt.crossflow.schedule import Run, Work, passes_of, schedule
+from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 
 SECONDS = some.floats(0.1, 10.0)
 
@@ -16,17 +18,24 @@ def end(runs: list[Run]) -> float:
     return max(run.end for run in runs)
 
 
-@given(some.lists(some.tuples(SECONDS, SECONDS), min_size=1, max_size=6), some.integers(1, 4), some.integers(1, 4))
-def test_every_pass_runs_once_after_what_it_waits_for(stages: list[tuple[float, float]], groups: int, chunks: int) -> None:
+@given(
+    some.lists(some.tuples(SECONDS, SECONDS, SECONDS), min_size=1, max_size=6),
+    some.integers(1, 4),
+    some.integers(1, 4),
+    some.sampled_from(SCHEDULES),
+)
+def test_every_pass_runs_once_after_what_it_waits_for(
+    stages: list[tuple[float, float, float]], groups: int, chunks: int, kind: Schedule
+) -> None:
     count, turns = len(stages) * groups, chunks if len(stages) > 1 else 1
-    runs = schedule([one for one, _ in stages], [two for _, two in stages], count, turns)
-    places = {(run.microbatch, run.chunk * len(stages) + run.stage, run.backward): run for run in runs}
-    assert len(runs) == len(places) == 2 * count * turns * len(stages)
-    for (microbatch, place, backward), run in places.items():
-        before = (microbatch, place + 1, True) if backward else (microbatch, place - 1, False)
+    runs = schedule([Work(*stage) for stage in stages], count, turns, kind)
+    places = {(run.microbatch, run.chunk * len(stages) + run.stage, run.backward + run.weights): run for run in runs}
+    assert len(runs) == len(places) == (2 if kind == "1f1b" else 3) * count * turns * len(stages)
+    for (microbatch, place, way), run in places.items():
+        before = [(microbatch, place - 1, 0), (microbatch, place + 1, 1), (microbatch, place, 1)][way]
         assert before not in places or places[before].end <= run.start
-        assert not backward or places[microbatch, place, False].end <= run.start
-        assert run.end - run.start == pytest.approx(stages[run.stage][backward] / turns)
+        assert not way or places[microbatch, place, way - 1].end <= run.start
+        assert run.end - run.start == pytest.approx(stages[run.stage][way] / turns)
     for stage in range(len(stages)):
         own = [run for run in runs if run.stage == stage]
         assert all(one.end <= other.start for one, other in pairwise(own))
@@ -36,7 +45,7 @@ def test_every_pass_runs_once_after_what_it_waits_for(stages: list[tuple[float, 
 def test_equal_stages_end_as_the_closed_form_says(forward: float, backward: float, stages: int, groups: int, chunks: int) -> None:
     """m s + (p - 1) s / v."""
     turns, count = chunks if stages > 1 else 1, stages * groups
-    runs = schedule([forward] * stages, [backward] * stages, count, turns)
+    runs = schedule([Work(forward, backward)] * stages, count, turns)
     slot = forward + backward
     assert end(runs) == pytest.approx(count * slot + (stages - 1) * slot / turns)
 
@@ -46,24 +55,96 @@ def test_uneven_stages_whose_last_is_the_fullest_end_as_the_closed_form_says(slo
     """(m - 1) max s + sum s, where backward takes the same multiple of forward on every stage."""
     slots = sorted(slots)
     ahead = [slot / (1.0 + ratio) for slot in slots]
-    runs = schedule(ahead, [slot - one for slot, one in zip(slots, ahead, strict=True)], count, 1)
+    runs = schedule([Work(one, slot - one) for slot, one in zip(slots, ahead, strict=True)], count, 1)
     assert end(runs) == pytest.approx((count - 1) * slots[-1] + sum(slots))
 
 
 @given(some.lists(SECONDS, min_size=2, max_size=6), SECONDS, some.integers(1, 20))
 def test_uneven_stages_never_take_longer_than_the_closed_form(slots: list[float], ratio: float, count: int) -> None:
     ahead = [slot / (1.0 + ratio) for slot in slots]
-    runs = schedule(ahead, [slot - one for slot, one in zip(slots, ahead, strict=True)], count, 1)
+    runs = schedule([Work(one, slot - one) for slot, one in zip(slots, ahead, strict=True)], count, 1)
     assert end(runs) <= ((count - 1) * max(slots) + sum(slots)) * (1.0 + 1e-12)
 
 
-@given(some.integers(1, 8), some.integers(1, 5), some.integers(1, 4))
-def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, groups: int, chunks: int) -> None:
+@given(some.integers(1, 8), some.integers(1, 5), some.integers(1, 4), some.sampled_from(SCHEDULES))
+def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, groups: int, chunks: int, kind: Schedule) -> None:
+    """Until their backward pass, or the gradients of weights where these are put off."""
     turns, count = chunks if stages > 1 else 1, stages * groups
     for stage in range(stages):
         under_way, most = 0, 0
-        for _, _, backward in passes_of(stage, stages, count, turns):
-            under_way += -1 if backward else 1
+        for _, _, way in passes_of(stage, stages, count, turns, kind):
+            under_way += {0: 1, 1: -(kind == "1f1b"), 2: -1}[way]
             most = max(most, under_way)
-        kept = microbatches_in_flight(float(stage), float(stages), float(turns), float(count))
+        kept = microbatches_in_flight(float(stage), float(stages), float(turns), float(count), float(SCHEDULES.index(kind)))
         assert most / turns == pytest.approx(float(kept))
+
+
+def stepping(layers: int, stages: int, parts: tuple[float, float, float], count: int, chunks: int) -> Terms:
+    """A step of nothing but layers whose gradients of weights are put off."""
+    forward, inputs, weights = parts
+    nothing = dict.fromkeys(
+        ("embedding", "head", "transfer", "gather_forward", "gather_backward", "synchronize", "publish", "optimizer", "overhead"), 0.0
+    )
+    hidden = dict.fromkeys(("hidden_gather", "hidden_transfer", "hidden_exchange"), 0.0)
+    return Terms(
+        split_layers(layers, stages),
+        float(chunks),
+        float(count),
+        forward=forward,
+        backward=inputs + weights,
+        inputs=inputs,
+        weights=weights,
+        schedule=1.0,
+        **nothing,
+        **hidden,
+    )
+
+
+PARTS = some.tuples(some.floats(0.0, 10.0), some.floats(0.0, 10.0), some.floats(0.0, 10.0))
+
+
+@given(PARTS, some.integers(2, 7), some.integers(1, 15))
+def test_equal_stages_that_put_off_gradients_of_weights_end_as_the_closed_form_says(
+    parts: tuple[float, float, float], stages: int, count: int
+) -> None:
+    """However long the parts are to each other, and however few microbatches there are."""
+    runs = schedule([Work(*parts)] * stages, count, 1, "zero-bubble")
+    assert end(runs) == pytest.approx(float(step_time(stepping(stages, stages, parts, count, 1))))
+
+
+@given(PARTS, some.integers(2, 6), some.integers(1, 4), some.integers(2, 4))
+def test_so_do_those_with_several_chunks(parts: tuple[float, float, float], stages: int, groups: int, chunks: int) -> None:
+    runs = schedule([Work(*parts)] * stages, stages * groups, chunks, "zero-bubble")
+    assert end(runs) == pytest.approx(float(step_time(stepping(stages, stages, parts, stages * groups, chunks))))
+
+
+@given(PARTS, some.integers(2, 6), some.integers(0, 5), some.integers(1, 20))
+def test_uneven_stages_that_put_off_gradients_of_weights_never_take_longer(
+    parts: tuple[float, float, float], stages: int, extra: int, count: int
+) -> None:
+    layers = stages + min(extra, stages - 1)
+    terms = stepping(layers, stages, parts, count, 1)
+    held = [float(terms.split.on(stage)) for stage in range(stages)]
+    runs = schedule([Work(*(each * part for part in parts)) for each in held], count, 1, "zero-bubble")
+    assert count * max(held) * sum(parts) * (1.0 - 1e-12) <= end(runs) <= float(step_time(terms)) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(("stages", "count", "chunks"), [(2, 4, 1), (4, 8, 1), (4, 8, 2), (8, 32, 1)])
+def test_the_bubble_is_the_published_one(stages: int, count: int, chunks: int) -> None:
+    """(p - 1) (F + B - W) of 1F1B's (p - 1) (F + B + W) (Qi et al. 2023, section 2.2, table 1): a third of it where all three are alike."""
+    assert bubble(stepping(stages, stages, (1.0, 1.0, 1.0), count, chunks)) == pytest.approx((stages - 1) * 1.0 / chunks)
+    assert bubble(stepping(stages, stages, (3.0, 4.0, 2.0), count, chunks)) == pytest.approx((stages - 1) * 5.0 / chunks)
+
+
+def test_a_small_step_by_hand() -> None:
+    """Two stages and two microbatches of one second a pass. Stage 1: F F . B W B W; stage 2: . F B F B W W."""
+    runs = schedule([Work(1.0, 1.0, 1.0)] * 2, 2, 1, "zero-bubble")
+    assert [(run.start, run.backward, run.weights) for run in runs if run.stage == 0] == [
+        (0.0, False, False),
+        (1.0, False, False),
+        (3.0, True, False),
+        (4.0, True, True),
+        (5.0, True, False),
+        (6.0, True, True),
+    ]
+    assert [run.start for run in runs if run.stage == 1] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

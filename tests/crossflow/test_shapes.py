@@ -9,9 +9,9 @@ import pytest
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchange import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
-from crossopt.crossflow.layer import Ranks, attention_core, element_wise, forward_pass, named_projections, projections
+from crossopt.crossflow.layer import attention_core, element_wise, forward_pass, named_projections, projections
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, stage_memory
+from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, stage_memory, stage_weights
 from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_parameters,
@@ -25,8 +25,9 @@ from crossopt.crossflow.parameters import (
     trained_parameters,
 )
 from crossopt.crossflow.plan import RECOMPUTE, Plan, broken_rules, table
+from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
-from crossopt.crossflow.workload import Transformer, kind_of_layer, layer_kinds
+from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
 from tests.every import every
 
 CLUSTER = Cluster(64, (8, 64))
@@ -355,3 +356,16 @@ def test_a_window_as_wide_as_the_sequence_is_none(a100: Hardware) -> None:
         plain, wide = (price(one, a100, CLUSTER, columns) for one in (model, replace(model, window=2048, global_layers=2)))
         assert np.array_equal(plain.step_time, wide.step_time)
         assert np.array_equal(plain.memory, wide.memory)
+
+
+def test_dense_layers_stay_whole_where_experts_of_others_are_spread(plain: Hardware) -> None:
+    """They neither send tokens away nor leave weights out."""
+    dense = feed_forward_kinds(EXPERTS)[0][1]
+    spread, together = (forward_pass(dense, group(plan), plain) for plan in (Plan(data=4, expert=4), Plan(data=4)))
+    assert spread == together
+    assert number(spread.expert) == 0.0
+    for expert in (1, 4):
+        held = stage_weights(EXPERTS, sharding(EXPERTS, table([Plan(data=4, expert=expert)])), 0.0)
+        assert number(held.routed) == pytest.approx(3 * 8 * 3 * 1024 * 512 / expert)
+    whole = [number(stage_weights(EXPERTS, sharding(EXPERTS, table([Plan(data=4, expert=one)])), 0.0).shared) for one in (1, 4)]
+    assert whole[0] == whole[1]

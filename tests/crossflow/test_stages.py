@@ -25,6 +25,7 @@ def test_first_middle_and_last_are_what_the_stages_hold() -> None:
         split, held = split_layers(layers, stages), dealt(layers, stages)
         assert (split.first(), split.last()) == (held[0], held[-1])
         assert split.middle() == max(held[1:-1], default=held[-1])
+        assert [float(split.before(stage)) for stage in range(stages)] == [sum(held[:stage]) for stage in range(stages)]
 
 
 def test_fuller_stages_come_first_after_the_first() -> None:
@@ -41,6 +42,39 @@ def test_fuller_stages_come_first_after_the_first() -> None:
 def test_extra_layers_go_to_the_middle_first(layers: int, held: list[int]) -> None:
     """Llama 3 405B trained 126 layers on 16 stages with one layer less on the first and the last (Llama team 2024, section 3.3.2)."""
     assert dealt(layers, len(held)) == held
+
+
+ENDS = [
+    (layers, stages, first, last)
+    for layers in range(4, 21)
+    for stages in range(2, 7)
+    for first in range(layers)
+    for last in range(layers)
+    if first or last
+    if (first + last == layers if stages == 2 and first and last else first + last + stages - 2 <= layers)
+]
+
+
+def test_the_ends_hold_what_they_are_told_and_the_others_share_the_rest_evenly() -> None:
+    for layers, stages, first, last in ENDS:
+        split = split_layers(layers, stages, first, last)
+        held = [float(split.on(stage)) for stage in range(stages)]
+        others = held[1 if first else 0 : -1 if last else None]
+        assert sum(held) == layers
+        assert (not first or held[0] == first) and (not last or held[-1] == last)
+        assert max(others, default=0.0) - min(others, default=0.0) <= 1.0
+        assert (split.first(), split.last(), split.least) == (held[0], held[-1], min(held))
+        assert split.middle() == max(held[1:-1], default=split.least)
+        assert split.extra == layers - stages * min(held)
+        assert held[1:-1] == sorted(held[1:-1], reverse=True)
+        assert [float(split.before(stage)) for stage in range(stages)] == [sum(held[:stage]) for stage in range(stages)]
+
+
+def test_the_layers_of_deepseek_v3_by_hand() -> None:
+    """61 layers on 16 stages, 4 on each and one on the last (DeepSeek-AI 2024); with 2 on the first, 3 on the last one more in between."""
+    assert [float(split_layers(61, 16, 0, 1).on(stage)) for stage in range(16)] == [4.0] * 15 + [1.0]
+    assert [float(split_layers(61, 16, 2, 3).on(stage)) for stage in range(16)] == [2.0, *[4.0] * 14, 3.0]
+    assert [float(split_layers(61, 16, 2, 0).on(stage)) for stage in range(16)] == [2.0, *[4.0] * 14, 3.0]
 
 
 def most_chunks_held(order: list[str]) -> int:

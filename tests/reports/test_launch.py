@@ -167,6 +167,72 @@ def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     assert int(np.prod(degrees)) == 64
 
 
+def test_the_zero_bubble_schedule_of_torchtitan_is_read_back() -> None:
+    plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule="zero-bubble")
+    model = llama().workload
+    assert isinstance(model, Transformer)
+    found = launch("torchtitan", model, plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert "--parallelism.pipeline_parallel_schedule InterleavedZeroBubble" in found.text
+    assert any("not compiled" in words for words in found.remarks)
+    other = launch("megatron", model, plan)
+    assert other.plan.schedule == "1f1b"
+    assert "megatron-core launches schedule 1f1b in place of zero-bubble" in other.instead[0]
+
+
+def test_folded_experts_are_launched_and_read_back() -> None:
+    """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
+    model = ask(f"kind: codesign\n{SHAPES[1]}\nhardware: h100-sxm\n").workload
+    assert isinstance(model, Transformer)
+    for plan in (
+        Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, overlap="data"),
+        Plan(tensor=4, data=4, expert=4, expert_tensor=2, sequence_parallel=True, zero=1, overlap="data"),
+        Plan(tensor=2, context=2, data=4, expert=8, expert_tensor=2, sequence_parallel=True),
+        Plan(tensor=4, data=4, expert=4, sequence_parallel=True),
+    ):
+        found = launch("megatron", model, plan)
+        assert f"--expert-tensor-parallel-size {plan.expert_tensor or plan.tensor}" in found.text
+        assert (found.plan, found.instead) == (plan, ())
+    plan = Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=3, overlap="data")
+    found = launch("torchtitan", model, plan)
+    assert "--parallelism.expert_tensor_parallel_degree 1" in found.text
+    assert (found.plan, found.instead) == (plan, ())
+
+
+@every(
+    ("plan", "words"),
+    [
+        (Plan(pipeline=4, data=4, last_stage_layers=5), "--decoder-last-pipeline-num-layers 5"),
+        (Plan(pipeline=4, data=4, first_stage_layers=6, last_stage_layers=4), "--decoder-first-pipeline-num-layers 6"),
+        (Plan(pipeline=4, data=4, interleave=2, first_stage_layers=6, last_stage_layers=6), "--num-virtual-stages-per-pipeline-rank 2"),
+        (Plan(pipeline=4, data=4, first_stage_layers=7, last_stage_layers=6), "E" + "|".join("t" * n for n in (7, 10, 9, 6)) + "L"),
+        (Plan(pipeline=4, data=4, interleave=2, first_stage_layers=7, last_stage_layers=5), "--pipeline-model-parallel-layout"),
+    ],
+)
+def test_layers_of_the_ends_are_told_megatron_and_read_back(plan: Plan, words: str) -> None:
+    """Of 32 layers; as a layout where the stages between do not share the rest evenly, or chunks do not share those of a stage."""
+    model = llama().workload
+    assert isinstance(model, Transformer)
+    found = launch("megatron", model, plan)
+    assert words in found.text
+    assert (found.plan, found.instead) == (plan, ())
+
+
+def test_torchtitan_counts_embedding_and_head_as_layers_where_their_stages_have_fewer() -> None:
+    """Of 32 layers: 10 on each of the two stages between, 3 fewer on the first and 5 fewer on the last."""
+    model = llama().workload
+    assert isinstance(model, Transformer)
+    plan = Plan(pipeline=4, data=4, zero=1, first_stage_layers=7, last_stage_layers=5)
+    found = settings("torchtitan", plan, model)
+    assert found["--parallelism.pipeline_parallel_layers_per_stage"] == "10"
+    assert found["--parallelism.pipeline_parallel_first_stage_less_layers"] == "3"
+    assert found["--parallelism.pipeline_parallel_last_stage_less_layers"] == "5"
+    for one in (plan, replace(plan, interleave=2, first_stage_layers=6, last_stage_layers=6)):
+        assert launch("torchtitan", model, one).plan == one
+    other = launch("torchtitan", model, replace(plan, first_stage_layers=8, last_stage_layers=5)).plan
+    assert (other.first_stage_layers, other.last_stage_layers) == (0, 0)
+
+
 def test_chunks_of_torchtitan_hold_the_layers_that_the_plan_says() -> None:
     """Without layers per stage it takes two chunks whatever the plan has, and it counts embedding and head as layers unless told not to."""
     found = settings("torchtitan", Plan(pipeline=4, data=8, interleave=6, zero=1))

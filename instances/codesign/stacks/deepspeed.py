@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from crossopt.crossflow.plan import END_STAGES
 from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "deepspeedai/DeepSpeed"
 _ENGINE: Final = Source(_REPOSITORY, "deepspeed/runtime/pipe/engine.py", "0050fdadcacc")
+_SCHEDULE: Final = Source(_REPOSITORY, "deepspeed/runtime/pipe/schedule.py", "0.18.2")
 _KEYS: Final = Source(_REPOSITORY, "docs/_pages/config-json.md", "0.18.2")
 _TENSOR: Final = Source(_REPOSITORY, "docs/_tutorials/autotp-training.md", "0.18.2")
 _TOPOLOGY: Final = Source(_REPOSITORY, "deepspeed/runtime/pipe/topology.py", "0.18.2")
@@ -21,7 +23,10 @@ STACK: Final = Stack(
         ),
         Row("context is 1", Fact("context", (1,)), _KEYS),
         Row("experts are not spread by the configuration", Fact("expert", (1,)), _KEYS),
+        Row("experts are split over the tensor ranks", Fact("expert_tensor", (0,)), _KEYS),
         Row("a stage holds one chunk of layers", Fact("interleave", (1,)), _ENGINE),
+        *(Row(f"{name.replace('_', ' ')} are as many as of the others", Fact(name, (0,)), _ENGINE) for name in END_STAGES),
+        Row("backward passes are not split", Fact("schedule", ("1f1b",)), _SCHEDULE),
         Row("tensor parallel is without sequence parallel", Fact("sequence_parallel", (False,)), _TENSOR),
         Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _TENSOR),
         Row("tensor parallel is without a pipeline", Fact("pipeline", (1,)), _TENSOR, (Fact("tensor", above=1),)),

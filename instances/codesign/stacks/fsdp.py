@@ -16,6 +16,7 @@ STACK: Final = Stack(
         Row("context is 1", Fact("context", (1,)), _SHARD),
         Row("there is no pipeline", Fact("pipeline", (1,)), _SHARD),
         Row("experts are not spread", Fact("expert", (1,)), _SHARD),
+        Row("nor have they ranks of their own", Fact("expert_tensor", (0,)), _SHARD),
         Row(
             "ranks are laid out tensor-context-data-pipeline",
             Fact("placement", ("tensor-context-data-pipeline",)),

@@ -7,6 +7,7 @@ from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 _REPOSITORY: Final = "NVIDIA/Megatron-LM"
 _ARGUMENTS: Final = Source(_REPOSITORY, "megatron/training/arguments.py", "000c4ac24f61")
 _CONFIG: Final = Source(_REPOSITORY, "megatron/core/transformer/transformer_config.py", "core 0.14")
+_SCHEDULES: Final = Source(_REPOSITORY, "megatron/core/pipeline_parallel/schedules.py", "core 0.14")
 _FSDP: Final = Source(_REPOSITORY, "docs/user-guide/features/megatron_fsdp.md", "11ceb1d2acc5")
 _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
 
@@ -38,6 +39,7 @@ STACK: Final = Stack(
             _ARGUMENTS,
             (Fact("interleave", above=1), Fact("pipeline", (2,))),
         ),
+        Row("stages work as 1F1B, backward passes are not split", Fact("schedule", ("1f1b",)), _SCHEDULES),
         Row(
             "ZeRO-2 and ZeRO-3 (Megatron-FSDP) go without a pipeline",
             Fact("zero", (0, 1)),
@@ -66,7 +68,7 @@ STACK: Final = Stack(
             "experts are spread over context ranks first, and so over replicas alone only where context is 1",
             Fact("context", (1,)),
             Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
-            (Fact("expert", above=1),),
+            (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
         Row(
             "experts are not spread in fp16",

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
+from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
 from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack
@@ -52,6 +52,8 @@ def nearest(stack: Stack, model: Transformer, plan: Plan) -> Plan | None:
         "interleave": (plan.interleave, 1),
         "shard": (plan.shard, 0),
     }
+    ways["expert_tensor"] = tuple(dict.fromkeys((plan.expert_tensor, *ways["expert_tensor"])))
+    ways |= {name: tuple(dict.fromkeys((getattr(plan, name), 0))) for name in END_STAGES}
     every = _in_all_ways(plan, ways)
     kept = np.ones(len(every), bool)
     for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every)):

@@ -8,7 +8,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, Plans, Rule, code
+from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, SCHEDULES, Plans, Rule, code
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 
 
@@ -125,6 +126,18 @@ def _microbatches(model: Transformer, plans: Plans) -> Whole:
     return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
 
 
+def _left_over(model: Transformer, plans: Plans) -> Whole:
+    """Layers beyond those of equal chunks; where the ends have a number of their own, of the chunks between, of which only the first and
+    the last chunk may have fewer."""
+    even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
+    most, fewest = np.maximum(split.first(), split.last()), np.minimum(split.first(), split.last())
+    between = np.where(plans.pipeline > 2, split.between, most)
+    apart = np.maximum(most - between, 0.0) + np.maximum(between - between // plans.interleave - fewest, 0.0)
+    left = split.fuller + between % plans.interleave + apart
+    return np.where(even, model.stack % (plans.pipeline * plans.interleave), left.astype(np.int64))
+
+
 QUANTITIES: Final[dict[str, Quantity]] = {
     **{name: _field(name) for name in PLAN_FIELDS},
     "mode of recomputation": Quantity(("recompute",), lambda _, plans: plans.recompute % PARTLY),
@@ -140,13 +153,14 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "microbatches to spare": Quantity(
         ("data", "microbatch", "pipeline"), lambda model, plans: _microbatches(model, plans) - plans.pipeline
     ),
-    "layers left over": Quantity(("pipeline", "interleave"), lambda model, plans: model.stack % (plans.pipeline * plans.interleave)),
+    "layers left over": Quantity(("pipeline", "interleave", *END_STAGES), _left_over),
     "tokens left by pairs of context": Quantity(("context",), lambda model, plans: model.sequence % (2 * plans.context)),
     "tokens left by pairs of tensor x context": Quantity(
         ("tensor", "context"), lambda model, plans: model.sequence % (2 * plans.tensor * plans.context)
     ),
     "key-value heads left over": Quantity(("tensor",), lambda model, plans: model.attention_groups % plans.tensor),
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
+    "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
@@ -160,5 +174,7 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "overlap": OVERLAP,
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
+    "schedule": SCHEDULES,
+    "expert_tensor": (0, 1),
 }
-"""Settings that are one of a few words, or steps."""
+"""Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""

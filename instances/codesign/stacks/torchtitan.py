@@ -34,7 +34,7 @@ STACK: Final = Stack(
             (Fact("tensor", above=1),),
         ),
         Row(
-            "pipeline x interleave divides the layers",
+            "pipeline x interleave divides the layers, but for fewer in the first and the last chunk",
             Fact("layers left over", (0,)),
             _STAGES,
             (Fact("pipeline", above=1),),
@@ -44,6 +44,12 @@ STACK: Final = Stack(
             Fact("microbatches to spare", above=-1),
             _SCHEDULES,
             (Fact("pipeline", above=1),),
+        ),
+        Row(
+            "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble)",
+            Fact("interleave", above=1),
+            _SCHEDULES,
+            (Fact("schedule", ("zero-bubble",)),),
         ),
         Row(
             "a pipeline keeps weights and gradients whole through the step (ZeRO-1)",
@@ -88,7 +94,14 @@ STACK: Final = Stack(
             "experts are spread over replicas alone where tensor x context is 1",
             Fact("width", (1,)),
             _DIMENSIONS,
-            (Fact("expert", above=1),),
+            (Fact("expert", above=1), Fact("expert_tensor", (0,))),
+        ),
+        Row("each expert is whole, or split over the tensor ranks", Fact("expert_tensor", (0, 1)), _DIMENSIONS),
+        Row(
+            "whole experts are spread over all tensor and context ranks",
+            Fact("expert left by width", (0,)),
+            _DIMENSIONS,
+            (Fact("expert_tensor", above=0),),
         ),
         Row(
             "spread experts are with replicas that share (ZeRO above 0)",

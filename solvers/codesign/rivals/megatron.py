@@ -157,6 +157,10 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         plans.placement,
         -plans.expert,
         plans.shard,
+        plans.expert_tensor,
+        plans.schedule,
+        plans.first_stage_layers,
+        plans.last_stage_layers,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 

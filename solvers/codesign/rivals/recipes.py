@@ -19,7 +19,21 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, RECOMPUTE, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.plan import (
+    END_STAGES,
+    OFFLOAD,
+    OVERLAP,
+    PARTLY,
+    PLACEMENTS,
+    RECOMPUTE,
+    SCHEDULES,
+    Plan,
+    Plans,
+    joined,
+    plan_at,
+    rows_of,
+    table,
+)
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
@@ -135,7 +149,8 @@ def _chunks_divide(model: Transformer, plans: Plans) -> Mask:
 
 def _in_a_node(instance: Instance, plans: Plans) -> Mask:
     """Whether experts, where they are spread, lie in a node."""
-    return np.asarray((plans.expert == 1) | (plans.tensor * plans.context * plans.expert <= instance.cluster.level_sizes[0]))
+    inside = np.where(plans.expert_tensor > 0, plans.expert_tensor, plans.tensor * plans.context)
+    return np.asarray((plans.expert == 1) | (inside * plans.expert <= instance.cluster.level_sizes[0]))
 
 
 def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
@@ -151,6 +166,8 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "zero": _first(recipe.zero, listed["zero"]),
         "overlap": _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
+        "schedule": _first(SCHEDULES, listed["schedule"]),
+        **{name: _first((0,), listed[name]) for name in END_STAGES},
         "placement": _first(PLACEMENTS, listed["placement"]),
         "shard": _first((0,), listed["shard"]),
     }

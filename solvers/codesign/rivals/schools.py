@@ -66,6 +66,7 @@ def _sharded_keys(plans: Plans) -> Array:
         plans.placement,
         -plans.expert,
         plans.shard,
+        plans.expert_tensor,
     )
     return np.array([np.asarray(column, np.float64) for column in columns])
 
@@ -93,6 +94,7 @@ def _equal_stages(plans: AnyPlans) -> Mask:
     if not isinstance(plans, Plans):
         return np.array([plan.rows == plan.columns == 1 for plan in plans], bool)
     plain = (plans.tensor == 1) & (plans.context == 1) & (plans.expert == 1) & (plans.interleave == 1) & (plans.zero == 0)
+    plain &= (plans.expert_tensor == 0) & (plans.schedule == 0) & (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
     return np.asarray(plain & ((plans.recompute == 0) | (plans.recompute == _FULL)))
 
 

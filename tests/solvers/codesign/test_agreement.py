@@ -5,6 +5,7 @@ Questions take the forms of the integer model in turn. The whole of it is slow; 
 """
 
 from dataclasses import replace
+from itertools import cycle
 from time import monotonic
 
 import pytest
@@ -105,6 +106,25 @@ OF_TODAY = {
 @pytest.mark.parametrize(("name", "form"), [(next(iter(OF_TODAY)), "strong")])
 def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
     agree_today(name, form)
+
+
+EXPERTS = "{transformer: {layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}"
+PLANS_OF_TODAY = {
+    "folded experts": "context: [1, 2]\n  pipeline: [1, 2]\n  expert: [1, 2, 4]\n  expert_tensor: [0, 1, 2]\n  zero: [0, 1, 3]\n"
+    "  sequence_parallel: [false, true]\n",
+    "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
+    "  schedule: [1f1b, zero-bubble]\n  overlap: [none, both]\n",
+    "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
+}
+"""Choices beside tensor parallelism and recomputation."""
+
+
+@pytest.mark.parametrize(("name", "form"), list(zip(PLANS_OF_TODAY, cycle(FORMS), strict=False)))
+def test_engines_agree_on_plans_of_today(name: str, form: str) -> None:
+    text = TINY_FREE.replace("  pipeline: [1, 2]\n", "")
+    text = text.replace("{model: gpt3-125m", EXPERTS) if name == "folded experts" else text
+    asked = ask(f"{text}  microbatch: [1, 4]\n  {PLANS_OF_TODAY[name]}")
+    assert agree(asked, form)[0].value is not None
 
 
 @pytest.mark.slow

@@ -1,0 +1,60 @@
+"""The part of a plan on which a layer's time depends, and what one rank has of the layer: tokens, heads, experts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.collectives import Members
+from crossopt.crossflow.workload import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The part of a plan on which a layer's time depends; numbers, or columns over many plans."""
+
+    tensor: Real
+    context: Real
+    expert: Real
+    microbatch: Real
+    sequence_parallel: Real
+    tensor_members: Members
+    context_members: Members
+    expert_members: Members
+    expert_tensor: Real = 0.0
+    """Ranks over which each expert is split where experts are folded over tensor, context and data ranks; 0 where they are not."""
+    expert_tensor_members: Members = ()
+
+    def tokens(self, model: Transformer) -> Real:
+        return self.microbatch * model.sequence / self.context
+
+    def norm_split(self) -> Real:
+        """Over how many ranks norms, dropouts and residuals are split."""
+        return np.where(self.sequence_parallel > 0.5, self.tensor, 1.0)
+
+
+def expert_ranks(model: Transformer, ranks: Ranks) -> Real:
+    """Over how many ranks experts are spread; layers without experts are not."""
+    return ranks.expert if model.experts > 1 else np.float64(1.0)
+
+
+def are_folded(model: Transformer, ranks: Ranks) -> Mask:
+    """Where the experts have groups of their own (Liu et al. 2025, arXiv:2504.14960)."""
+    return np.greater(ranks.expert_tensor, 0.5) & (model.experts > 1)
+
+
+def expert_split(model: Transformer, ranks: Ranks) -> Real:
+    """Over how many ranks the feed-forward part is split, of experts each expert."""
+    return np.where(are_folded(model, ranks), ranks.expert_tensor, ranks.tensor)
+
+
+def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
+    """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace. Of folded experts those
+    of as many ranks as an expert is split over, each with its part of the sequence."""
+    copies = ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
+    return copies * (expert_split(model, ranks) / ranks.tensor)
+
+
+def local_groups(model: Transformer, ranks: Ranks) -> Real:
+    """Key-value heads a tensor rank; with more ranks than groups each rank keeps a copy of one."""
+    return np.maximum(model.attention_groups / ranks.tensor, 1.0)
