@@ -98,7 +98,9 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
     parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"how milp and cpsat write the question: {', '.join(FORMS)}")
     parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat; with one, the default, answers repeat")
-    parser.add_argument("--pareto", metavar="A,B", help="the front of two of step_time, power and die_area, each point with its proof")
+    parser.add_argument(
+        "--pareto", metavar="A,B", help="the front of two objectives, such as step_time,cost_per_token; each point with its proof"
+    )
     parser.add_argument("--points", type=_whole, default=10, metavar="N", help="about so many points of the front (default: 10)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
     parser.add_argument("--seed", type=int, default=0)

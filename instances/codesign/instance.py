@@ -68,6 +68,8 @@ class Instance:
     """Which figures of the device its file leaves out, and what was taken instead."""
     goal: Goal | None = None
     """The whole run, whose limits are in the budget as a step time."""
+    ceilings: tuple[tuple[str, float], ...] = ()
+    """Objectives that a design may have at most so much of, beside those of the budget."""
 
 
 @dataclass(frozen=True, slots=True)

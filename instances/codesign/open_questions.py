@@ -84,9 +84,9 @@ def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
     if file.objective in ("step_time", "worst_step_time"):
         remedy = "write objective: time_per_sample, cost_per_token or energy_per_token"
         faults.append(("objective", f"the smallest of several batches always has the shortest step ({remedy})"))
-    if file.budget.step_time is not None:
+    for name in (name for name in ("step_time", "worst_step_time") if getattr(file.budget, name) is not None):
         remedy = "write goal: {tokens, deadline}, or give one batch"
-        faults.append(("budget.step_time", f"the same limit on a step asks less of a smaller batch ({remedy})"))
+        faults.append((f"budget.{name}", f"the same limit on a step asks less of a smaller batch ({remedy})"))
     if file.objective == FEWEST and (file.goal is None or (file.goal.deadline is None and file.goal.budget is None)):
         faults.append(
             ("objective", "the fewest devices for one of several batches need a limit on the whole run (write goal: {tokens, deadline})")

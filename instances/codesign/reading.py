@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _HARDWARE_CHOICES = ("die_area", "hbm_stacks")
 _HARDWARE_ENDINGS = ("_area", "_power", "_edge")
+CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
+"""Limits of the budget on what is an objective, which follow from the prices of a design."""
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
 _MOST_POINTS, _MOST_PLANS = 10**18, 10**10
@@ -74,14 +76,17 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         failures=_failures(file.cluster),
         stack=_stack(file),
         goal=goal,
+        ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
     )
     _check_size(instance, report)
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
-    if file.objective == "worst_step_time" and not hardware.variants:
+    worst = [f"budget.{name}" for name, _ in instance.ceilings if name == "worst_step_time"]
+    worst += ["objective"] if file.objective == "worst_step_time" else []
+    if worst and not hardware.variants:
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
-        report("objective", f"the worst of several sets of constants needs a device that has them ({remedy})")
+        report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
 
 
@@ -346,8 +351,11 @@ def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goa
 def _prices(file: CodesignFile, report: Report) -> Prices | None:
     section: PricesSection | None = file.prices
     if section is None:
+        needs = "add a section `prices` with electricity, lifetime and device or wafer"
         if file.objective == "cost_per_token":
-            report("objective", "a cost needs prices (add a section `prices` with electricity, lifetime and device or wafer)")
+            report("objective", f"a cost needs prices ({needs})")
+        if file.budget.cost_per_token is not None:
+            report("budget.cost_per_token", f"a limit on the cost needs prices ({needs})")
         return None
     if (section.device is None) == (section.wafer is None):
         report("prices", "exactly one of device and wafer is needed: the price of a whole device, or of a wafer")

@@ -14,6 +14,7 @@ from crossopt.instances.files.quantities import (
     Bytes,
     CountChoice,
     Duration,
+    Energy,
     EnergyPerBit,
     Length,
     Money,
@@ -114,6 +115,11 @@ class BudgetSection:
     step_time: Annotated[
         Duration | None, Doc("of a step, for objectives other than time, as in: the smallest die that trains in 5 s a step")
     ] = None
+    time_per_sample: Annotated[Duration | None, Doc("step time / samples of a step")] = None
+    worst_step_time: Annotated[Duration | None, Doc("of a step by the slowest of the device's sets of constants")] = None
+    energy_per_token: Annotated[Energy | None, Doc("that a token may take")] = None
+    rated_energy_per_token: Annotated[Energy | None, Doc("rated power x time of a token")] = None
+    cost_per_token: Annotated[Money | None, Doc("of a token; needs `prices`")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front, limit_after
 from crossopt.solvers.codesign.family import FAMILY
-from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.codesign.objective import UNITS, figure_in
 from crossopt.solvers.family import described, simplest_of
 from crossopt.solvers.family import solve as solved
 
@@ -165,14 +165,15 @@ def front_faults(front: SavedFront) -> list[str]:
     if not set(figures) <= set(FIGURES) or figures[0] == figures[1]:
         return [f"there is no front of {' and '.join(figures)}"]
     try:
-        true = described(FAMILY, read_question(front.question))
+        instance = read_question(front.question)
+        true = described(FAMILY, instance)
     except InstanceError as error:
         return [f"the question of the front cannot be read: {error}"]
     refused = [*differences("question", true, front.question), *_word_faults(front)]
     refused += [f"points[{place}]: its question is another one than that of the front" for place in _strangers(front)]
     for place, (said, result) in enumerate(points):
-        priced = tuple((evaluation_in(result) or {}).get(name) for name in figures)
-        if None in priced:
+        priced = tuple(figure_in(instance, told, name) for name in figures) if (told := evaluation_in(result)) else ()
+        if not priced:
             refused.append(f"points[{place}]: there is no design")
         elif said != priced:
             refused.append(f"points[{place}]: {figures[0]} and {figures[1]} are {list(priced)}, the front says {list(said)}")

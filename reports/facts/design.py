@@ -23,6 +23,7 @@ from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.terms import Linearized
 from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
+from crossopt.solvers.codesign.objective import DIMENSIONS
 from crossopt.solvers.proofs import Relaxation
 
 Amounts = tuple[tuple[str, float], ...]
@@ -163,7 +164,7 @@ _AIMS = {
     "die_area": "on the smallest die",
     "power": "with the least power",
 }
-_BUDGETS = {"die_area": "area", "package_area": "area", "power": "power", "step_time": "time"}
+_BUDGETS = {**DIMENSIONS, "package_area": "area"}
 
 
 def asked_of(instance: Instance) -> Asked:
@@ -186,7 +187,7 @@ def asked_of(instance: Instance) -> Asked:
     terms.append(("technology" if free else "device", name))
     budget = {
         key.replace("_", " "): format_quantity(value, _BUDGETS[key])
-        for key, value in asdict(instance.budget).items()
+        for key, value in (*asdict(instance.budget).items(), *instance.ceilings)
         if value < float("inf")
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []

@@ -44,7 +44,7 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
     instance, design = asked_in(result.question), design_in(result) if result.answer else None
     if not isinstance(instance, Instance) or not isinstance(instance.workload, Transformer):
         raise RefusedError("--as certificate lists the designs of one transformer on one number of devices (this is another question)")
-    if instance.objective not in _FIGURES or "files" in result.question:
+    if instance.objective not in _FIGURES or "files" in result.question or instance.ceilings:
         raise RefusedError(f"designs are listed by {' or '.join(_FIGURES)}, of a question that names no file of one's own")
     if design is None or not isinstance(result.proof, Enumerated | Boxes):
         raise RefusedError("there is no design in this result, or nothing but a word proves its bound")

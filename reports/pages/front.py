@@ -10,8 +10,9 @@ from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragr
 from crossopt.reports.texts.design import amount, bound_amount, hardware_words
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front
+from crossopt.solvers.codesign.objective import UNITS as OF_OBJECTIVES
 
-UNITS = {"step_time": ("s", 1.0, "s"), "power": ("W", 1.0, "W"), "die_area": ("m^2", 1e-6, "mm^2")}
+UNITS = {name: (unit, 1.0, unit) for name, unit in OF_OBJECTIVES.items()} | {"die_area": ("m^2", 1e-6, "mm^2")}
 """Of each figure: its unit, how much one mark of its axis is, and what the axis calls that."""
 
 

@@ -14,6 +14,7 @@ from crossopt.reports.texts.design import amount, count_of, design_words, lowere
 from crossopt.reports.texts.devices import best_part, best_place, part_figures, part_heads
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
+from crossopt.solvers.codesign.objective import UNITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def of_front(figures: tuple[str, str], front: Front) -> Digest:
     """About a Pareto front, which has as many answers as points and no single value."""
     first = front.points[0].result
     names = tuple(name.replace("_", " ") for name in figures)
-    units = {"step_time": "s", "power": "W", "die_area": "m^2"}
+    units = UNITS
     rows = tuple(
         (str(place), _marked(point.first, figures[0]), _marked(point.second, figures[1]), _least(point, figures[1]), _words(point.result))
         for place, point in enumerate(front.points, 1)

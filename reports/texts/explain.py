@@ -3,8 +3,9 @@
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member, Relief
+from crossopt.solvers.codesign.objective import DIMENSIONS
 
-_UNITS = {"memory": "bytes", "die_area": "area", "package_area": "area", "power": "power", "step_time": "time"}
+_UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area"}
 _LISTED = 8
 
 

@@ -3,8 +3,8 @@
 from crossopt.reports.texts.design import amount, bound_amount, design_words, listed, wrapped
 from crossopt.solvers.codesign.answer import design_in
 from crossopt.solvers.codesign.combined.pareto import Front, Point
+from crossopt.solvers.codesign.objective import UNITS
 
-_UNITS = {"step_time": "s", "power": "W", "die_area": "m^2"}
 _WIDTH = 14
 _BOUND = "no less than"
 
@@ -22,10 +22,11 @@ def front_text(name: str, first: str, second: str, found: Front) -> str:
     bounded = any(point.result.bound is not None for point in points)
     rows = [(*labels, *([_BOUND] if bounded else []), "design")]
     for point in points:
-        told = [amount(point.first, _UNITS[first]), amount(point.second, _UNITS[second]), *_bound(point, _UNITS[second], bounded)]
+        told = [amount(point.first, UNITS[first]), amount(point.second, UNITS[second]), *_bound(point, UNITS[second], bounded)]
         rows.append((*told, design_words(design_in(point.result) or {})))
+    width = max(_WIDTH, *(len(word) + 2 for *figures, _ in rows for word in figures))
     for *figures, words in rows:
-        lines += listed(f"  {''.join(f'{word:>{_WIDTH}}' for word in figures)}  ", words)
+        lines += listed(f"  {''.join(f'{word:>{width}}' for word in figures)}  ", words)
     legend = wrapped("  ", f"{_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}")
     lines += ["", *legend] if bounded else []
     return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.checking import differences
 from crossopt.solvers.codesign.answer import Candidate, Designs, Priced, Share, design_of, evaluation_json, from_words, to_words
-from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, combined, joint, value
+from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combined, joint, value
 
 
 def judge(question: Instance | Portfolio | Counted, answer: Designs) -> Verdict[Priced]:
@@ -80,5 +80,6 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
         evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
     if not all(map(isfinite, (evaluation.step_time, *evaluation.likely, evaluation.energy, evaluation.cost or 0.0))):
         raise ModelError(NO_FINITE_VALUE)
+    evaluation = replace(evaluation, limits=(*evaluation.limits, *ceilings(instance, evaluation)))
     violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
     return Verdict(value(instance, evaluation), violations, evaluation)

@@ -11,21 +11,51 @@ Values of several workloads make one figure:
 Both never fall when a value grows, operation by operation, so that bounds of the values make a bound of the figure as computed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.bill import Prices
 from crossopt.crossflow.cost import step_cost
-from crossopt.crossflow.evaluate import Evaluation
+from crossopt.crossflow.evaluate import Evaluation, Limit
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.errors import ModelError
 
 NO_FINITE_VALUE = "the model gives no finite value for a design (mend figures that are far too large or too small)"
+
+
+class Figures(Protocol):
+    """What an objective looks at in an evaluation."""
+
+    @property
+    def step_time(self) -> float: ...
+    @property
+    def likely(self) -> Sequence[float]: ...
+    @property
+    def energy(self) -> float: ...
+    @property
+    def power(self) -> float: ...
+    @property
+    def die_area(self) -> float: ...
+    @property
+    def cost(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The same as a saved result says it."""
+
+    step_time: float
+    likely: Sequence[float]
+    energy: float
+    power: float
+    die_area: float
+    cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +65,7 @@ class Objective:
     unit: str
     many: Callable[[Instance, Prices, Hardware], Real]
     """Plans are rows and devices are columns."""
-    one: Callable[[Instance, Evaluation], float]
+    one: Callable[[Instance, Figures], float]
 
 
 def _tokens(instance: Instance) -> float:
@@ -54,7 +84,7 @@ def _costs(instance: Instance, prices: Prices, hardware: Hardware) -> Real:
     return cost / _tokens(instance)
 
 
-def _cost(instance: Instance, evaluation: Evaluation) -> float:
+def _cost(instance: Instance, evaluation: Figures) -> float:
     if evaluation.cost is None:
         raise ValueError("a cost objective needs prices")
     return evaluation.cost / _tokens(instance)
@@ -86,6 +116,17 @@ OBJECTIVES: dict[str, Objective] = {
 }
 """By name. `worst_step_time` is that of the slowest of the device's sets of constants; prices are of one set at a time."""
 
+DIMENSIONS = {
+    "step_time": "time",
+    "time_per_sample": "time",
+    "worst_step_time": "time",
+    "energy_per_token": "energy",
+    "rated_energy_per_token": "energy",
+    "cost_per_token": "money",
+    "die_area": "area",
+    "power": "power",
+}
+"""Of limits on them, as questions name dimensions."""
 UNITS = {name: objective.unit for name, objective in OBJECTIVES.items()}
 
 
@@ -97,6 +138,19 @@ def values(instance: Instance, prices: Prices, hardware: Hardware) -> Array:
 def value(instance: Instance, evaluation: Evaluation) -> float:
     """The objective of one evaluated design."""
     return OBJECTIVES[instance.objective].one(instance, evaluation)
+
+
+def figure_in(instance: Instance, evaluation: Mapping[str, Any], name: str) -> float:
+    """An objective of a design by what a result says of it."""
+    return OBJECTIVES[name].one(instance, Told(**{field.name: evaluation[field.name] for field in fields(Told)}))
+
+
+def ceilings(instance: Instance, evaluation: Evaluation) -> tuple[Limit, ...]:
+    """The limits on objectives beside those of the budget."""
+    return tuple(
+        Limit(name.replace("_", " "), OBJECTIVES[name].one(instance, evaluation), most, DIMENSIONS[name])
+        for name, most in instance.ceilings
+    )
 
 
 def unit_of(question: Instance | Portfolio | Counted) -> str:

@@ -1,6 +1,7 @@
 """Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
@@ -79,11 +80,15 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         times, priced = times_and_values(instance, fewer, rows_of(plans, rows))
-    if not (
-        np.isfinite(priced).all() and np.isfinite(times).all()
+        limited = ceiling_figures(instance, fewer, rows_of(plans, rows))
+    if not all(
+        np.isfinite(figures).all() for figures in (priced, times, *(some for _, some, _ in limited))
     ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
         raise ModelError(NO_FINITE_VALUE)
-    found[np.ix_(rows, columns)] = np.where(times <= instance.budget.step_time, priced, np.inf)
+    kept = times <= instance.budget.step_time
+    for _, figures, most in limited:
+        kept = kept & (figures <= most)
+    found[np.ix_(rows, columns)] = np.where(kept, priced, np.inf)
     return np.where(fits, found, np.inf)
 
 
@@ -95,6 +100,11 @@ def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) ->
         for other in variants_of(hardware):
             found = np.maximum(found, price(instance.workload, other, instance.cluster, plans).step_time)
     return prices.step_time, found
+
+
+def ceiling_figures(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[tuple[str, Array, float], ...]:
+    """Each objective that is limited, of every plan (rows) on every device (columns), and its limit."""
+    return tuple((name, times_and_values(replace(instance, objective=name), hardware, plans)[1], most) for name, most in instance.ceilings)
 
 
 def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:

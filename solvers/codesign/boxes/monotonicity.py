@@ -34,6 +34,12 @@ _CHIPS = 4
 
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
+    for name in (instance.objective, *(name for name, _ in instance.ceilings)):
+        _refuse_broken_bounds_of(replace(instance, objective=name))
+
+
+def _refuse_broken_bounds_of(instance: Instance) -> None:
+    """The same for one of the figures that are bounded."""
     space, random = grid(instance), np.random.default_rng(0)
     _refuse_faster_members(instance, space, np.random.default_rng(1))
     if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
@@ -78,7 +84,7 @@ def _few_plans(instance: Instance, random: np.random.Generator) -> AnyPlans:
 def _without_limits(instance: Instance) -> Instance:
     """The question with room for every plan on every chip and in its host, so that no limit hides a value."""
     host = instance.hardware.host and replace(instance.hardware.host, capacity=float("inf"))
-    return replace(instance, budget=Budget(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
+    return replace(instance, budget=Budget(), ceilings=(), hardware=replace(instance.hardware, host=host, reserved_memory=-float("inf")))
 
 
 def _below(instance: Instance, space: Grid, plans: AnyPlans, low: Whole, high: Whole, points: Whole) -> Array:

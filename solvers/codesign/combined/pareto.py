@@ -15,10 +15,12 @@ import numpy as np
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.solvers.codesign.answer import DesignResult, evaluation_in
-from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, figure_in
 
-FIGURES = ("step_time", "power", "die_area")
-"""Objectives that are budgets too."""
+FIGURES = tuple(OBJECTIVES)
+"""Objectives, each of which is a limit of the budget too."""
+_WRITTEN = {"time": "s", "area": "m^2", "power": "W", "energy": "J", "money": "USD"}
+"""Units in which limits of each dimension are written."""
 
 Solve = Callable[[Instance], DesignResult]
 _INTERRUPTED = "interrupted"
@@ -71,7 +73,7 @@ class _Way:
         result = self.solve(ask_with(self.instance, objective, limits))
         self.proved = self.proved and result.proved
         if objective == self.figures[1]:
-            self.last = _point(result, self.figures[0]) or self.last
+            self.last = _point(self.instance, result, self.figures[0]) or self.last
         if result.stopped != "complete":
             raise _EndedError(result.stopped)
         return result
@@ -127,19 +129,20 @@ def _next(way: _Way, limit: float) -> Point | None:
     thrifty = way.answer(second, {second: limit, first: best.value})
     if thrifty.value is None and way.proved:
         raise ArithmeticError(f"no design has {first} {best.value!r} once that is a limit")
-    return _point(thrifty, first)
+    return _point(way.instance, thrifty, first)
 
 
-def _point(thrifty: DesignResult, first: str) -> Point | None:
+def _point(instance: Instance, thrifty: DesignResult, first: str) -> Point | None:
     """The design with the least second figure; within a gap its first figure may be less than that of the best one."""
     if thrifty.value is None or (priced := evaluation_in(thrifty)) is None:
         return None
-    return Point(priced[first], thrifty.value, thrifty)
+    return Point(figure_in(instance, priced, first), thrifty.value, thrifty)
 
 
 def ask_with(instance: Instance, objective: str, limits: dict[str, float]) -> Instance:
     """The question with this objective and limits no looser than these, read anew with settings that say so."""
-    lower = {name: min(limit, getattr(instance.budget, name)) for name, limit in limits.items()}
-    added = [f"budget.{name}={limit!r} {UNITS[name]}" for name, limit in lower.items() if limit < inf]
+    known = dict(instance.ceilings)
+    lower = {name: min(limit, known.get(name, inf), getattr(instance.budget, name, inf)) for name, limit in limits.items()}
+    added = [f"budget.{name}={limit!r} {_WRITTEN[DIMENSIONS[name]]}" for name, limit in lower.items() if limit < inf]
     settings = (*instance.document["settings"], *added, f"objective={objective}")
     return read_question({**instance.document, "settings": settings})

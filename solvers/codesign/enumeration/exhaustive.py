@@ -21,7 +21,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
 from crossopt.solvers.codesign.enumeration.best_per_option import Leasts, leasts_of, occurring, see
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
-from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values
+from crossopt.solvers.codesign.pricing import ceiling_figures, host_memory_of, hosted, memory_of, rows_of, times_and_values
 from crossopt.solvers.proofs import Conflict, Space
 
 PRICES = 1 << 22
@@ -188,6 +188,10 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
     if limit < float("inf"):
         tally.see_limit("step time", int((kept & (times <= limit)).sum()), float(times[kept].min(initial=np.inf)) / limit)
         kept &= times <= limit
+    for name, figures, most in ceiling_figures(instance, fewer, rows_of(plans, rows)):
+        under = kept & (figures <= most)
+        tally.see_limit(name.replace("_", " "), int(under.sum()), float(figures[kept].min(initial=np.inf)) / most)
+        kept = under
     if not kept.any():
         return False
     tally.feasible += int(kept.sum())

@@ -67,11 +67,10 @@ def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
 def relief(instance: Instance, watch: Watch, spend: Spend) -> tuple[Relief, ...]:
     """For each budget, the best design with a tenth more of it."""
     found = []
-    for name in BUDGETS:
-        budget = getattr(instance.budget, name)
+    for name in (*BUDGETS, *dict(instance.ceilings)):
+        budget = _limit(instance, name)
         if budget < float("inf"):
-            raised = replace(instance, budget=replace(instance.budget, **{name: budget * _RAISED}))
-            found.append(Relief(name, budget, budget * _RAISED, search(raised, watch, spend).value))
+            found.append(Relief(name, budget, budget * _RAISED, search(_with_limit(instance, name, budget * _RAISED), watch, spend).value))
     return tuple(found)
 
 
@@ -82,11 +81,22 @@ def lift(instance: Instance, names: tuple[str, ...]) -> Instance:
     hardware = instance.hardware
     if MEMORY in names:  # any need is below any capacity once less than nothing is reserved
         hardware = replace(hardware, reserved_memory=-float("inf"))
-    return replace(instance, budget=budget, plan_options=options, hardware=hardware)
+    ceilings = tuple((name, most) for name, most in instance.ceilings if name not in names)
+    return replace(instance, budget=budget, plan_options=options, hardware=hardware, ceilings=ceilings)
+
+
+def _limit(instance: Instance, name: str) -> float:
+    return float(getattr(instance.budget, name) if name in BUDGETS else dict(instance.ceilings)[name])
+
+
+def _with_limit(instance: Instance, name: str, most: float) -> Instance:
+    if name in BUDGETS:
+        return replace(instance, budget=replace(instance.budget, **{name: most}))
+    return replace(instance, ceilings=tuple({**dict(instance.ceilings), name: most}.items()))
 
 
 def _limits(instance: Instance) -> tuple[str, ...]:
-    return (MEMORY, *(name for name in BUDGETS if getattr(instance.budget, name) < float("inf")))
+    return (MEMORY, *(name for name in BUDGETS if getattr(instance.budget, name) < float("inf")), *dict(instance.ceilings))
 
 
 def _choices(instance: Instance) -> tuple[str, ...]:
@@ -120,9 +130,9 @@ def _member(instance: Instance, name: str, watch: Watch) -> Member:
     """A member of a clash, with the least need where it is a limit."""
     if name == MEMORY:
         return Member(name, (_capacity(instance),), _least_memory(instance))
-    if name in BUDGETS:
-        least = _least_use(instance, name) if name != "step_time" else _least_time(instance, watch)
-        return Member(name, (getattr(instance.budget, name),), least)
+    if name in BUDGETS or name in dict(instance.ceilings):
+        least = _least_use(instance, name) if name in BUDGETS and name != "step_time" else _least_of(instance, name, watch)
+        return Member(name, (_limit(instance, name),), least)
     return Member(name, dict(instance.plan_options)[name])
 
 
@@ -139,9 +149,9 @@ def _capacity(instance: Instance) -> float:
     return float(np.max(corners(instance, space, tightened(instance, space, whole(space))).hardware.dram.capacity))
 
 
-def _least_time(instance: Instance, watch: Watch) -> float | None:
-    """Seconds of the fastest design."""
-    return search(replace(lift(instance, ("step_time",)), objective="step_time"), watch, Spend()).value
+def _least_of(instance: Instance, name: str, watch: Watch) -> float | None:
+    """What the best design has of a figure that is limited: seconds of the fastest one."""
+    return search(replace(lift(instance, (name,)), objective=name), watch, Spend()).value
 
 
 def _least_use(instance: Instance, name: str) -> float:

@@ -66,7 +66,7 @@ LEAST_GAP = 1.0e-4
 
 def refuse_others(instance: Instance, engine: str) -> None:
     """Only step times of transformers have tangents."""
-    limited = instance.budget.step_time < inf
+    limited = instance.budget.step_time < inf or bool(instance.ceilings)
     if not isinstance(instance.workload, Transformer) or instance.objective != "step_time" or limited:
         raise RefusedError(f"the {engine} engine answers step_time questions of transformers without a limit on that time; use boxes")
 

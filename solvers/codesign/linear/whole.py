@@ -77,7 +77,7 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
     """The plans that are below the bound on the best chip there could be; None where there are none. A TimeoutError where time is up."""
     if not isinstance(instance.workload, Transformer):
         raise ValueError("only plans of transformers have tangents")
-    if instance.objective != "step_time" or instance.budget.step_time < inf:
+    if instance.objective != "step_time" or instance.budget.step_time < inf or instance.ceilings:
         raise ValueError(f"tangents are of step times without a limit, and {instance.objective.replace('_', ' ')} is asked for")
     space = grid(instance)
     root = root_node(instance, space)

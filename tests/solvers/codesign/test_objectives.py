@@ -190,11 +190,11 @@ def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() ->
     assert len(few) <= 5 < len(whole)
 
 
-@pytest.mark.parametrize("names", ["step_time", "step_time,step_time", "step_time,energy_per_token"])
+@pytest.mark.parametrize("names", ["step_time", "step_time,step_time", "step_time,devices"])
 def test_what_is_no_front_is_one_sentence(names: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["solve", TINY, "--pareto", names])
-    assert "a front needs two different figures of step_time, power, die_area" in capsys.readouterr().err
+    assert "a front needs two different figures of step_time, time_per_sample, worst_step_time, energy_per_token" in capsys.readouterr().err
 
 
 @every(("reason", "after"), [("time limit", 0), ("interrupted", 1), ("time limit", 2), ("time limit", 3), ("interrupted", 4)])
