@@ -26,6 +26,7 @@ from crossopt.crossflow.collectives import (
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
 from crossopt.crossflow.roofline import (
+    LINE,
     NOTHING,
     Cost,
     Product,
@@ -192,10 +193,11 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
-    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / ranks.expert
+    width, local = model.expert_width, model.experts / ranks.expert
+    of_one = _tokens_of_one(model, ranks)
     feed_forward = (
-        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / split, local)),
-        ("outer product", Product(routed / local, width / split, hidden, local)),
+        ("inner product", Product(of_one, hidden, (model.projections - 1) * width / split, local)),
+        ("outer product", Product(of_one, width / split, hidden, local)),
     )
     router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width
@@ -377,8 +379,16 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
 
 
 def routed_tokens(model: Transformer, ranks: Ranks) -> Real:
-    """Tokens that the rank's experts work on: each token goes to top-k experts, the fullest one sets the pace."""
-    return ranks.tokens(model) * (model.experts_per_token * model.capacity_factor)
+    """Tokens that the rank's experts work on: each token goes to top-k experts, and where they are spread the fullest
+    one sets the pace."""
+    return ranks.tokens(model) * (model.experts_per_token * model.fullest(ranks.expert))
+
+
+def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
+    """Tokens of one expert of the fullest rank. How many there are is by chance, and they are no rows that lie in lines of the cache: where
+    experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster one."""
+    one = routed_tokens(model, ranks) / (model.experts / ranks.expert)
+    return np.where(model.fullest(ranks.expert) > 1.0, np.ceil(one / LINE) * LINE, one)
 
 
 def local_groups(model: Transformer, ranks: Ranks) -> Real:

@@ -53,6 +53,12 @@ def test_a_named_network_takes_its_shape_from_the_registry_and_its_batch_from_th
     assert (workload.gradient_bytes, workload.optimizer_bytes) == (4.0, 12.0)
 
 
+def test_the_fullest_of_spread_experts_is_a_tenth_fuller_where_nothing_is_said() -> None:
+    workload = built(WorkloadSection(model="mixtral-8x7b", global_batch=8))
+    assert isinstance(workload, Transformer)
+    assert (workload.capacity_factor, workload.fullest(1.0), workload.fullest(4.0)) == (1.1, 1.0, 1.1)
+
+
 def test_the_question_overrides_what_training_changes() -> None:
     section = WorkloadSection(
         model="mixtral-8x7b",
