@@ -27,6 +27,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
+    LINE,
     NOTHING,
     Cost,
     Product,
@@ -192,11 +193,11 @@ def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Prod
     """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
-    width, routed, local = model.expert_width, routed_tokens(model, ranks), model.experts / expert_ranks(model, ranks)
-    parts = expert_split(model, ranks)
+    width, local, parts = model.expert_width, model.experts / expert_ranks(model, ranks), expert_split(model, ranks)
+    of_one = _tokens_of_one(model, ranks)
     feed_forward = (
-        ("inner product", Product(routed / local, hidden, (model.projections - 1) * width / parts, local)),
-        ("outer product", Product(routed / local, width / parts, hidden, local)),
+        ("inner product", Product(of_one, hidden, (model.projections - 1) * width / parts, local)),
+        ("outer product", Product(of_one, width / parts, hidden, local)),
     )
     router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width
@@ -393,3 +394,11 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
     split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
     return np.where(ranks.sequence_parallel > 0.5, split, whole)
+
+
+def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
+    """Tokens of one expert of the fullest rank. How many there are is by chance, and they are no rows that lie in lines of the cache: where
+    experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster one."""
+    spread = expert_ranks(model, ranks)
+    one = routed_tokens(model, ranks) / (model.experts / spread)
+    return np.where(model.fullest(spread) > 1.0, np.ceil(one / LINE) * LINE, one)

@@ -228,7 +228,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     given = 1.0 - again(recompute, ELEMENTS)
     inputs = given * model.normed_inputs + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
-    routed = tokens * model.experts_per_token * model.capacity_factor
+    routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
     widths = given + (2.0 if model.gated else 1.0)
     feed_forward = size * routed * model.expert_width * widths / sharding.tensor
     if model.shared_experts:

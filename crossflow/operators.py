@@ -165,7 +165,7 @@ def _weights(model: Transformer) -> dict[str, float]:
 def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
     """Bytes that each operator of a layer hands on."""
     tokens, size = _number(alone.tokens(model)), model.activation_bytes
-    routed = tokens * model.experts_per_token * model.capacity_factor
+    routed = tokens * model.experts_per_token
     heads, keys = model.heads * model.value_width, model.heads * model.score_width
     kept = model.attention_groups * (model.score_width + model.value_width)
     inner = routed + tokens * model.shared_experts

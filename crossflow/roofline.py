@@ -22,7 +22,7 @@ _DEPTH_ALIGNMENT = 32.0
 """The inner dimension is padded to this many elements by the matrix engine."""
 _MANY = 32
 """Devices for which it pays to look for equal memories."""
-_LINE = 64.0
+LINE = 64.0
 """Values of 16 bits in a cache line."""
 
 
@@ -160,7 +160,7 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
         tiles = np.ceil(product.rows / rows) * np.ceil(product.columns / columns) * product.count
         work = _places(tiles, hardware) * (rows * columns * 2.0 / rate)
         best = np.minimum(best, work)
-    aligned = (np.mod(product.depth, _LINE) < 0.5) & (np.mod(product.columns, _LINE) < 0.5)
+    aligned = (np.mod(product.depth, LINE) < 0.5) & (np.mod(product.columns, LINE) < 0.5)
     return best * depth / (hardware.throughput * efficiency.matrix * np.where(aligned, 1.0, efficiency.unaligned))
 
 

@@ -5,6 +5,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+
 Precision = Literal["fp32", "bf16", "fp16", "fp8"]
 Biased = Literal["queries-keys-values", "projection", "feed-forward", "router", "norms", "head"]
 """What may have a bias: products by what they give, and norms, whose bias is a shift."""
@@ -95,6 +99,11 @@ class Transformer:
     def latent(self) -> bool:
         """Whether keys and values are projected from a latent."""
         return self.kv_rank > 0
+
+    def fullest(self, expert: Real) -> Real:
+        """How much more than the average a rank's experts have to do, of so many ranks over which they are spread: one rank with all
+        experts does what the others with all of them do."""
+        return 1.0 + (self.capacity_factor - 1.0) * np.greater(expert, 1.5)
 
     @property
     def normed_inputs(self) -> float:

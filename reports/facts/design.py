@@ -143,7 +143,9 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
             f"{'with' if workload.dropout else 'without'} dropout."
         )
     if isinstance(workload, Transformer) and workload.experts > 1:
-        sentences.append(f"The fullest expert has {workload.capacity_factor:g} times the tokens of the average one.")
+        sentences.append(
+            f"Where experts are spread, the fullest rank has {workload.capacity_factor:g} times the average one's tokens for its experts."
+        )
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")
     if instance.derived:

@@ -80,6 +80,10 @@ def test_experts_work_on_the_tokens_of_the_fullest_of_them() -> None:
     assert (number(router.rows), number(router.columns)) == (2048, 8)
     assert (number(into.rows), number(into.count), number(into.columns)) == (2048 * 2 * 1.25 / 2, 2, 4096)
     assert (number(out.depth), number(out.columns)) == (4096, 1024)
+    odd = projections(replace(EXPERTS, capacity_factor=1.1), group(Plan(data=4, expert=4)))[3]
+    assert number(odd.rows) == 36 * 64 > 2048 * 1.1 > 35 * 64
+    together = projections(replace(EXPERTS, capacity_factor=1.25), group(Plan(data=4)))[3]
+    assert (number(together.rows), number(together.count)) == (2048 * 2 / 8, 8)
 
 
 def test_a_step_of_all_layers_and_the_head_does_the_models_flops(arithmetic: Hardware) -> None:

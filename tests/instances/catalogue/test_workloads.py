@@ -45,7 +45,7 @@ def faults_of(section: WorkloadSection, folder: Path = Path()) -> list[tuple[str
 
 
 def test_a_named_network_takes_its_shape_from_the_registry_and_its_batch_from_the_question() -> None:
-    workload = built(WorkloadSection(model="gpt3-175b", global_batch=1536))
+    workload = built(WorkloadSection(model="gpt3-175b", global_batch=(1536,)))
     assert isinstance(workload, Transformer)
     assert (workload.name, workload.layers, workload.hidden, workload.heads) == ("gpt3-175b", 96, 12288, 96)
     assert (workload.sequence, workload.global_batch, workload.precision) == (2048, 1536, "bf16")
@@ -53,10 +53,16 @@ def test_a_named_network_takes_its_shape_from_the_registry_and_its_batch_from_th
     assert (workload.gradient_bytes, workload.optimizer_bytes) == (4.0, 12.0)
 
 
+def test_the_fullest_of_spread_experts_is_a_tenth_fuller_where_nothing_is_said() -> None:
+    workload = built(WorkloadSection(model="mixtral-8x7b", global_batch=(8,)))
+    assert isinstance(workload, Transformer)
+    assert (workload.capacity_factor, workload.fullest(1.0), workload.fullest(4.0)) == (1.1, 1.0, 1.1)
+
+
 def test_the_question_overrides_what_training_changes() -> None:
     section = WorkloadSection(
         model="mixtral-8x7b",
-        global_batch=8,
+        global_batch=(8,),
         sequence=4096,
         precision="fp8",
         attention="unfused",
@@ -73,7 +79,7 @@ def test_the_question_overrides_what_training_changes() -> None:
 
 
 def test_dropout_is_the_networks_own_unless_the_question_says_otherwise() -> None:
-    section = WorkloadSection(model="megatron-22b", global_batch=4)
+    section = WorkloadSection(model="megatron-22b", global_batch=(4,))
     usual, without = built(section), built(replace(section, dropout=False))
     assert isinstance(usual, Transformer) and isinstance(without, Transformer)
     assert usual.dropout
@@ -84,7 +90,7 @@ def test_a_shape_in_the_question_is_taken_whole() -> None:
     shape = replace(
         SHAPE, kv_heads=2, head_size=32, gated=True, tied=False, learned_positions=False, biases=False, experts=4, experts_per_token=2
     )
-    workload = built(WorkloadSection(transformer=shape, global_batch=16))
+    workload = built(WorkloadSection(transformer=shape, global_batch=(16,)))
     assert isinstance(workload, Transformer)
     assert workload.name == "transformer"
     names = ("kv_heads", "head_size", "gated", "tied", "learned_positions", "biases", "experts", "experts_per_token")
@@ -94,7 +100,7 @@ def test_a_shape_in_the_question_is_taken_whole() -> None:
 def test_an_lstm_has_its_own_defaults() -> None:
     shape = LstmShape(layers=2, hidden=128, vocabulary=1000, sequence=20)
     expected = Lstm("lstm", 2, 128, 1000, 20, 64, precision="fp16", gradient_bytes=2.0, optimizer_bytes=0.0)
-    section = WorkloadSection(lstm=shape, global_batch=64, precision="fp16")
+    section = WorkloadSection(lstm=shape, global_batch=(64,), precision="fp16")
     assert built(section) == expected
     assert built(replace(section, sequence=40, optimizer_bytes=8.0)) == replace(expected, sequence=40, optimizer_bytes=8.0)
 
@@ -111,10 +117,10 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
 @every(
     ("section", "faults"),
     [
-        (WorkloadSection(global_batch=8), [("", f"no network is given {WAYS}")]),
+        (WorkloadSection(global_batch=(8,)), [("", f"no network is given {WAYS}")]),
         (WorkloadSection(model="gpt3-175b", transformer=SHAPE), [("transformer", f"model and transformer are given at once {WAYS}")]),
         (
-            WorkloadSection(model="gpt3-175", global_batch=8),
+            WorkloadSection(model="gpt3-175", global_batch=(8,)),
             [("model", "'gpt3-175' is no known workload (did you mean 'gpt3-175b'? see `crossopt list workloads`)")],
         ),
         (
@@ -122,7 +128,7 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
             [("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)")],
         ),
         (
-            WorkloadSection(transformer=replace(SHAPE, heads=3), global_batch=8),
+            WorkloadSection(transformer=replace(SHAPE, heads=3), global_batch=(8,)),
             [("transformer", "hidden 64 is not a multiple of heads 3: give head_size")],
         ),
         (
@@ -133,15 +139,15 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
             ],
         ),
         (
-            WorkloadSection(model="deepflow-lstm", global_batch=8, dropout=True),
+            WorkloadSection(model="deepflow-lstm", global_batch=(8,), dropout=True),
             [("dropout", "an LSTM has no dropout (remove it)")],
         ),
         (
-            WorkloadSection(model="deepflow-lstm", global_batch=8, lora_rank=8),
+            WorkloadSection(model="deepflow-lstm", global_batch=(8,), lora_rank=8),
             [("lora_rank", "an LSTM has no lora_rank (remove it)")],
         ),
         (
-            WorkloadSection(model="gemm-4096", global_batch=8, sequence=8),
+            WorkloadSection(model="gemm-4096", global_batch=(8,), sequence=8),
             [
                 ("global_batch", "a matrix product has no global_batch (remove it)"),
                 ("sequence", "a matrix product has no sequence (remove it)"),
@@ -159,7 +165,7 @@ def test_every_fault_is_reported_at_its_key(section: WorkloadSection, faults: li
 def weights(config: dict[str, Any], tmp_path: Path) -> float:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
-    workload = built(WorkloadSection(config="config.json", global_batch=1, sequence=transformer_from_config(config).sequence), tmp_path)
+    workload = built(WorkloadSection(config="config.json", global_batch=(1,), sequence=transformer_from_config(config).sequence), tmp_path)
     assert isinstance(workload, Transformer)
     return parameters(workload)
 
@@ -268,7 +274,7 @@ def test_a_workload_from_a_file_is_named_after_it_or_its_folder(tmp_path: Path) 
     for name in ("seven/config.json", "llama.json"):
         (tmp_path / name).write_text(json.dumps(LLAMA))
     assert [
-        built(WorkloadSection(config=name, global_batch=1, sequence=64), tmp_path).name for name in ("seven/config.json", "llama.json")
+        built(WorkloadSection(config=name, global_batch=(1,), sequence=64), tmp_path).name for name in ("seven/config.json", "llama.json")
     ] == [
         "seven",
         "llama",
@@ -353,7 +359,7 @@ def test_a_configuration_that_cannot_be_used_is_refused_in_one_sentence(change: 
 )
 def test_a_file_that_is_no_configuration_is_reported_at_its_key(content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(content)
-    [(path, message)] = faults_of(WorkloadSection(config="config.json", global_batch=1), tmp_path)
+    [(path, message)] = faults_of(WorkloadSection(config="config.json", global_batch=(1,)), tmp_path)
     assert path == "config"
     assert message.endswith(problem)
     assert "\n" not in message
@@ -369,7 +375,7 @@ def test_a_file_that_is_no_configuration_is_reported_at_its_key(content: bytes, 
     ],
 )
 def test_a_path_that_names_no_file_is_reported_at_its_key(name: str, problem: str, tmp_path: Path) -> None:
-    [(path, message)] = faults_of(WorkloadSection(config=name, global_batch=1), tmp_path)
+    [(path, message)] = faults_of(WorkloadSection(config=name, global_batch=(1,)), tmp_path)
     assert path == "config"
     assert problem in message
 
@@ -573,7 +579,7 @@ def test_a_question_with_a_configuration_says_how_long_a_sample_is(tmp_path: Pat
     """What the model allows is not what it is trained with."""
     (tmp_path / "config.json").write_text(json.dumps({**LLAMA, "max_position_embeddings": 131072}))
     said = "this key is missing, the tokens of one sample are needed (write sequence: 4096; the model allows up to 131,072)"
-    assert faults_of(WorkloadSection(config="config.json", global_batch=1), tmp_path) == [("sequence", said)]
+    assert faults_of(WorkloadSection(config="config.json", global_batch=(1,)), tmp_path) == [("sequence", said)]
     both = faults_of(WorkloadSection(config="config.json"), tmp_path)
     assert [path for path, _ in both] == ["global_batch", "sequence"]
 
