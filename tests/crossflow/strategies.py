@@ -172,6 +172,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             offload=random.choice(OFFLOAD),
             placement=random.choice(PLACEMENTS),
             schedule=random.choice(SCHEDULES),
+            tensor_exchange=random.choice(["exposed", "hidden"]),
             expert_tensor=random.choice([0, 0, 1, 2]),
             first_stage_layers=random.choice([0, 0, 1, 2, 3]),
             last_stage_layers=random.choice([0, 0, 1, 2, 3]),

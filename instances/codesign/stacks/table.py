@@ -8,7 +8,19 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, SCHEDULES, Plans, Rule, code
+from crossopt.crossflow.plan import (
+    END_STAGES,
+    OFFLOAD,
+    OVERLAP,
+    PLACEMENTS,
+    PLAN_FIELDS,
+    RECOMPUTE,
+    SCHEDULES,
+    TENSOR_EXCHANGES,
+    Plans,
+    Rule,
+    code,
+)
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 
@@ -173,5 +185,6 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
     "expert_tensor": (0, 1),
+    "tensor_exchange": TENSOR_EXCHANGES,
 }
 """Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""
