@@ -10,13 +10,15 @@ said of one whose layers are all of one kind; `crossflow.transformer` takes the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import zip_longest
+from operator import add
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import (
     all_gather,
-    all_reduce_time,
     all_to_all,
     exchange_energy,
     exchange_time,
@@ -25,6 +27,7 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
+from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, turns
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
     LINE,
@@ -140,9 +143,8 @@ def _again(forward: Pass, mode: int) -> Pass:
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
-    work = NOTHING
-    for cost in product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware):
-        work = work + cost
+    costs = product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware)
+    work = products_time(_named(costs, model, ranks), model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False)
     elements = _wide_norms(model, ranks, hardware, PASSES[0][0], model.normed_inputs) + beside.activation
     core = attention_core(model, ranks, hardware)
@@ -151,14 +153,20 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer backward: for each product the gradients of its input and, where they are trained, of its weights."""
-    work, rest, weights = NOTHING, NOTHING, NOTHING
-    own = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
-    for by_input, by_weights in (*own, *(gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else ())):
-        work, rest, weights = work + (by_input + by_weights), rest + by_input, weights + by_weights
+    both = _own_gradients(projections(model, ranks), model, model.value_bytes, hardware)
+    both += gradient_costs(adapters(model, ranks), model.value_bytes, hardware) if model.lora_rank else []
+    whole, inputs = (_named(costs, model, ranks) for costs in ([one + other for one, other in both], [one for one, _ in both]))
+    work, rest = (products_time(costs, model, ranks, hardware) for costs in (whole, inputs))
+    weights = reduce(add, (late for _, late in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
     found = _with_exchanges(work + beside, core, model, ranks, hardware, ring_passes=2.0)
     return replace(found, rest=rest + beside, weights=weights)
+
+
+def _named(costs: Sequence[Cost], model: Transformer, ranks: Ranks) -> list[tuple[str, Cost]]:
+    """Costs of the products of a layer with their names, those of adapters, which come after, without one."""
+    return list(zip_longest((name for name, _ in named_projections(model, ranks)), costs, fillvalue=""))  # type: ignore[arg-type]
 
 
 def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
@@ -346,20 +354,19 @@ def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: fl
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
-    """Blocks of parallel parts are exchanged once for both. With latent attention whole inputs are gathered, more than the latents that
-    sequence parallelism could gather, and keys and values travel as heads."""
+    """With latent attention whole inputs are gathered, more than the latents that sequence parallelism could gather, and keys and values
+    travel as heads."""
     links, size = hardware.links, model.activation_bytes
-    turns = np.where(are_folded(model, ranks) & (model.shared_experts == 0), 1.0, 1.0 if model.parallel_blocks else 2.0)
     tensor_bytes = ranks.tokens(model) * model.hidden * size
     block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
     ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
     routed, routed_energy = _to_experts(model, ranks, hardware)
-    sent = turns * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
+    sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
     sent = sent + turned * exchange_energy(ring, links) + 2.0 * routed_energy
     return Pass(
         work=work,
         core=core,
-        tensor=turns * tensor_exchange(tensor_bytes, ranks, hardware),
+        tensor=exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware),
         context=turned * exchange_time(ring, links),
         expert=2.0 * routed,
         energy=sent,
@@ -387,13 +394,6 @@ def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
     """To how many ranks keys and values are handed on: to all others, in a window to those whose tokens it can reach."""
     others = ranks.context - 1.0
     return np.minimum(others, np.ceil(model.window * ranks.context / model.sequence)) if model.window else others
-
-
-def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:
-    """One all-reduce of the activations, or with sequence parallelism a gather before and a scatter after the products."""
-    split = 2.0 * exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
-    whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
-    return np.where(ranks.sequence_parallel > 0.5, split, whole)
 
 
 def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:

@@ -18,11 +18,13 @@ from crossopt.crossflow.workload import Transformer
 Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
 Schedule = Literal["1f1b", "zero-bubble"]
+TensorExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble")
+TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
     "weights",
@@ -86,6 +88,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
+    "tensor_exchange": TENSOR_EXCHANGES,
 }
 
 
@@ -123,6 +126,8 @@ class Plan:
     expert_tensor: int = 0
     """Ranks over which each expert is split, where experts are laid over tensor, context and data ranks together (folding): these are
     expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
+    tensor_exchange: TensorExchange = "exposed"
+    """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -151,6 +156,7 @@ class Plan:
         parts += [f"{name.replace('_', ' ')} {getattr(self, name)}" for name in END_STAGES if getattr(self, name)]
         parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
+        parts += [f"tensor exchange {self.tensor_exchange}"] if self.tensor_exchange != TENSOR_EXCHANGES[0] else []
         parts += [_recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
@@ -193,6 +199,7 @@ class Plans:
     first_stage_layers: Whole
     last_stage_layers: Whole
     expert_tensor: Whole
+    tensor_exchange: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -242,14 +249,17 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = ("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule", *END_STAGES, "expert_tensor")
+CONDITIONAL = (
+    *("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule"),
+    *(*END_STAGES, "expert_tensor", "tensor_exchange"),
+)
 """Settings that mean nothing to plans which lack what they are about."""
 
 
 def applied(model: Transformer, plans: Plans) -> Plans:
     """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
-    schedule where there is one stage, no sharing where there is one replica, no sequence parallelism on one tensor rank, no ranks for
-    experts where there are none."""
+    schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one tensor
+    rank, no ranks for experts where there are none."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
@@ -261,6 +271,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         shard=np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
         schedule=np.where(staged, plans.schedule, 0),
+        tensor_exchange=np.where(plans.tensor > 1, plans.tensor_exchange, 0),
         **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
 
@@ -290,6 +301,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         *_group_rules(plans),
+        ("hidden tensor exchange needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
         *_schedule_rules(plans),
         *_end_rules(model, plans),
         *_expert_rules(model, plans),

@@ -24,6 +24,8 @@ class Ranks:
     expert_tensor: Real = 0.0
     """Ranks over which each expert is split where experts are folded over tensor, context and data ranks; 0 where they are not."""
     expert_tensor_members: Members = ()
+    hides: Real = 0.0
+    """1 where exchanges of tensor ranks go on behind the products next to them."""
 
     def tokens(self, model: Transformer) -> Real:
         return self.microbatch * model.sequence / self.context

@@ -237,7 +237,7 @@ def ranks(plans: Plans, layout: Layout) -> Ranks:
     names = ("tensor", "context", "expert", "microbatch", "sequence_parallel", "expert_tensor")
     columns = {name: _column(getattr(plans, name)) for name in names}
     spreads = {f"{name}_members": getattr(layout, name) for name in ("tensor", "context", "expert", "expert_tensor")}
-    return Ranks(**columns, **spreads)  # type: ignore[arg-type]
+    return Ranks(**columns, **spreads, hides=_column(plans.tensor_exchange))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     shapes, shape_of = distinct(*(getattr(plans, name) for name in _LAID))
     layout = lay_out(rows_of(plans, shapes), cluster)
     near_of = _neighbourhoods(rows_of(plans, shapes), layout)
-    group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel)
+    group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel, plans.tensor_exchange)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)

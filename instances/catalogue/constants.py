@@ -19,12 +19,23 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "data_overlap": ("", "share of the last backward pass behind which gradients can be exchanged"),
     "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
     "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
+    "tensor_overlap": ("", "share of what exchanges of tensor ranks could hide behind products that they do hide"),
     "overlap_loss": ("", "share of the device's speed that an exchange takes while work hides it"),
     "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
 }
 """Unit and meaning of each constant of `crossflow.hardware.Efficiency`; a share has no unit."""
 CONSTANTS: Final = tuple(MEANINGS)
-_SHARES: Final = {"matrix", "unaligned", "attention", "stream", "resident", "data_overlap", "pipeline_overlap", "gather_overlap"}
+_SHARES: Final = {
+    "matrix",
+    "unaligned",
+    "attention",
+    "stream",
+    "resident",
+    "data_overlap",
+    "pipeline_overlap",
+    "gather_overlap",
+    "tensor_overlap",
+}
 _LOSS: Final = "overlap_loss"
 """A share that may be 0, and that cannot be all."""
 

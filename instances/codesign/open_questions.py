@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -19,6 +19,7 @@ _OPEN: dict[str, Any] = {
     **dict.fromkeys(("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"), "divisors"),
     "expert_tensor": (0, 1),
     "sequence_parallel": (False, True),
+    "tensor_exchange": TENSOR_EXCHANGES,
     "recompute": RECOMPUTE,
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,

@@ -25,6 +25,7 @@ TRANSFORMER_CHOICES = (
     "microbatch",
     "interleave",
     "sequence_parallel",
+    "tensor_exchange",
     "recompute",
     "zero",
     "overlap",

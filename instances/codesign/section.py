@@ -201,6 +201,11 @@ class ChoicesSection:
     microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
     interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
+    tensor_exchange: Annotated[
+        tuple[Literal["exposed", "hidden"], ...],
+        Choice(),
+        Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
+    ] = ("exposed",)
     recompute: Annotated[
         tuple[Recompute, ...],
         Choice(),
@@ -271,6 +276,7 @@ class ChoicesSection:
                 "first_stage_layers",
                 "last_stage_layers",
                 "expert_tensor",
+                "tensor_exchange",
             ],
             ...,
         ],

@@ -29,7 +29,8 @@ OPTIONS = options_of(
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
     --mtp-num-layers --num-distributed-optimizer-instances""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
-    --sequence-parallel --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
+    --sequence-parallel --tp-comm-overlap
+    --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias""",
 )
@@ -60,6 +61,7 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         make("--global-batch-size", model.global_batch, f"samples of a step: {plan.data} replicas do the rest"),
     ]
     found += [make("--sequence-parallel", None, "norms and dropouts over the tensor ranks too")] if plan.sequence_parallel else []
+    found += [make("--tp-comm-overlap", None, "exchanges of tensor ranks behind products")] if plan.tensor_exchange == "hidden" else []
     found += [*_split(model, plan), *_experts(model, plan)]
     found += [make(*argument) for argument in _recompute(plan.recompute)]
     found += [*_sharing(plan), *_hidden(plan), *_offloaded(model, plan)]
@@ -283,6 +285,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         pipeline=pipeline,
         data=devices // (tensor * context * pipeline),
         expert=expert,
+        tensor_exchange="hidden" if "--tp-comm-overlap" in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,

@@ -16,6 +16,7 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
     --activation_checkpoint.mode --float8.recipe_name""",
+    "--compile.enable --parallelism.enable_async_tensor_parallel",
 )
 _FLAVORS = {(32, 4096, 14336): "8B", (80, 8192, 28672): "70B", (126, 16384, 53248): "405B"}
 """Its Llama 3 models by layers, width and feed-forward width."""
@@ -45,6 +46,9 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         keeps = "always" if plan.zero == 3 else "never"
         words = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
         found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, words))
+    if plan.tensor_exchange == "hidden":
+        found.append(make("--compile.enable", None, "which hides the exchanges of tensor ranks"))
+        found.append(make("--parallelism.enable_async_tensor_parallel", None, "exchanges of tensor ranks behind products"))
     found += _stages(model, plan)
     if plan.expert > 1:
         found.append(make("--parallelism.expert_parallel_degree", plan.expert, "experts over so many of the replicas, or of all ranks"))
@@ -105,6 +109,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         pipeline=pipeline,
         data=shard * copies,
         expert=expert,
+        tensor_exchange="hidden" if "--parallelism.enable_async_tensor_parallel" in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=local if pipeline == 1 else whole(given, f"{pipe}_microbatch_size"),
         interleave=interleave,

@@ -42,6 +42,7 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
         (Plan(tensor=2, expert=2, expert_tensor=1), 2, "folded experts of several tensor ranks need sequence parallel"),
         (Plan(data=2, expert_tensor=2, placement="tensor-context-pipeline-data"), 2, "folded experts need pipeline as the first or"),
         (Plan(context=2, expert_tensor=1), 2, "expert_tensor as large as tensor needs experts that are spread"),
+        (Plan(tensor=2, tensor_exchange="hidden"), 2, "hidden tensor exchange needs sequence parallel"),
         (Plan(last_stage_layers=4), 1, "layers of the first and the last stage need a pipeline"),
         (Plan(pipeline=2, first_stage_layers=4, last_stage_layers=4), 2, "first and last stage leave a layer of the 12"),
         (Plan(pipeline=3, first_stage_layers=8, last_stage_layers=4), 3, "first and last stage leave a layer of the 12"),

@@ -180,6 +180,19 @@ def test_the_zero_bubble_schedule_of_torchtitan_is_read_back() -> None:
     assert "megatron-core launches schedule 1f1b in place of zero-bubble" in other.instead[0]
 
 
+@every(
+    ("name", "zero", "words"),
+    [("megatron", 1, "--tp-comm-overlap"), ("torchtitan", 3, "--parallelism.enable_async_tensor_parallel")],
+)
+def test_hidden_tensor_exchange_is_launched_and_read_back(name: str, zero: int, words: str) -> None:
+    model = llama().workload
+    assert isinstance(model, Transformer)
+    plan = Plan(tensor=8, data=2, sequence_parallel=True, tensor_exchange="hidden", zero=zero, overlap="data")
+    found = launch(name, model, plan)
+    assert words in found.text
+    assert (found.plan, found.instead) == (plan, ())
+
+
 def test_folded_experts_are_launched_and_read_back() -> None:
     """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
     model = ask(f"kind: codesign\n{SHAPES[1]}\nhardware: h100-sxm\n").workload

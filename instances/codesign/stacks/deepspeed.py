@@ -23,6 +23,7 @@ STACK: Final = Stack(
         ),
         Row("context is 1", Fact("context", (1,)), _KEYS),
         Row("experts are not spread by the configuration", Fact("expert", (1,)), _KEYS),
+        Row("tensor ranks exchange unhidden", Fact("tensor_exchange", ("exposed",)), _TENSOR),
         Row("experts are split over the tensor ranks", Fact("expert_tensor", (0,)), _KEYS),
         Row("a stage holds one chunk of layers", Fact("interleave", (1,)), _ENGINE),
         *(Row(f"{name.replace('_', ' ')} are as many as of the others", Fact(name, (0,)), _ENGINE) for name in END_STAGES),

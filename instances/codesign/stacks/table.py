@@ -8,7 +8,20 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
-from crossopt.crossflow.plan import END_STAGES, OFFLOAD, OVERLAP, PARTLY, PLACEMENTS, PLAN_FIELDS, RECOMPUTE, SCHEDULES, Plans, Rule, code
+from crossopt.crossflow.plan import (
+    END_STAGES,
+    OFFLOAD,
+    OVERLAP,
+    PARTLY,
+    PLACEMENTS,
+    PLAN_FIELDS,
+    RECOMPUTE,
+    SCHEDULES,
+    TENSOR_EXCHANGES,
+    Plans,
+    Rule,
+    code,
+)
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 
@@ -176,5 +189,6 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
     "expert_tensor": (0, 1),
+    "tensor_exchange": TENSOR_EXCHANGES,
 }
 """Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""

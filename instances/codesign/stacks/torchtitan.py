@@ -46,6 +46,12 @@ STACK: Final = Stack(
             (Fact("pipeline", above=1),),
         ),
         Row(
+            "hidden tensor exchange is by compiling, without which backward passes are split",
+            Fact("tensor_exchange", ("exposed",)),
+            _LLAMA,
+            (Fact("schedule", ("zero-bubble",)),),
+        ),
+        Row(
             "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble)",
             Fact("interleave", above=1),
             _SCHEDULES,

@@ -158,6 +158,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         -plans.expert,
         plans.shard,
         plans.expert_tensor,
+        plans.tensor_exchange,
         plans.schedule,
         plans.first_stage_layers,
         plans.last_stage_layers,

@@ -77,6 +77,7 @@ def _listed(plans: object) -> list[Plan]:
         ("torchtitan", Plan(data=16, zero=3, expert_tensor=2, expert=2, overlap="data"), "each expert is whole"),
         ("torchtitan", Plan(tensor=4, data=4, zero=3, expert_tensor=1, expert=2, overlap="data"), "over all tensor and context ranks"),
         ("deepspeed", Plan(data=16, expert_tensor=1), "over the tensor ranks"),
+        ("deepspeed", Plan(tensor=2, data=8, sequence_parallel=True, tensor_exchange="hidden"), "exchange unhidden"),
         ("deepspeed", Plan(pipeline=4, data=4, zero=2), "ZeRO-0 or ZeRO-1"),
         ("deepspeed", Plan(pipeline=4, data=4, interleave=2), "one chunk"),
         ("fsdp", Plan(tensor=2, data=8, zero=3, overlap="data"), "tensor is 1"),

@@ -107,7 +107,12 @@ def random_question(seed: int) -> Instance:
             f"budget: {{die_area: {one_of((780, 900))} mm^2, package_area: {one_of((1000, 1500))} mm^2, power: {one_of((300, 500))} W}}"
         )
     choices = {**(_HARDWARE_CHOICES if free else {}), **_PLAN_CHOICES, **({"expert": ("1", "[1, 2, 4]")} if model == _EXPERTS else {})}
-    choices |= {"schedule": ("1f1b", "[1f1b, zero-bubble]"), "last_stage_layers": ("0", "[0, 1]"), "expert_tensor": ("0", "[0, 1, 2]")}
+    choices |= {
+        "schedule": ("1f1b", "[1f1b, zero-bubble]"),
+        "last_stage_layers": ("0", "[0, 1]"),
+        "expert_tensor": ("0", "[0, 1, 2]"),
+        "tensor_exchange": ("exposed", "[exposed, hidden]"),
+    }
     lines += ["choices:", *(f"  {name}: {one_of(options)}" for name, options in choices.items())]
     text = "\n".join(lines)
     return ask(text if "v100" not in text else text.replace(", global_batch", ", precision: fp16, global_batch"))
@@ -128,6 +133,7 @@ def meant(plan: Plan, experts: int) -> Plan:
         sequence_parallel=plan.sequence_parallel and plan.tensor > 1,
         expert=plan.expert if experts > 1 else 1,
         schedule=plan.schedule if plan.pipeline > 1 else "1f1b",
+        tensor_exchange=plan.tensor_exchange if plan.tensor > 1 else "exposed",
         expert_tensor=0 if experts == 1 or (plan.expert_tensor == plan.tensor and plan.context == 1) else plan.expert_tensor,
         first_stage_layers=plan.first_stage_layers if plan.pipeline > 1 else 0,
         last_stage_layers=plan.last_stage_layers if plan.pipeline > 1 else 0,

@@ -110,6 +110,8 @@ def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
 
 EXPERTS = "{transformer: {layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}"
 PLANS_OF_TODAY = {
+    "hidden tensor exchange": "pipeline: [1, 2]\n  sequence_parallel: [false, true]\n  tensor_exchange: [exposed, hidden]\n"
+    "  interleave: [1, 2]\n  schedule: [1f1b, zero-bubble]\n",
     "folded experts": "context: [1, 2]\n  pipeline: [1, 2]\n  expert: [1, 2, 4]\n  expert_tensor: [0, 1, 2]\n  zero: [0, 1, 3]\n"
     "  sequence_parallel: [false, true]\n",
     "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
