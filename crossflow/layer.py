@@ -26,8 +26,8 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
 from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, turns
+from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.roofline import (
     LINE,

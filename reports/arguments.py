@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage · 3 invalid file · 10 time limit and no design ·
-11 not proved under --strict · 20 proven infeasible · 30 verification failed"""
+11 not proved under --strict · 12 comparison ended early · 20 proven infeasible · 30 verification failed"""
 
 
 def parser_of_commands() -> argparse.ArgumentParser:

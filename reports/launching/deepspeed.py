@@ -5,7 +5,7 @@ from typing import Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, options_of, unknown_shapes, whole
+from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole, windowed
 
 OPTIONS = options_of(
     "deepspeedai/DeepSpeed docs/_pages/config-json.md, deepspeed/runtime/pipe/module.py",
@@ -125,7 +125,11 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     shapes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads, {model.attention_groups} key-value heads"
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
     named = ("`Layer` stands for the class of the model's layers",) if plan.pipeline > 1 else ()
-    return (f"the network is the model's own code: {shapes}, {more}", *named, *unknown_shapes(model, ""))
+    return (
+        f"the network is the model's own code: {shapes}, {more}",
+        *named,
+        *unknown_shapes(model, "", peft(model, "before deepspeed.initialize say") | windowed(model, "the model's own code")),
+    )
 
 
 EXPORT = Export("deepspeed", OPTIONS, settings, written, parsed, read, remarks)

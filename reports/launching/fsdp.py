@@ -4,7 +4,7 @@ import ast
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, options_of, unknown_shapes, whole
+from crossopt.reports.launching.options import Export, Setting, Settings, options_of, peft, unknown_shapes, whole, windowed
 
 OPTIONS = options_of(
     "pytorch/pytorch torch/distributed/fsdp/_fully_shard/_fully_shard.py, _fsdp_api.py",
@@ -136,7 +136,8 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     del plan
     shapes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads, {model.attention_groups} key-value heads"
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
-    return (f"the network is the model's own code: {shapes}, {more}", *unknown_shapes(model, ""))
+    beside = peft(model, "before fully_shard say") | windowed(model, "the model's own code")
+    return (f"the network is the model's own code: {shapes}, {more}", *unknown_shapes(model, "", beside))
 
 
 EXPORT = Export("fsdp", OPTIONS, settings, written, parsed, read, remarks)

@@ -8,6 +8,7 @@ from crossopt.reports.launching.options import (
     Export,
     Setting,
     Settings,
+    adapted,
     flags,
     options_of,
     parsed_flags,
@@ -329,7 +330,9 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
-    return (*found, *unknown_shapes(model, _SAID))
+    modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
+    bridge = f"no argument says so, and without them all weights are trained; Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
+    return (*found, *unknown_shapes(model, _SAID, adapted(model, bridge)))
 
 
 EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

@@ -65,6 +65,10 @@ class Export:
     """What is to be done beside the settings."""
 
 
+NOTHING: dict[str, str] = {}
+"""No shape of which anything is to be done."""
+
+
 def options_of(source: str, version: str, with_value: str, without: str = "") -> Options:
     """A table from two lists of names."""
     names = {name: Option(name, takes=True) for name in with_value.split()} | {name: Option(name, takes=False) for name in without.split()}
@@ -101,11 +105,32 @@ def whole(settings: Settings, name: str, usual: int = 1) -> int:
     return usual if value is None else int(value)
 
 
-def unknown_shapes(model: Transformer, known: str) -> tuple[str, ...]:
-    """Shapes of the network that no setting says, in words."""
-    said = f"{PLAIN_SHAPES} {known}".split()
+def unknown_shapes(model: Transformer, known: str, beside: dict[str, str] = NOTHING) -> tuple[str, ...]:
+    """Shapes of the network that no setting says, in words; `beside` has what is to be done about some of them."""
+    said = f"{PLAIN_SHAPES} {known} {' '.join(beside)}".split()
+    told = tuple(words for words in beside.values() if words)
     odd = [field for field in fields(model) if field.name not in said and getattr(model, field.name) != field.default]
-    return tuple(f"{field.name} is {getattr(model, field.name)}, which no setting here says" for field in odd)
+    return (*told, *(f"{field.name} is {getattr(model, field.name)}, which no setting here says" for field in odd))
+
+
+def adapted(model: Transformer, how: str) -> dict[str, str]:
+    """What is to be done about adapters (LoRA)."""
+    where = f"adapters of rank {model.lora_rank} beside every matrix of the layers{' but the router' if model.experts > 1 else ''}"
+    return {"lora_rank": f"{where}: {how}" if model.lora_rank else ""}
+
+
+def peft(model: Transformer, before: str) -> dict[str, str]:
+    """The same by Hugging Face's library, for a network that is the model's own code."""
+    without = ", exclude_modules=ROUTER" if model.experts > 1 else ""
+    call = f'peft.get_peft_model(model, peft.LoraConfig(r={model.lora_rank}, target_modules="all-linear"{without}))'
+    return adapted(model, f"no setting says so, and without them all weights are trained; {before} `{call}`")
+
+
+def windowed(model: Transformer, where: str) -> dict[str, str]:
+    """What is to be done about sliding windows."""
+    rest = f", but for {model.global_layers} layers that attend to all tokens" if model.global_layers else ""
+    words = f"no setting says so, and {where} has to have sliding windows of {model.window:,} tokens{rest}"
+    return {"window": words if model.window else "", "global_layers": ""}
 
 
 PLAIN_SHAPES = (

@@ -3,7 +3,18 @@
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.reports.launching.options import Export, Setting, Settings, flags, options_of, parsed_flags, unknown_shapes, whole
+from crossopt.reports.launching.options import (
+    Export,
+    Setting,
+    Settings,
+    adapted,
+    flags,
+    options_of,
+    parsed_flags,
+    unknown_shapes,
+    whole,
+    windowed,
+)
 
 OPTIONS = options_of(
     "pytorch/torchtitan torchtitan/config/job_config.py",
@@ -135,12 +146,14 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
 
 
 def _unsaid(model: Transformer) -> tuple[str, ...]:
+    none = "torchtitan of this version has none, and trains all weights (fully_shard with Hugging Face's PEFT has them: --as fsdp)"
+    beside = adapted(model, none) | windowed(model, "the attention of the flavor")
     if (model.layers, model.hidden, model.ffn) in _FLAVORS and model.experts == 1:
-        return unknown_shapes(model, "")
+        return unknown_shapes(model, "", beside)
     shapes = f"n_layers={model.layers}, dim={model.hidden}, n_heads={model.heads}, n_kv_heads={model.attention_groups}"
     more = f"vocab_size={model.vocabulary}, feed-forward width {model.ffn}"
     routed = f", {model.experts} experts, {model.experts_per_token} a token" if model.experts > 1 else ""
-    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, ""))
+    return (f"the network needs a flavor of its own, with {shapes}, {more}{routed}", *unknown_shapes(model, "", beside))
 
 
 EXPORT = Export("torchtitan", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

@@ -306,6 +306,26 @@ def test_shapes_that_no_setting_says_are_told() -> None:
         assert {"norms is 4, which no setting here says", "logit_cap is True, which no setting here says"} <= set(remarks)
 
 
+@every(
+    ("name", "words"),
+    [
+        ("megatron", 'Megatron-Bridge has peft=LoRA(dim=16, target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"])'),
+        ("torchtitan", "torchtitan of this version has none, and trains all weights"),
+        ("deepspeed", 'peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))`'),
+        ("fsdp", 'before fully_shard say `peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))`'),
+    ],
+)
+def test_adapters_and_windows_are_said_with_what_is_to_be_done_about_them(name: str, words: str) -> None:
+    remarks = launch(name, replace(MODEL, lora_rank=16), Plan(data=8, zero=3, overlap="data")).remarks
+    [told] = [line for line in remarks if line.startswith("adapters of rank 16 beside every matrix of the layers: ")]
+    assert words in told
+    local = replace(MODEL, window=16, global_layers=1)
+    remarks = launch(name, local, Plan(data=8, zero=3, overlap="data")).remarks
+    windows = [line for line in remarks if "has to have sliding windows of 16 tokens, but for 1 layers that attend to all tokens" in line]
+    assert len(windows) == (name != "megatron"), "Megatron-Core has arguments for them"
+    assert not any("lora_rank is" in line or "window is" in line for line in remarks)
+
+
 @every("name", tuple(EXPORTS))
 def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
     options = EXPORTS[name].options

@@ -13,7 +13,7 @@ from crossopt.instances.errors import VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
 from crossopt.reports.cli import main, solve_main
-from crossopt.reports.commands.families import ANSWERED, INFEASIBLE, NO_DESIGN, UNPROVED
+from crossopt.reports.commands.families import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
 from crossopt.solvers.answer import Limits, Watch
 from tests.every import every
 from tests.paths import INSTANCES
@@ -279,7 +279,7 @@ def test_every_exit_code_is_told_in_the_help(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     words = capsys.readouterr().out
-    for code in (ANSWERED, cli.INTERNAL, cli.USAGE, cli.INVALID, NO_DESIGN, UNPROVED, INFEASIBLE, cli.REFUSED):
+    for code in (ANSWERED, cli.INTERNAL, cli.USAGE, cli.INVALID, NO_DESIGN, UNPROVED, ENDED_EARLY, INFEASIBLE, cli.REFUSED):
         assert re.search(rf"\b{code} [a-z]", words), code
 
 
