@@ -156,14 +156,14 @@ def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) 
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Which share of the layers of a stage is among the first, dense ones."""
+    """Which share of the layers of a stage is among the first, dense ones; none where it holds the embedding or the head alone."""
     if not model.dense_layers:
         return 0.0
     split = split_layers(model.stack, sharding.pipeline)
     start = np.where(split.extra > split.stages - 2.0, 0.0, 1.0)
     before = split.least * stage + np.minimum(np.maximum(stage - start, 0.0), split.extra)
     held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - before, 0.0), held) / held
+    return np.minimum(np.maximum(model.dense_layers - before, 0.0), held) / np.maximum(held, 1.0)
 
 
 def offloads(sharding: Sharding, what: str) -> Mask:

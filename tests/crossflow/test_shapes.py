@@ -11,7 +11,7 @@ from crossopt.crossflow.exchange import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
 from crossopt.crossflow.layer import Ranks, attention_core, element_wise, forward_pass, named_projections, projections
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, stage_memory
+from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory
 from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_parameters,
@@ -252,6 +252,14 @@ def test_dense_layers_are_on_the_stages_that_come_first() -> None:
     held = [number(dense_share(model, columns, stage)) for stage in range(4)]
     assert held == pytest.approx([1.0, 2 / 3, 0.0, 0.0])
     assert sum(number(dense_share(model, sharding(model, table([Plan(pipeline=11)])), stage)) for stage in range(11)) == 5
+
+
+def test_a_stage_that_holds_the_embedding_alone_has_no_dense_layers() -> None:
+    """Eleven layers on thirteen stages leave the first one the embedding alone; its share of dense layers was no number, nor its memory."""
+    model = replace(EXPERTS, layers=11, dense_layers=5)
+    columns = sharding(model, table([Plan(pipeline=13)]))
+    assert [number(dense_share(model, columns, stage)) for stage in range(4)] == [0.0, 1.0, 1.0, 1.0]
+    assert np.isfinite(peak_memory(model, columns)).all()
 
 
 # --- adapters -------------------------------------------------------------------------------------------------------------------------
