@@ -35,6 +35,7 @@ class Run:
     """In what the plan that was launched is not the one that the model prices; empty where it is."""
     stack: str
     limits: Mapping[str, Any]
+    """What the stack could not launch then."""
     fitted: bool
     base: Mapping[str, Any]
     """The question without what may be chosen."""
@@ -70,7 +71,7 @@ SHORT: Final = {"a100-80g": "A100", "h100-sxm": "H100", "b200": "B200", "gb200-n
 def runs() -> tuple[Run, ...]:
     """All rows of the table."""
     table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
-    return tuple(_run(row, table) for row in table["runs"])
+    return tuple(run_of(row, table) for row in table["runs"])
 
 
 def sources() -> dict[str, str]:
@@ -78,8 +79,10 @@ def sources() -> dict[str, str]:
     return dict(yaml.safe_load(RUNS.read_text(encoding="utf-8"))["sources"])
 
 
-def _run(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
-    workload = {"precision": "bf16", **row["workload"]}
+def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
+    """One row, with what the table says beside its rows."""
+    workload, also = {"precision": "bf16", **row["workload"]}, row.get("also", ())
+    known = [settings for settings in also if _is_known(settings)]
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
     cluster = {"devices": row["devices"], **row.get("cluster", {})}
@@ -88,14 +91,23 @@ def _run(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
         name=row["name"],
         source=row["source"],
         assumed=table["assumptions"][row["assumed"]],
-        differs=row.get("differs", ""),
+        differs="" if also and len(known) == len(also) else row.get("differs", ""),
         stack=row.get("stack", "megatron-core"),
         limits=table["limits"][row["limits"]] if "limits" in row else {},
         fitted=row.get("fitted", False),
         base=base,
-        plan={**PLAIN, **row["plan"]},
+        plan={**PLAIN, **row["plan"], **{name: value for settings in known for name, value in settings.items()}},
         stated={name: row[name] for name in ("seconds", "tokens", "teraflops", "counted") if name in row},
     )
+
+
+def _is_known(settings: Mapping[str, Any]) -> bool:
+    """Whether plans can say this; what they cannot say yet is left out, and told by the row as a difference."""
+    try:
+        Plan(**settings)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def launched(run: Run) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS
 from crossopt.reports.api import read
 from tests.benchmarks.published_page import FASTER, kind, missed, page
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, solve, with_plan
-from tests.benchmarks.published_runs import PAGE, RUNS, launched, opened, runs, seconds, sources
+from tests.benchmarks.published_runs import PAGE, RUNS, launched, opened, run_of, runs, seconds, sources
 from tests.paths import reference
 
 AGAIN = "the model or the questions changed: draw the page again with `make published-plans`"
@@ -62,6 +62,17 @@ def test_every_run_that_misses_a_target_is_explained() -> None:
         assert (f"\n### {number}. {one.run.title}\n" in text) == bool(missed(one)), one.run.title
         assert kind(one)
     assert "Not explained yet" not in text
+
+
+def test_settings_that_a_plan_may_not_be_able_to_say_are_taken_where_it_can() -> None:
+    """The microbatch it can, a color it cannot; then the row tells the difference. Where all are taken, there is none."""
+    table = {"networks": {}, "limits": {}, "assumptions": {"": ""}}
+    row = {"name": "x", "source": "", "assumed": "", "hardware": "a100-80g", "devices": 8, "differs": "in color", "plan": {"zero": 1}}
+    row |= {"workload": {"model": "gpt3-125m", "global_batch": 64}, "seconds": 1.0}
+    partly = run_of({**row, "also": [{"microbatch": 2}, {"color": "red"}]}, table)
+    wholly = run_of({**row, "also": [{"microbatch": 2}, {"recompute": "full"}]}, table)
+    assert (partly.plan["microbatch"], partly.differs, "color" in partly.plan) == (2, "in color", False)
+    assert (wholly.plan["recompute"], wholly.plan["zero"], wholly.differs) == ("full", 1, "")
 
 
 def test_times_follow_from_rates_as_their_sources_count() -> None:
