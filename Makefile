@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench hunt accuracy-table gallery pages schema reference studies clean
+.PHONY: demo test lint bench hunt accuracy-table published-plans gallery pages schema reference studies clean
 
 demo: $(INSTALLED)
 	$(BIN)/solve instances/quickstart.yaml
@@ -31,6 +31,9 @@ hunt: $(INSTALLED) # hours: make hunt SECONDS=36000 SEED=7; looks for false proo
 
 accuracy-table: $(INSTALLED) # make accuracy-table TRAINING=runs.csv FURTHER=others.csv; neither file comes with the project
 	$(BIN)/python -m tests.benchmarks.rival_models $(TRAINING) $(if $(FURTHER),--further $(FURTHER)) --out reports/gallery/accuracy.md
+
+published-plans: $(INSTALLED) # public training plans beside their proven optima: nine minutes where the model changed, else seconds
+	$(BIN)/python -m tests.benchmarks.published_plans
 
 SHOWN := quickstart gpt3-175b-pathfinding-large llama3-405b-1024xh100 placement/gpt3-13b-on-8
 

@@ -9,17 +9,9 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, ring_all_reduce, send
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import (
-    Sharding,
-    Weights,
-    candidates,
-    edge_weights,
-    expert_shares,
-    layer_trained,
-    layer_weights,
-    stage_trained,
-)
+from crossopt.crossflow.memory import Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
 from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.sharding import Sharding, expert_shares
 from crossopt.crossflow.workload import Transformer
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Items
 from crossopt.crossflow.parameters import (
     attention_ends,
@@ -28,43 +28,12 @@ from crossopt.crossflow.parameters import (
     router_parameters,
 )
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
-from crossopt.crossflow.stages import Split, microbatches_in_flight, split_layers
+from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, layers_of, offloads
+from crossopt.crossflow.stages import Split, microbatches_in_flight
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
 """Layers of which what is offloaded stays on the device: one in use, one coming and one going."""
-_BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Sharding:
-    """The part of a plan on which memory depends; numbers, or columns over many plans, words by their places."""
-
-    tensor: Real
-    context: Real
-    pipeline: Real
-    data: Real
-    expert: Real
-    microbatch: Real
-    interleave: Real
-    sequence_parallel: Real
-    recompute: Real
-    zero: Real
-    offload: Real
-    """1 weights, 2 activations, 4 optimizer state, added up."""
-    microbatches: Real
-    shard: Real = 0.0
-    """Ranks that share among them; 0 is all."""
-    schedule: Real = 0.0
-    """The place in SCHEDULES."""
-    expert_tensor: Real = 0.0
-    """As in a plan: 0 where experts are not folded."""
-    first_stage_layers: Real = 0.0
-    last_stage_layers: Real = 0.0
-
-    def sharing(self) -> Real:
-        """Over how many ranks ZeRO shares."""
-        return np.where(self.shard > 0.5, self.shard, self.data * self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +116,6 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
 
 
-def layers_of(model: Transformer, sharding: Sharding) -> Split:
-    """How many layers each stage holds."""
-    return split_layers(model.stack, sharding.pipeline, sharding.first_stage_layers, sharding.last_stage_layers)
-
-
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
     return _weights(model, sharding, stage, layers_of(model, sharding).on(stage))
@@ -176,17 +140,12 @@ def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) 
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Which share of the layers of a stage is among the first, dense ones."""
+    """Which share of the layers of a stage is among the first, dense ones; none where it holds the embedding or the head alone."""
     if not model.dense_layers:
         return 0.0
     split = layers_of(model, sharding)
     held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / held
-
-
-def offloads(sharding: Sharding, what: str) -> Mask:
-    """Whether `weights`, `activations` or `optimizer` state of the layers are kept in the host's memory."""
-    return np.greater(np.floor(sharding.offload / _BITS[what]) % 2.0, 0.5)
+    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / np.maximum(held, 1.0)
 
 
 def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
@@ -234,7 +193,7 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
         feed_forward = feed_forward + size * tokens * wide * widths / sharding.tensor
-    sorted_tokens = 2.0 * size * routed * model.hidden / _copies_split(sharding, norm_split) if model.experts > 1 else 0.0
+    sorted_tokens = 2.0 * size * routed * model.hidden / copies_split(sharding, norm_split) if model.experts > 1 else 0.0
     attention = _attention_bytes(model, sharding, tokens, norm_split)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
@@ -330,23 +289,6 @@ def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
         return common.kept
     moved = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
     return np.where(moved, common.whole, _mean_kept(sharding, common.kept, common.whole, held))
-
-
-def _copies_split(sharding: Sharding, norm_split: Real) -> Real:
-    """Over how many ranks the copies of tokens are split that go to experts: those of a split expert gather them."""
-    folded = np.greater(sharding.expert_tensor, 0.5)
-    return np.where(folded, sharding.tensor / np.maximum(sharding.expert_tensor, 1.0), norm_split)
-
-
-def expert_split(model: Transformer, sharding: Sharding) -> Real:
-    """Over how many ranks the feed-forward part is split, of experts each expert."""
-    return np.where(np.greater(sharding.expert_tensor, 0.5) & (model.experts > 1), sharding.expert_tensor, sharding.tensor)
-
-
-def expert_shares(sharding: Sharding) -> Real:
-    """Data- and context-parallel ranks for each replica of an expert."""
-    split = np.where(np.greater(sharding.expert_tensor, 0.5), sharding.expert_tensor, sharding.tensor)
-    return sharding.expert * (split / sharding.tensor)
 
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:

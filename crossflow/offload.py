@@ -16,17 +16,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.hardware import Memory
-from crossopt.crossflow.memory import (
-    RESIDENT_LAYERS,
-    Sharding,
-    Weights,
-    kept_activations,
-    layer_trained,
-    layer_weights,
-    layers_of,
-    offloads,
-    share_out,
-)
+from crossopt.crossflow.memory import RESIDENT_LAYERS, Weights, kept_activations, layer_trained, layer_weights, share_out
+from crossopt.crossflow.sharding import Sharding, layers_of, offloads
 from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.crossflow.workload import Transformer
 

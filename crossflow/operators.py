@@ -15,15 +15,7 @@ import numpy as np
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.layer import (
-    OUTPUT,
-    QUERIES,
-    ElementWise,
-    attention_core,
-    attention_core_backward,
-    element_wise,
-    named_projections,
-)
+from crossopt.crossflow.layer import ElementWise, attention_core, attention_core_backward, element_wise
 from crossopt.crossflow.parameters import (
     attention_parameters,
     embedding_parameters,
@@ -34,6 +26,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
+from crossopt.crossflow.projections import OUTPUT, QUERIES, named_projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer

@@ -17,13 +17,14 @@ from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_en
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
-from crossopt.crossflow.memory import Sharding, fullest_stage, host_memory, peak_memory
+from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
 from crossopt.crossflow.plan import END_STAGES, LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost
+from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import Split, split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
 

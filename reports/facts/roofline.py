@@ -14,16 +14,10 @@ import numpy as np
 
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.layer import (
-    adapters,
-    attention_core,
-    attention_core_backward,
-    element_wise,
-    named_projections,
-    trained_costs,
-)
+from crossopt.crossflow.layer import attention_core, attention_core_backward, element_wise, trained_costs
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.projections import adapters, named_projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks

@@ -7,21 +7,11 @@ import pytest
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
-from crossopt.crossflow.layer import (
-    Layer,
-    Pass,
-    adapters,
-    attention_core,
-    attention_core_backward,
-    backward_pass,
-    forward_pass,
-    layer,
-    named_projections,
-    projections,
-)
+from crossopt.crossflow.layer import Layer, Pass, attention_core, attention_core_backward, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, router_parameters, step_flops
 from crossopt.crossflow.plan import RECOMPUTE, Plan, Recompute, table
+from crossopt.crossflow.projections import adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import ranks

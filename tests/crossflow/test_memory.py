@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.memory import (
-    Sharding,
     StageMemory,
     edge_weights,
     fullest_stage,
@@ -21,6 +20,7 @@ from crossopt.crossflow.memory import (
 )
 from crossopt.crossflow.parameters import expert_parameters, layer_parameters, parameters, prediction_parameters, trained_parameters
 from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds

@@ -9,9 +9,9 @@ import pytest
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchange import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
-from crossopt.crossflow.layer import attention_core, element_wise, forward_pass, named_projections, projections
+from crossopt.crossflow.layer import attention_core, element_wise, forward_pass
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, stage_memory, stage_weights
+from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory, stage_weights
 from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_parameters,
@@ -25,6 +25,7 @@ from crossopt.crossflow.parameters import (
     trained_parameters,
 )
 from crossopt.crossflow.plan import RECOMPUTE, Plan, broken_rules, table
+from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
@@ -253,6 +254,14 @@ def test_dense_layers_are_on_the_stages_that_come_first() -> None:
     held = [number(dense_share(model, columns, stage)) for stage in range(4)]
     assert held == pytest.approx([1.0, 2 / 3, 0.0, 0.0])
     assert sum(number(dense_share(model, sharding(model, table([Plan(pipeline=11)])), stage)) for stage in range(11)) == 5
+
+
+def test_a_stage_that_holds_the_embedding_alone_has_no_dense_layers() -> None:
+    """Eleven layers on thirteen stages leave the first one the embedding alone; its share of dense layers was no number, nor its memory."""
+    model = replace(EXPERTS, layers=11, dense_layers=5)
+    columns = sharding(model, table([Plan(pipeline=13)]))
+    assert [number(dense_share(model, columns, stage)) for stage in range(4)] == [0.0, 1.0, 1.0, 1.0]
+    assert np.isfinite(peak_memory(model, columns)).all()
 
 
 # --- adapters -------------------------------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from crossopt.crossflow.memory import Sharding, layer_activations, layer_weights, share_out
+from crossopt.crossflow.memory import layer_activations, layer_weights, share_out
 from crossopt.crossflow.parameters import layer_parameters, step_flops
 from crossopt.crossflow.plan import RECOMPUTE
 from crossopt.crossflow.roofline import Product
+from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.workload import Transformer
 from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import Assignment, Case, Task, figure

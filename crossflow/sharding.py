@@ -1,0 +1,71 @@
+"""The part of a plan on which memory and exchanges depend, and what of it follows at once: the layers of stages, what is offloaded, the
+shares of experts."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.workload import Transformer
+
+_BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """The part of a plan on which memory depends; numbers, or columns over many plans, words by their places."""
+
+    tensor: Real
+    context: Real
+    pipeline: Real
+    data: Real
+    expert: Real
+    microbatch: Real
+    interleave: Real
+    sequence_parallel: Real
+    recompute: Real
+    zero: Real
+    offload: Real
+    """1 weights, 2 activations, 4 optimizer state, added up."""
+    microbatches: Real
+    shard: Real = 0.0
+    """Ranks that share among them; 0 is all."""
+    schedule: Real = 0.0
+    """The place in SCHEDULES."""
+    expert_tensor: Real = 0.0
+    """As in a plan: 0 where experts are not folded."""
+    first_stage_layers: Real = 0.0
+    last_stage_layers: Real = 0.0
+
+    def sharing(self) -> Real:
+        """Over how many ranks ZeRO shares."""
+        return np.where(self.shard > 0.5, self.shard, self.data * self.context)
+
+
+def layers_of(model: Transformer, sharding: Sharding) -> Split:
+    """How many layers each stage holds."""
+    return split_layers(model.stack, sharding.pipeline, sharding.first_stage_layers, sharding.last_stage_layers)
+
+
+def offloads(sharding: Sharding, what: str) -> Mask:
+    """Whether `weights`, `activations` or `optimizer` state of the layers are kept in the host's memory."""
+    return np.greater(np.floor(sharding.offload / _BITS[what]) % 2.0, 0.5)
+
+
+def copies_split(sharding: Sharding, norm_split: Real) -> Real:
+    """Over how many ranks the copies of tokens are split that go to experts: those of a split expert gather them."""
+    folded = np.greater(sharding.expert_tensor, 0.5)
+    return np.where(folded, sharding.tensor / np.maximum(sharding.expert_tensor, 1.0), norm_split)
+
+
+def expert_split(model: Transformer, sharding: Sharding) -> Real:
+    """Over how many ranks the feed-forward part is split, of experts each expert."""
+    return np.where(np.greater(sharding.expert_tensor, 0.5) & (model.experts > 1), sharding.expert_tensor, sharding.tensor)
+
+
+def expert_shares(sharding: Sharding) -> Real:
+    """Data- and context-parallel ranks for each replica of an expert."""
+    split = np.where(np.greater(sharding.expert_tensor, 0.5), sharding.expert_tensor, sharding.tensor)
+    return sharding.expert * (split / sharding.tensor)
