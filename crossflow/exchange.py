@@ -20,6 +20,7 @@ from crossopt.crossflow.memory import (
     stage_trained,
 )
 from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.stages import is_v
 from crossopt.crossflow.workload import Transformer
 
 
@@ -122,7 +123,7 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
     if model.lora_rank or not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
-    return exchange_time(send(size, layout.pipeline), links)
+    return np.where(is_v(sharding.schedule), 0.0, exchange_time(send(size, layout.pipeline), links))
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:

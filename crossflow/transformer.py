@@ -250,7 +250,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     group, group_of = distinct(near_of[shape_of], plans.microbatch, plans.sequence_parallel, plans.tensor_exchange)
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes = mean_layers(model, several, hardware)
-    exchange, exchange_of = distinct(shape_of, plans.zero, plans.first_stage_layers, plans.last_stage_layers)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.first_stage_layers, plans.last_stage_layers, plans.schedule)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))
     members = _layout_at(layout, shape_of[transfer]).pipeline
