@@ -174,7 +174,7 @@ def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
         return 0.0
     split = layers_of(model, sharding)
     held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / held
+    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / np.maximum(held, 1.0)
 
 
 def offloads(sharding: Sharding, what: str) -> Mask:
