@@ -12,6 +12,7 @@ from crossopt.crossflow.layout import Layout
 from crossopt.crossflow.memory import Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.sharding import Sharding, expert_shares
+from crossopt.crossflow.stages import is_v
 from crossopt.crossflow.workload import Transformer
 
 
@@ -137,7 +138,7 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
     if model.lora_rank or not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
-    return exchange_time(send(size, layout.pipeline), links)
+    return np.where(is_v(sharding.schedule), 0.0, exchange_time(send(size, layout.pipeline), links))
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:

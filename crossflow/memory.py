@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.bill import Items
 from crossopt.crossflow.parameters import (
     attention_ends,
@@ -29,7 +29,7 @@ from crossopt.crossflow.parameters import (
 )
 from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, layers_of, offloads
-from crossopt.crossflow.stages import Split, microbatches_in_flight
+from crossopt.crossflow.stages import Split, is_v, microbatches_in_flight
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -158,13 +158,18 @@ def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     copy of the embedding where further tokens are predicted."""
     table = model.vocabulary * model.hidden / sharding.tensor
     positions = model.sequence * model.hidden if model.learned_positions else 0
-    single = sharding.pipeline < 1.5
+    single = (sharding.pipeline < 1.5) | is_v(sharding.schedule)
     alone, last = head_parameters(model) / sharding.tensor, table + head_biases(model) / sharding.tensor
     head = np.where(single, alone, last) + one_norm(model)
     if model.prediction_layers:
         head = head + model.prediction_layers * prediction_parameters(model)
         head = head + np.where(single | model.tied, 0.0, table)
-    return np.where(stage < 0.5, table + positions, 0.0) + np.where(stage > sharding.pipeline - 1.5, head, 0.0)
+    return np.where(stage < 0.5, table + positions, 0.0) + np.where(_has_head(sharding, stage), head, 0.0)
+
+
+def _has_head(sharding: Sharding, stage: Real) -> Mask:
+    """The last stage, or the first one where chunks come back to it."""
+    return np.where(is_v(sharding.schedule), np.less(stage, 0.5), np.greater(stage, sharding.pipeline - 1.5))
 
 
 def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
@@ -306,7 +311,7 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
     first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
     logits = model.vocabulary / sharding.tensor * (2.0 if model.logit_cap else 1.0)
     last = 4.0 * tokens * (model.hidden / norm_split + logits) * (1.0 + model.prediction_layers)
-    return np.where(stage < 0.5, first, 0.0) + np.where(stage > sharding.pipeline - 1.5, last, 0.0)
+    return np.where(stage < 0.5, first, 0.0) + np.where(_has_head(sharding, stage), last, 0.0)
 
 
 def peak_memory(model: Transformer, sharding: Sharding) -> Real:

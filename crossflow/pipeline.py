@@ -19,16 +19,21 @@ Where W is at most F and B the first is the longest, and its bubble is the publi
 counts: each way is a sum, so that T falls when any of F, B and W does. For uneven stages the sums take each stage once and all further
 passes from the stage that makes the way longest.
 
+With two chunks a stage in a V (`zero-bubble-v`: section 6 there, in the order of PyTorch's ZBVZeroBubble) the first stage holds the first
+and the last chunk, embedding and head. With at least 2 p - 1 microbatches the longest of eight ways, n + a forward passes of chunks, n + b
+gradients of inputs and n + c of weights, is that of the simulated passes; where F = B = W its bubble is (p - 1) F / v.
+
 Communication that hides behind computation is a window, max(total + its price, unhidable + communication), never a difference, so that T
 falls when any part does, operation by operation.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.stages import Split
+from crossopt.crossflow.stages import Split, is_v
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +109,22 @@ def slots(terms: Terms) -> Slots:
     forward, backward = passes(terms)
     one = forward + backward
     common, returned = _shared(terms, forward), _shared(terms, backward)
-    single = np.where(split.stages > 1.5, 0.0, 1.0)
+    first, last = edges(terms)
     if np.any(terms.schedule):
         returned = np.where(np.greater(terms.schedule, 0.5), _shared(terms, terms.inputs) + _weights(terms), returned)
     return Slots(
         backward=returned,
-        first=common + (split.first() - split.least) * one + (terms.embedding + single * terms.head),
+        first=common + (split.first() - split.least) * one + first,
         middle=common + (split.middle() - split.least) * one,
-        last=common + (split.last() - split.least) * one + terms.head,
+        last=common + (split.last() - split.least) * one + last,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
     )
+
+
+def edges(terms: Terms) -> tuple[Real, Real]:
+    """What lies beside the layers of the first and of the last stage."""
+    together = np.less(terms.split.stages, 1.5) | is_v(terms.schedule)
+    return terms.embedding + np.where(together, 1.0, 0.0) * terms.head, np.where(is_v(terms.schedule), 0.0, 1.0) * terms.head
 
 
 def _shared(terms: Terms, one: Real) -> Real:
@@ -144,7 +155,7 @@ def step_time(terms: Terms) -> Real:
     """Seconds of one training step."""
     pipeline = _one_in_turn(terms)
     if np.any(terms.schedule):
-        pipeline = np.where(np.greater(terms.schedule, 0.5), _put_off(terms), pipeline)
+        pipeline = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms), pipeline)
     return pipeline + (terms.publish + terms.optimizer + terms.overhead)
 
 
@@ -159,7 +170,7 @@ def _one_in_turn(terms: Terms) -> Real:
 
 
 def _put_off(terms: Terms) -> Real:
-    """The same where gradients of weights are put off; gradients are exchanged behind those of the last microbatch's weights."""
+    """The same where gradients of weights are put off, without the last of these."""
     chunks, stages = terms.interleave, terms.split.stages
     count = terms.microbatches * chunks
     further, longer, left = count - 1.0, np.maximum(count, stages), np.maximum(count - stages, 0.0) + 1.0
@@ -169,19 +180,43 @@ def _put_off(terms: Terms) -> Real:
         once_forward + _longest(terms, (further, longer, count), longer - 1.0),
         once_backward + _longest(terms, (longer, further, count), longer - 1.0),
     )
-    edges = terms.embedding + terms.head
     longest = np.maximum(np.maximum(ways[0], ways[1]), ways[2])
-    return (longest + edges) / chunks + window(_weights(terms), terms.hidden_exchange, terms.synchronize, terms.lost)
+    return (longest + (terms.embedding + terms.head)) / chunks
 
 
-def _longest(terms: Terms, passes: tuple[Real, Real, Real], edges: Real) -> Real:
+def _in_v(terms: Terms) -> Real:
+    """The same of chunks that go down the stages and up again."""
+    more, count = terms.split.stages - 1.0, terms.microbatches * terms.interleave
+    ways = (
+        (0.0, 1.0, more - 1.0),
+        (1.0, 0.0, more - 1.0),
+        (0.0, more, 0.0),
+        (0.0, 2.0 * more, -2.0 * more),
+        (2.0 * more - 1.0, 1.0 - more, 0.0),
+        (2.0 * more - 1.0, 1.0, -2.0 * more),
+        (2.0 * more, -more, -1.0),
+        (2.0 * more, 0.0, -2.0 * more - 1.0),
+    )
+    found = [_longest(terms, (*(np.maximum(count + part, 0.0) for part in way),), count) for way in ways]  # type: ignore[arg-type]
+    return reduce(np.maximum, found) / terms.interleave
+
+
+def _split_passes(terms: Terms) -> Real:
+    """The pipeline where backward passes are split; gradients are exchanged behind those of the last microbatch's weights."""
+    pipeline = _put_off(terms)
+    if np.any(is_v(terms.schedule)):
+        pipeline = np.where(is_v(terms.schedule), _in_v(terms), pipeline)
+    return pipeline + window(_weights(terms), terms.hidden_exchange, terms.synchronize, terms.lost)
+
+
+def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real:
     """So many forward passes, gradients of inputs and gradients of weights on the stage that takes longest for them, and so often what lies
     beside its layers; but for the weights' gradients of one microbatch, which are the last work of all."""
     split, (ahead, back, late) = terms.split, passes
     layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
-    single = np.where(split.stages > 1.5, 0.0, 1.0)
-    first = (split.first() - split.least) * layer + edges * (terms.embedding + single * terms.head)
-    middle, last = (split.middle() - split.least) * layer, (split.last() - split.least) * layer + edges * terms.head
+    beside = edges(terms)
+    first, last = ((held - split.least) * layer + times * edge for held, edge in zip((split.first(), split.last()), beside, strict=True))
+    middle = (split.middle() - split.least) * layer
     shared = ahead * _shared(terms, terms.forward) + back * _shared(terms, terms.inputs)
     return shared + np.maximum(late - terms.interleave, 0.0) * _weights(terms) + np.maximum(np.maximum(first, middle), last)
 
@@ -212,7 +247,7 @@ def bubble(terms: Terms) -> Real:
     waits = (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
     if np.any(terms.schedule):
         busy = terms.microbatches * (slot.backward + slot.fullest()) + exposed_exchange(terms)
-        waits = np.where(np.greater(terms.schedule, 0.5), _put_off(terms) - busy, waits)
+        waits = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms) - busy, waits)
     return waits
 
 
@@ -237,12 +272,11 @@ def fullest_slot(terms: Terms) -> FullestStage:
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
-    single = np.where(split.stages > 1.5, 0.0, 1.0)
-    first_edges = terms.embedding + single * terms.head
+    first_edges, last_edges = edges(terms)
     return FullestStage(
         layers=np.where(is_first, split.first(), np.where(is_middle, split.middle(), split.last())),
         gathers=(alone_forward - terms.forward) + (alone_backward - whole_backward(terms)),
         host=(forward - alone_forward) + (backward - alone_backward),
-        edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, terms.head)),
+        edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, last_edges)),
         transfers=(common - split.least * forward) + (slot.backward - split.least * backward),
     )

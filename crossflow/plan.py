@@ -17,13 +17,14 @@ from crossopt.crossflow.workload import Transformer
 
 Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
-Schedule = Literal["1f1b", "zero-bubble"]
+Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v"]
 TensorExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
-SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble")
+SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v")
+V = SCHEDULES.index("zero-bubble-v")
 TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
@@ -295,14 +296,17 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         (f"pipeline x interleave is at most the {model.stack} layers with embedding and head", _fills_chunks(model, plans)),
         ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
         (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
-        ("with interleave the pipeline divides the number of microbatches", (plans.interleave == 1) | (count % plans.pipeline == 0)),
+        (
+            "with interleave the pipeline divides the number of microbatches",
+            (plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0),
+        ),
         ("sequence parallel needs tensor parallel", (plans.sequence_parallel == 0) | (plans.tensor > 1)),
         ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
         ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
         ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
         *_group_rules(plans),
         ("hidden tensor exchange needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
-        *_schedule_rules(plans),
+        *_schedule_rules(plans, count),
         *_end_rules(model, plans),
         *_expert_rules(model, plans),
     )
@@ -324,7 +328,7 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     )
 
 
-def _schedule_rules(plans: Plans) -> tuple[Rule, ...]:
+def _schedule_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
     """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
     whole = plans.schedule == 0
     return (
@@ -332,6 +336,9 @@ def _schedule_rules(plans: Plans) -> tuple[Rule, ...]:
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
         ("split backward passes compute no whole layers again", whole | ~again(plans.recompute, LAYER)),
         ("split backward passes offload nothing", whole | (plans.offload == 0)),
+        ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
+        ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
+        ("zero-bubble-v deals layers out evenly", (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0)),
     )
 
 
@@ -371,6 +378,11 @@ def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
     """Every chunk holds a layer, the embedding or the head: the first and the last one may hold these alone (Llama team 2024)."""
     filled: Mask = np.less_equal(plans.pipeline * plans.interleave, model.stack + 2 * (plans.pipeline > 1))
     return filled
+
+
+def _in_groups(plans: Plans, count: Whole) -> Mask:
+    """Microbatches go through interleaved chunks in groups of as many as there are stages, but in a V."""
+    return np.asarray((plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0))
 
 
 def _divides_sequence(model: Transformer, plans: Plans) -> Mask:

@@ -36,6 +36,8 @@ Pass = tuple[int, int, int]
 
 def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Pass]:
     """The passes of a stage in its order. With several chunks the stages divide the microbatches."""
+    if kind == "zero-bubble-v":
+        return _in_v(stage, stages, microbatches)
     count = microbatches * chunks
     hops = (stages - stage - 1) * (1 if chunks == 1 or kind == "zero-bubble" else 2)
     ahead = min(hops + (chunks - 1) * stages, count)
@@ -44,6 +46,36 @@ def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sch
     steady = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
     order = [*forward[:ahead], *steady, *backward[count - ahead :]]
     return order if kind == "1f1b" else _put_off(order, stage)
+
+
+def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
+    """Of two chunks, the second of which goes up the stages again (Qi et al. 2023, section 6, as PyTorch's ZBVZeroBubble has it): forward
+    passes of the first chunk until its microbatches come back, then all in turn; at the end gradients of inputs before those of weights."""
+    most, done, order = max(2 * stages - 1, microbatches), [[0, 0, 0], [0, 0, 0]], list[Pass]()
+
+    def do(chunk: int, *ways: int) -> None:
+        for way in ways:
+            order.append((done[chunk][way], chunk, way))
+            done[chunk][way] += 1
+
+    for _ in range(2 * (stages - stage) - 1):
+        do(0, FORWARD)
+    for _ in range(stage):
+        do(1, FORWARD)
+        do(0, FORWARD)
+    for _ in range(stages - stage):
+        do(1, FORWARD, BACKWARD, WEIGHTS)
+    while done[1][FORWARD] < done[0][FORWARD] or done[0][FORWARD] < most:
+        do(0, *((FORWARD,) if done[0][FORWARD] < most else ()), BACKWARD, WEIGHTS)
+        do(1, FORWARD, BACKWARD, WEIGHTS)
+    for _ in range(stage):
+        do(0, BACKWARD)
+        do(1, BACKWARD)
+    for _ in range(stages - stage):
+        do(0, BACKWARD, WEIGHTS)
+    for chunk in (1, 0):
+        do(chunk, *[WEIGHTS] * (done[chunk][BACKWARD] - done[chunk][WEIGHTS]))
+    return [one for one in order if one[0] < microbatches]
 
 
 def _put_off(order: list[Pass], further: int) -> list[Pass]:
@@ -88,7 +120,7 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
             took = (work.forward / chunks, work.backward / chunks, work.weights / chunks)
             while at[stage] < len(order):
                 microbatch, chunk, way = order[at[stage]]
-                place = chunk * len(stages) + stage
+                place = 2 * len(stages) - 1 - stage if kind == "zero-bubble-v" and chunk else chunk * len(stages) + stage
                 ready = _ready(ended, (microbatch, place, way), len(stages) * chunks)
                 if ready is None:
                     break

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Mask, Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0)
     fuller = np.where(np.greater(stages, 2.5), inner - between * number, 0.0)
     least = np.minimum(np.minimum(*ends), between)
     return Split(stages, least, layers - least * stages, ends, between, fuller)
+
+
+def is_v(schedule: Real) -> Mask:
+    """Whether the first stage holds the last chunk, and so the head, too: chunks go down the stages and up again."""
+    return np.greater(schedule, 1.5)
 
 
 def microbatches_in_flight(stage: Real, stages: Real, interleave: Real, microbatches: Real, schedule: Real = 0.0) -> Real:

@@ -289,7 +289,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
     several = ranks(rows_of(plans, group), _layout_at(layout, shape_of[group]))
     modes, mode_of = _modes(plans)
     layers = mean_layers(model, several, hardware, modes)
-    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard, plans.first_stage_layers, plans.last_stage_layers)
+    exchange, exchange_of = distinct(shape_of, plans.zero, plans.shard, plans.schedule, *(getattr(plans, name) for name in END_STAGES))
     groups = lay_out(rows_of(plans, exchange), cluster)
     transfer, transfer_of = distinct(shape_of, plans.microbatch, plans.sequence_parallel)
     message = sharding(model, rows_of(plans, transfer))

@@ -128,7 +128,7 @@ def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, po
 
 def _shared_parts(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> Parts:
     """The parts of each plan's step, once for all plans that differ only in what `terms` makes of them and meet at one chip."""
-    columns = [getattr(plans, name) for name in PLAN_FIELDS if name not in {"interleave", "overlap", "schedule"}]
+    columns = [getattr(plans, name) for name in PLAN_FIELDS if name not in {"interleave", "overlap"}]
     own = {name: place for name, place in point.items() if isinstance(place, np.ndarray)}
     rows, number = distinct(*columns, *(place[:, 0] for place in own.values()))
     there = {name: own[name][rows] if name in own else place for name, place in point.items()}

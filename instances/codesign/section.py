@@ -234,9 +234,9 @@ class ChoicesSection:
         "none",
     )
     schedule: Annotated[
-        tuple[Literal["1f1b", "zero-bubble"], ...],
+        tuple[Literal["1f1b", "zero-bubble", "zero-bubble-v"], ...],
         Choice(),
-        Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1)"),
+        Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V)"),
     ] = ("1f1b",)
     first_stage_layers: Annotated[
         tuple[int, ...], Bounds(0), Choice(), Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be")

@@ -142,7 +142,7 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     found = []
     for stage in range(plan.pipeline):
         layers = _number(split.on(np.float64(stage)))
-        first, last = stage == 0, stage == plan.pipeline - 1
+        first, last = stage == 0, stage == (0 if plan.schedule == "zero-bubble-v" else plan.pipeline - 1)
         edges = [(needed.embedding, EMBEDDING_FORWARD)] * first + [(needed.head, HEAD_FORWARD)] * last
         beside = [sum(_number(time) * (share if way == 0 else 1.0 - share) for time, share in edges) for way in (0, 1)]
         found.append(

@@ -35,6 +35,7 @@ _SCHEDULES: dict[tuple[Schedule, bool], str] = {
     ("1f1b", False): "1F1B",
     ("1f1b", True): "Interleaved1F1B",
     ("zero-bubble", True): "InterleavedZeroBubble",
+    ("zero-bubble-v", True): "ZBVZeroBubble",
 }
 """By whether a stage has several chunks."""
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp8": "bfloat16"}

@@ -318,10 +318,25 @@ def test_a_device_holds_its_folded_experts_and_shares_their_state_with_those_tha
 
 
 def test_copies_of_tokens_are_kept_by_the_ranks_of_their_expert() -> None:
-    """Those that share an expert keep each other's; without folding the tensor ranks keep their own part."""
+    """Those that share an expert keep each other's; without folding the tensor ranks keep their own part. Nobody waits
+    for the fullest rank where each has all experts."""
     model = next(model for model in MODELS if model.name == "experts")
     usual = Plan(tensor=4, data=2, sequence_parallel=True)
     kept = {split: number(layer_activations(model, shards(replace(usual, expert_tensor=split), model), 0)) for split in (0, 1, 2)}
-    copies = 2.0 * 2 * model.sequence * 2 * 1.25 * model.hidden / 4
+    copies = 2.0 * 2 * model.sequence * 2 * model.hidden / 4
     assert kept[1] == pytest.approx(kept[0])
     assert kept[2] - kept[1] == pytest.approx(copies)
+
+
+@every("tied", [False, True])
+def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> None:
+    """A tied table once, where the stages of a loop hold it twice; every stage keeps as many microbatches as there are stages."""
+    model = replace(GPT, tied=tied, layers=16)
+    loop = Plan(pipeline=4, interleave=2, schedule="zero-bubble")
+    first, last = (memory(replace(loop, schedule="zero-bubble-v"), model, stage) for stage in (0, 3))
+    begin, end = (memory(loop, model, stage) for stage in (0, 3))
+    table_bytes = 2.0 * model.vocabulary * model.hidden
+    assert number(first.weights + last.weights) == pytest.approx(number(begin.weights + end.weights) - tied * table_bytes)
+    assert number(last.weights) == pytest.approx(number(memory(loop, model, 1).weights))
+    assert number(last.activations) == pytest.approx(number(memory(loop, model, 1).activations))
+    assert number(first.activations + last.activations) == pytest.approx(number(begin.activations + end.activations))

@@ -177,7 +177,7 @@ def steps(draw: st.DrawFn) -> Terms:
     seconds = {name: draw(st.floats(0.0, 10.0)) for name in TIMES}
     shares = {field.name: draw(st.sampled_from([0.0, 0.9, 1.0])) for field in fields(Terms) if field.name.startswith("hidden")}
     split, chunks = split_layers(draw(st.integers(stages, 20)), stages), float(draw(st.integers(1, 4)))
-    kind = draw(st.sampled_from([0.0, 1.0]))
+    kind = draw(st.sampled_from([0.0, 1.0, 2.0]))
     return Terms(split, chunks, float(draw(st.integers(1, 64))), **seconds, **shares, schedule=kind)
 
 

@@ -18,6 +18,11 @@ def end(runs: list[Run]) -> float:
     return max(run.end for run in runs)
 
 
+def place_of(run: Run, stages: int, kind: Schedule) -> int:
+    """The chunk of the network that a stage runs: of a V the second ones go up the stages again."""
+    return 2 * stages - 1 - run.stage if kind == "zero-bubble-v" and run.chunk else run.chunk * stages + run.stage
+
+
 @given(
     some.lists(some.tuples(SECONDS, SECONDS, SECONDS), min_size=1, max_size=6),
     some.integers(1, 4),
@@ -27,9 +32,9 @@ def end(runs: list[Run]) -> float:
 def test_every_pass_runs_once_after_what_it_waits_for(
     stages: list[tuple[float, float, float]], groups: int, chunks: int, kind: Schedule
 ) -> None:
-    count, turns = len(stages) * groups, chunks if len(stages) > 1 else 1
+    count, turns = len(stages) * groups, 2 if kind == "zero-bubble-v" else chunks if len(stages) > 1 else 1
     runs = schedule([Work(*stage) for stage in stages], count, turns, kind)
-    places = {(run.microbatch, run.chunk * len(stages) + run.stage, run.backward + run.weights): run for run in runs}
+    places = {(run.microbatch, place_of(run, len(stages), kind), run.backward + run.weights): run for run in runs}
     assert len(runs) == len(places) == (2 if kind == "1f1b" else 3) * count * turns * len(stages)
     for (microbatch, place, way), run in places.items():
         before = [(microbatch, place - 1, 0), (microbatch, place + 1, 1), (microbatch, place, 1)][way]
@@ -70,6 +75,8 @@ def test_uneven_stages_never_take_longer_than_the_closed_form(slots: list[float]
 def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, groups: int, chunks: int, kind: Schedule) -> None:
     """Until their backward pass, or the gradients of weights where these are put off."""
     turns, count = chunks if stages > 1 else 1, stages * groups
+    if kind == "zero-bubble-v":
+        turns, count = 2, 2 * stages - 2 + groups
     for stage in range(stages):
         under_way, most = 0, 0
         for _, _, way in passes_of(stage, stages, count, turns, kind):
@@ -79,7 +86,7 @@ def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, g
         assert most / turns == pytest.approx(float(kept))
 
 
-def stepping(layers: int, stages: int, parts: tuple[float, float, float], count: int, chunks: int) -> Terms:
+def stepping(layers: int, stages: int, parts: tuple[float, float, float], count: int, chunks: int, schedule: float = 1.0) -> Terms:
     """A step of nothing but layers whose gradients of weights are put off."""
     forward, inputs, weights = parts
     nothing = dict.fromkeys(
@@ -94,7 +101,7 @@ def stepping(layers: int, stages: int, parts: tuple[float, float, float], count:
         backward=inputs + weights,
         inputs=inputs,
         weights=weights,
-        schedule=1.0,
+        schedule=schedule,
         **nothing,
         **hidden,
     )
@@ -127,6 +134,23 @@ def test_uneven_stages_that_put_off_gradients_of_weights_never_take_longer(
     held = [float(terms.split.on(stage)) for stage in range(stages)]
     runs = schedule([Work(*(each * part for part in parts)) for each in held], count, 1, "zero-bubble")
     assert count * max(held) * sum(parts) * (1.0 - 1e-12) <= end(runs) <= float(step_time(terms)) * (1.0 + 1e-12)
+
+
+@given(PARTS, some.integers(2, 6), some.integers(0, 12))
+def test_stages_in_a_v_end_as_the_closed_form_says(parts: tuple[float, float, float], stages: int, more: int) -> None:
+    """However long the parts are to each other."""
+    count = 2 * stages - 1 + more
+    runs = schedule([Work(*parts)] * stages, count, 2, "zero-bubble-v")
+    assert end(runs) == pytest.approx(float(step_time(stepping(stages, stages, parts, count, 2, schedule=2.0))))
+
+
+def test_the_bubble_of_a_v_is_what_the_first_forward_pass_takes_down_the_stages() -> None:
+    """No stage waits from its first pass on where all three parts are alike (Qi et al. 2023, section 6)."""
+    assert bubble(stepping(4, 4, (1.0, 1.0, 1.0), 12, 2, schedule=2.0)) == pytest.approx(3 / 2)
+    runs = schedule([Work(1.0, 1.0, 1.0)] * 4, 12, 2, "zero-bubble-v")
+    for stage in range(4):
+        own = [run for run in runs if run.stage == stage]
+        assert all(one.end == other.start for one, other in pairwise(own))
 
 
 @pytest.mark.parametrize(("stages", "count", "chunks"), [(2, 4, 1), (4, 8, 1), (4, 8, 2), (8, 32, 1)])

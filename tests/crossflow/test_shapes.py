@@ -378,3 +378,12 @@ def test_dense_layers_stay_whole_where_experts_of_others_are_spread(plain: Hardw
         assert number(held.routed) == pytest.approx(3 * 8 * 3 * 1024 * 512 / expert)
     whole = [number(stage_weights(EXPERTS, sharding(EXPERTS, table([Plan(data=4, expert=one)])), 0.0).shared) for one in (1, 4)]
     assert whole[0] == whole[1]
+
+
+def test_a_stage_that_holds_the_head_alone_has_a_size(recwarn: pytest.WarningsRecorder) -> None:
+    """Of eleven layers on twelve stages the last one has none, of which no share is dense."""
+    model = replace(EXPERTS, layers=11)
+    split = sharding(model, table([Plan(pipeline=12)]))
+    assert number(dense_share(model, split, 11.0)) == 0.0
+    assert number(stage_memory(model, split, 11).total()) > 0.0
+    assert not recwarn.list

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.crossflow.plan import Plan, Plans, plan_at
+from crossopt.crossflow.plan import Plan, Plans, Schedule, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
@@ -167,17 +167,18 @@ def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     assert int(np.prod(degrees)) == 64
 
 
-def test_the_zero_bubble_schedule_of_torchtitan_is_read_back() -> None:
-    plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule="zero-bubble")
+@every(("schedule", "word"), [("zero-bubble", "InterleavedZeroBubble"), ("zero-bubble-v", "ZBVZeroBubble")])
+def test_the_zero_bubble_schedules_of_torchtitan_are_read_back(schedule: Schedule, word: str) -> None:
+    plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule=schedule)
     model = llama().workload
     assert isinstance(model, Transformer)
     found = launch("torchtitan", model, plan)
     assert (found.plan, found.instead) == (plan, ())
-    assert "--parallelism.pipeline_parallel_schedule InterleavedZeroBubble" in found.text
+    assert f"--parallelism.pipeline_parallel_schedule {word}" in found.text
     assert any("not compiled" in words for words in found.remarks)
     other = launch("megatron", model, plan)
     assert other.plan.schedule == "1f1b"
-    assert "megatron-core launches schedule 1f1b in place of zero-bubble" in other.instead[0]
+    assert f"megatron-core launches schedule 1f1b in place of {schedule}" in other.instead[0]
 
 
 @every(

@@ -49,13 +49,13 @@ STACK: Final = Stack(
             "hidden tensor exchange is by compiling, without which backward passes are split",
             Fact("tensor_exchange", ("exposed",)),
             _LLAMA,
-            (Fact("schedule", ("zero-bubble",)),),
+            (Fact("schedule", above=0),),
         ),
         Row(
-            "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble)",
+            "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble, ZBVZeroBubble)",
             Fact("interleave", above=1),
             _SCHEDULES,
-            (Fact("schedule", ("zero-bubble",)),),
+            (Fact("schedule", above=0),),
         ),
         Row(
             "a pipeline keeps weights and gradients whole through the step (ZeRO-1)",

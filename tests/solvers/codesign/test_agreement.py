@@ -115,7 +115,7 @@ PLANS_OF_TODAY = {
     "folded experts": "context: [1, 2]\n  pipeline: [1, 2]\n  expert: [1, 2, 4]\n  expert_tensor: [0, 1, 2]\n  zero: [0, 1, 3]\n"
     "  sequence_parallel: [false, true]\n",
     "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
-    "  schedule: [1f1b, zero-bubble]\n  overlap: [none, both]\n",
+    "  schedule: [1f1b, zero-bubble, zero-bubble-v]\n  overlap: [none, both]\n",
     "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
 }
 """Choices beside tensor parallelism and recomputation."""
