@@ -1,11 +1,12 @@
 """The page of the published plans: a summary, a table of all runs, and a note for each that misses a target."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
 import yaml
 
+from crossopt.crossflow.plan import Plan
 from tests.benchmarks.published_plans import Case, Found, priced
 from tests.benchmarks.published_runs import FOLDER, PAGE, launched, sources
 
@@ -228,28 +229,36 @@ def _gain(case: Case, answer: Found) -> float | None:
     return None if answer.seconds is None else case.price.seconds / answer.seconds - 1.0
 
 
-def short(plan: object) -> str:
+_SIGNED: Final = {*(name for name, _ in DEGREES), "sequence_parallel", "recompute", "zero", "overlap", "placement"}
+"""Settings that have a sign in the table; others stand there by their names."""
+
+
+def short(plan: Mapping[str, Any]) -> str:
     """A plan in signs."""
-    assert isinstance(plan, dict)
     parts = [f"{sign}{plan[name]}" for name, sign in DEGREES if plan[name] > 1]
     parts += ["SP"] if plan["sequence_parallel"] else []
     parts += [f"R {plan['recompute']}"] if plan["recompute"] != "none" else []
     parts += [f"Z{plan['zero']}"] if plan["zero"] else []
-    overlap = {"none": "", "data": "Od", "pipeline": "Op", "both": "Odp"}[plan["overlap"]]
-    return " ".join([*parts, overlap]).strip() or "one device"
+    parts += [{"none": "", "data": "Od", "pipeline": "Op", "both": "Odp"}[plan["overlap"]]]
+    usual = Plan()
+    parts += [_named(name, value) for name, value in plan.items() if name not in _SIGNED and value != getattr(usual, name)]
+    return " ".join(part for part in parts if part) or "one device"
 
 
-def changes(launched: object, best: object) -> str:
+def changes(launched_plan: Mapping[str, Any], best: Mapping[str, Any]) -> str:
     """What the optimum has where it differs."""
-    assert isinstance(launched, dict)
-    assert isinstance(best, dict)
-    differing = {name for name in launched if launched[name] != best[name] and name != "placement"}
+    differing = {name for name in launched_plan if launched_plan[name] != best[name] and name != "placement"}
     words = [f"{sign}{best[name]}" for name, sign in DEGREES if name in differing]
     words += [f"{'' if best['sequence_parallel'] else 'no '}SP"] if "sequence_parallel" in differing else []
     words += [f"R {best['recompute']}"] if "recompute" in differing else []
     words += [f"Z{best['zero']}"] if "zero" in differing else []
     words += [f"overlap {best['overlap']}"] if "overlap" in differing else []
+    words += [_named(name, best[name]) for name in launched_plan if name in differing - _SIGNED]
     return " ".join(words) or "the same"
+
+
+def _named(name: str, value: object) -> str:
+    return f"{name.replace('_', ' ')} {value}"
 
 
 def figure(seconds: float) -> str:

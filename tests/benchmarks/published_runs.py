@@ -82,6 +82,7 @@ def sources() -> dict[str, str]:
 def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
     """One row, with what the table says beside its rows."""
     workload, also = {"precision": "bf16", **row["workload"]}, row.get("also", ())
+    limits = table["limits"][row["limits"]] if "limits" in row else {}
     known = [settings for settings in also if _is_known(settings)]
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
@@ -93,7 +94,7 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
         assumed=table["assumptions"][row["assumed"]],
         differs="" if also and len(known) == len(also) else row.get("differs", ""),
         stack=row.get("stack", "megatron-core"),
-        limits=table["limits"][row["limits"]] if "limits" in row else {},
+        limits={name: values for name, values in limits.items() if name in PLAN_FIELDS},
         fitted=row.get("fitted", False),
         base=base,
         plan={**PLAIN, **row["plan"], **{name: value for settings in known for name, value in settings.items()}},

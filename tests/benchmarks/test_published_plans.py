@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
-from crossopt.crossflow.plan import PLAN_FIELDS
+from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.reports.api import read
-from tests.benchmarks.published_page import FASTER, kind, missed, page
+from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, solve, with_plan
-from tests.benchmarks.published_runs import PAGE, RUNS, launched, opened, run_of, runs, seconds, sources
+from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, launched, opened, run_of, runs, seconds, sources
 from tests.paths import reference
 
 AGAIN = "the model or the questions changed: draw the page again with `make published-plans`"
@@ -75,6 +75,13 @@ def test_settings_that_a_plan_may_not_be_able_to_say_are_taken_where_it_can() ->
     assert (wholly.plan["recompute"], wholly.plan["zero"], wholly.differs) == ("full", 1, "")
 
 
+def test_plans_stand_in_the_table_in_signs_and_what_changes_beside() -> None:
+    plan = {**PLAIN, "data": 4, "tensor": 8, "sequence_parallel": True, "zero": 1, "overlap": "both", "offload": "weights"}
+    assert short(plan) == "t8 d4 SP Z1 Odp offload weights"
+    assert changes(plan, {**plan, "tensor": 1, "sequence_parallel": False, "offload": "none"}) == "t1 no SP offload none"
+    assert changes(plan, {**plan, "placement": PLACEMENTS[1]}) == "the same"
+
+
 def test_times_follow_from_rates_as_their_sources_count() -> None:
     """Llama 3 8B at 14,079 tokens a second on each of eight devices: 128 x 8,192 tokens take 9.31 s. GPT 1T at 163 TFLOP/s: the paper's
     formula gives 102.6 s. Llama 3 405B at 430 TFLOP/s on 8,192: 6 x 403.7e9 FLOPs a token and all scores, 12.5 s."""
@@ -88,7 +95,7 @@ def test_times_follow_from_rates_as_their_sources_count() -> None:
 
 @pytest.mark.slow
 def test_the_optima_of_the_page_are_found_and_proved_again() -> None:
-    """Two minutes for all questions that open everything."""
+    """Some minutes for all questions that open everything."""
     for run in runs():
         answer, before = solve(opened(run), time_limit=LIMIT), kept(run, opened(run))
         assert (answer.proved, answer.value, answer.bound) == (before.proved, before.seconds, before.bound), run.title
