@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
     from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate
     from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
-    from crossopt.crossflow.kernel_plan import KernelPlan
+    from crossopt.crossflow.kernels.kernel_plan import KernelPlan
     from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.parameters import parameters, step_flops
     from crossopt.crossflow.plan import Plan, Plans, broken_rules, table

@@ -24,7 +24,7 @@ TABLES = ("instances/__init__.py", "instances/editors.py")
 HANDED_OUT = "instances/course/"
 """Programs and tests of students, which print and assert."""
 LONGEST_FILE, LONGEST_FUNCTION, FULLEST_FOLDER = 400, 50, 14
-FLAT = {"crossflow": 38}
+FLAT = {"crossflow": 36}
 """Folders with more files: the formulas of the cost model stand side by side."""
 FILES = {str(path.relative_to(ROOT)): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
 OURS = [name for name in FILES if not name.startswith(HANDED_OUT)]

@@ -14,8 +14,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real, Whole
 from crossopt.crossflow.cost import device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
-from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.kernel_plan import broken_rules as broken_kernel_rules
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options

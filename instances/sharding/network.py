@@ -16,8 +16,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
-from crossopt.crossflow.sharded import (
+from crossopt.crossflow.kernels.sharded import (
     Kind,
     Manner,
     Way,
@@ -31,6 +30,7 @@ from crossopt.crossflow.sharded import (
     ways,
     weights_lay,
 )
+from crossopt.crossflow.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem, greatest_sum, offsets_of
 

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.evaluate import Design, Limit, evaluate
 from crossopt.crossflow.hardware import Budget, Cluster, Hardware, Link, faults, variants_of
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Gemm, Transformer

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from crossopt.crossflow.bill import total
-from crossopt.crossflow.gemm import bill, price
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
+from crossopt.crossflow.kernels.gemm import bill, price
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
 from crossopt.crossflow.workload import Gemm
 
 RUNS = Path(__file__).parents[2] / "../shared/data/crossflow/deepflow_runs.csv"

@@ -12,9 +12,9 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware
-from crossopt.crossflow.kernel_plan import KernelPlan, kernel_plans
-from crossopt.crossflow.lstm import bill, price
-from crossopt.crossflow.lstm_memory import memory
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
+from crossopt.crossflow.kernels.lstm import bill, price
+from crossopt.crossflow.kernels.lstm_memory import memory
 from crossopt.crossflow.workload import Lstm
 from tests.crossflow.test_case_study import GIB, architecture_of, case_study, inputs_of, needs_data, technology_of
 

@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, point_number
 from crossopt.instances.codesign.instance import Instance

@@ -16,7 +16,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, RECOMPUTE, Plans, code, plan_at, rows_of
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF

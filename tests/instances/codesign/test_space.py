@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.evaluate import Design, broken_rules
 from crossopt.crossflow.hardware import Hardware, Link, Memory, take
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign import space

@@ -11,7 +11,7 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.boxes import Boxes, Grid, tightened
 from crossopt.instances.codesign.space import AnyPlans

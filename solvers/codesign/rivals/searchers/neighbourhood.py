@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.crossflow.kernel_plan import SPLITS, KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened, whole
 from crossopt.instances.codesign.instance import Instance

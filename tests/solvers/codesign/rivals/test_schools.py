@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits

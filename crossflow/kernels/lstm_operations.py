@@ -19,8 +19,16 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all
-from crossopt.crossflow.distributed_product import Grid, Share, backward, exchange_cost, forward, gather_output_gradient, products_cost
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.distributed_product import (
+    Grid,
+    Share,
+    backward,
+    exchange_cost,
+    forward,
+    gather_output_gradient,
+    products_cost,
+)
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, stream_cost
 from crossopt.crossflow.workload import Lstm
 

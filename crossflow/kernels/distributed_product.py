@@ -35,7 +35,7 @@ from crossopt.crossflow.collectives import (
     ring_all_reduce,
 )
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.mesh import Mesh, link_loads
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, product_cost
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossopt.crossflow.bill import Bill, Items, Prices, price_table
-from crossopt.crossflow.distributed_product import exchange_cost, forward, grid, products_cost
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.distributed_product import exchange_cost, forward, grid, products_cost
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.workload import Gemm
 
 
 def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:
-    """The itemised price of a plan, which must satisfy `crossflow.kernel_plan.broken_rules`."""
+    """The itemised price of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
     whole = Product(float(gemm.rows), float(gemm.depth), float(gemm.columns))
     share = forward(whole, gemm.value_bytes, grid(plan, cluster))
     product, exchange = products_cost(share, gemm.value_bytes, hardware), exchange_cost(share.exchanges, hardware.links)

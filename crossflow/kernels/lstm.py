@@ -19,11 +19,11 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill, Items, Prices, price_table, total
 from crossopt.crossflow.collectives import send
-from crossopt.crossflow.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.kernel_plan import KernelPlan
-from crossopt.crossflow.lstm_memory import Held, hold_on_chain, memory
-from crossopt.crossflow.lstm_operations import (
+from crossopt.crossflow.kernels.distributed_product import Grid, exchange_cost, grid, publish_weights, reduce_gradients, transpose_weights
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.lstm_memory import Held, hold_on_chain, memory
+from crossopt.crossflow.kernels.lstm_operations import (
     Work,
     cell_backward,
     cell_forward,
@@ -66,7 +66,7 @@ class Chain:
 
 
 def bill(model: Lstm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:
-    """The itemised price of a plan, which must satisfy `crossflow.kernel_plan.broken_rules`."""
+    """The itemised price of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
     cut = grid(plan, cluster)
     chain = chain_of(model, hardware, plan, cut)
     time = step_time(chain, model.sequence, hardware)

@@ -11,7 +11,7 @@ The rows-columns cut holds the weights of the products twice, K x N/c and K/c x 
 from dataclasses import dataclass
 
 from crossopt.crossflow.bill import Items, total
-from crossopt.crossflow.kernel_plan import KernelPlan
+from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.workload import Lstm
 
 

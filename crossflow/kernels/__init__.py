@@ -1,0 +1,1 @@
+"""Products and LSTMs: matrix products spread over devices, and the networks made of them."""
