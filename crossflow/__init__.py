@@ -27,7 +27,7 @@ _WHERE = {
     "Evaluation": "evaluate",
     "Gemm": "workload",
     "Hardware": "hardware",
-    "KernelPlan": "kernel_plan",
+    "KernelPlan": "kernels.kernel_plan",
     "Limit": "evaluate",
     "Link": "hardware",
     "LinkLoads": "mesh",
