@@ -72,6 +72,11 @@ def divisors(whole: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(whole // part for part in small)}))
 
 
+def _chunks(layers: int) -> tuple[int, ...]:
+    """What divides the layers, or them with embedding and head: the chunks that hold these may have a layer less each."""
+    return tuple(sorted({*divisors(layers), *(chunks for chunks in divisors(layers + 2) if chunks <= layers)}))
+
+
 def _usual(name: str) -> object:
     return next(field.default for field in fields(ChoicesSection) if field.name == name)
 
@@ -87,7 +92,7 @@ def _possible(
         return tuple(values)
     whole, what = dividing[name]
     if isinstance(values, str):
-        return divisors(whole)
+        return divisors(whole) if name != "interleave" else _chunks(whole)
     if name == "expert" and whole == 1 and "expert" not in only:  # a dense model: any number of ranks comes to one
         return tuple(values)
     if name == "interleave":

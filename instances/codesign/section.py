@@ -199,7 +199,9 @@ class ChoicesSection:
         ),
     ] = (0,)
     microbatch: Annotated[Degrees, Doc("sequences that a replica works on at once")] = (1,)
-    interleave: Annotated[Degrees, Doc("chunks of layers that a stage holds")] = (1,)
+    interleave: Annotated[
+        Degrees, Doc("chunks of layers that a stage holds; `divisors` are those of the layers, also with embedding and head")
+    ] = (1,)
     sequence_parallel: Annotated[tuple[bool, ...], Choice(), Doc("split norms and dropouts over the tensor ranks too")] = (False,)
     tensor_exchange: Annotated[
         tuple[Literal["exposed", "hidden"], ...],
