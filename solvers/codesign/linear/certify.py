@@ -21,7 +21,7 @@ from crossopt.formulation.codesign.screen import sought
 from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.errors import FailedError, SolverError
+from crossopt.instances.errors import FailedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
@@ -98,12 +98,7 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
         return None
     try:
         return certify_bound(instance, found.best, found.value, found.bound, seconds, watch)
-    except (
-        TimeoutError,
-        KeyboardInterrupt,
-        ValueError,
-        SolverError,
-    ):  # a model may be beyond what solvers hold, or end one
+    except (TimeoutError, KeyboardInterrupt, ValueError, FailedError):  # a model may be beyond what solvers hold, or end one
         return None
 
 
