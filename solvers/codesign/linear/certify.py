@@ -21,7 +21,7 @@ from crossopt.formulation.codesign.screen import sought
 from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.errors import FailedError
+from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
