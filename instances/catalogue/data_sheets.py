@@ -17,6 +17,7 @@ from crossopt.instances.catalogue.entries import (
     LinkEntry,
     MemoryEntry,
     NetworkEntry,
+    StacksEntry,
     check_device,
 )
 from crossopt.instances.files.quantities import Area, Bandwidth, Bytes, Duration, EnergyPerBit, Positive, Power, Ratio, Throughput
@@ -95,6 +96,7 @@ class DeviceSheet:
     )
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
+    stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
 
     def __post_init__(self) -> None:
@@ -122,6 +124,7 @@ def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> Device
     own = sheet.efficiency or sheet.optimistic
     if not own:
         given.update({part: getattr(like, part) for part in ("efficiency", "optimistic", "pessimistic")})
+        given["stacks"] = like.stacks if sheet.stacks == StacksEntry() else sheet.stacks
     told = [f"{part} {_shown(part, given[part])}" for part in missing]
     told += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
     return DeviceEntry(**given, derived=tuple(told), like=name)

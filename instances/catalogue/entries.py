@@ -65,6 +65,14 @@ Figures = dict[str, Annotated[float, Bounds(0.0)]]
 
 
 @dataclass(frozen=True, slots=True)
+class StacksEntry:
+    """Constants of stacks whose kernels reach another share of the peak than those that the device's were fitted to."""
+
+    torchtitan: Annotated[Figures, Doc("what differs for `stack: torchtitan`")] = field(default_factory=dict)
+    fsdp: Annotated[Figures, Doc("what differs for `stack: fsdp`")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CalibrationEntry:
     """Where fitted constants come from, and what they leave unexplained."""
 
@@ -112,6 +120,7 @@ class DeviceEntry:
     optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
     pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
     calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
+    stacks: Annotated[StacksEntry, Doc("constants that differ by the stack which launches")] = field(default_factory=StacksEntry)
 
     derived: tuple[str, ...] = ()
     """What its file leaves out, with what was taken instead (`data_sheets`)."""
@@ -137,6 +146,8 @@ class Describing(Protocol):
     def optimistic(self) -> dict[str, float]: ...
     @property
     def pessimistic(self) -> dict[str, float]: ...
+    @property
+    def stacks(self) -> "StacksEntry": ...
 
 
 def check_device(device: Describing) -> None:
@@ -153,6 +164,8 @@ def check_device(device: Describing) -> None:
         raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
     for section in ("efficiency", "optimistic", "pessimistic"):
         check_constants(section, getattr(device, section))
+    for name in ("torchtitan", "fsdp"):
+        check_constants(f"stacks.{name}", getattr(device.stacks, name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,6 +263,16 @@ def _efficiency(usual: Efficiency, given: dict[str, float]) -> Efficiency:
     return replace(usual, **{name: value for name, value in given.items() if name in CONSTANTS})
 
 
+def _launched_by(device: Hardware, constants: dict[str, float]) -> Hardware:
+    """The device with the constants of a stack; the optimistic and the pessimistic ones differ as much."""
+    usual = device.efficiency
+    shares = {name: value / getattr(usual, name) for name, value in constants.items()}
+    variants = tuple(
+        replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in device.variants
+    )
+    return replace(device, efficiency=replace(usual, **constants), variants=variants, error=None)  # of the fit to another stack
+
+
 def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> Hardware | None:
     """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
     for choice in _given_hardware_choices(file.choices):
@@ -275,6 +285,8 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
         return None
     usual = {"node": built.links[0], "pod": built.links[1], "cluster": built.links[-1]}
     links = tuple(_overridden(_link_section(file.cluster, name), usual[name]) for name in names)
+    if differing := getattr(entry.stacks, file.stack or "", None):
+        built = _launched_by(built, differing)
     own = _efficiency(built.efficiency, file.efficiency)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built = replace(built, variants=(), error=None)

@@ -14,7 +14,7 @@ from crossopt.crossflow.generator import Architecture, generate
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, PartsEntry, ShareEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, PartsEntry, ShareEntry, StacksEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
@@ -126,6 +126,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         - named
         - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
+        - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() else set())
     )
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import Plan, Plans, plan_at, rows_of, table
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import left_out
@@ -107,6 +108,22 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
     named = read_question({**asked.document, "settings": ["choices.sequence_parallel=false"]})
     assert plans_of(named) == []
     assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
+
+
+@pytest.mark.parametrize(
+    ("stack", "matrix", "attention"), [("megatron-core", 0.7223, 0.3127), ("fsdp", 0.547, 0.183), ("torchtitan", 0.547, 0.183)]
+)
+def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str, matrix: float, attention: float) -> None:
+    """Those of quick and slow runs differ from the usual ones as before; a question's own constants hold for any stack."""
+    device, usual = ask(f"{QUESTION}stack: {stack}\n").hardware, ask(QUESTION).hardware
+    assert isinstance(device, Hardware)
+    assert isinstance(usual, Hardware)
+    assert (device.efficiency.matrix, device.efficiency.attention, device.efficiency.stream) == (matrix, attention, 0.95)
+    shares = [one.efficiency.matrix / other.efficiency.matrix for one, other in zip(variants_of(device), variants_of(usual), strict=True)]
+    assert shares == pytest.approx([matrix / 0.7223] * 2)
+    own = ask(f"{QUESTION}stack: {stack}\nefficiency: {{matrix: 0.6}}\n").hardware
+    assert isinstance(own, Hardware)
+    assert (own.efficiency.matrix, own.efficiency.attention) == (0.6, attention)
 
 
 def test_a_stack_launches_transformers_only() -> None:
