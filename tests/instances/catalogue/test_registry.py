@@ -126,7 +126,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         - named
         - {"name", "sources", "efficiency", "constants", "optimistic", "pessimistic", "calibration", "derived", "like"}
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
-        - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() else set())
+        - ({"stacks"} if getattr(entry, "stacks", None) == StacksEntry() or getattr(entry, "like", "") else set())
     )
 
 
