@@ -5,6 +5,7 @@ the plan; it is refused where it does not fit. What is printed is read back, so 
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
@@ -14,8 +15,11 @@ from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launch
 from crossopt.instances.codesign.stacks.table import WORDS, Stack
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
-from crossopt.reports.launching.options import Export
+from crossopt.reports.launching.options import UNSAID, Export
 from crossopt.solvers.codesign.answer import Candidate, design_of
+
+_WIDE: Final = 60
+"""Longer settings do not move the words beside others to the right."""
 
 EXPORTS: dict[str, Export] = {
     "megatron": megatron.EXPORT,
@@ -91,14 +95,15 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _priced(instance, chosen, plan)
     lines = [f"# {title}: {plan}", f"# on {plan.devices} devices, {_figures(priced)}"]
+    lines += [f"# NOT THIS NETWORK: {words}" for words in found.remarks if words.endswith(UNSAID)]
     if found.instead:
         launched = _priced(instance, chosen, found.plan)
         lines += [f"# {words}" for words in found.instead]
         lines.append(f"# launched: {_figures(launched)}; as planned: {_figures(priced)}")
         _refuse_what_does_not_fit(name, found, launched)
-    width = max(len(setting) for setting, _ in found.words)
+    width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)
     lines += ["", found.text, "", *(f"# {setting:<{width}}  {words}" for setting, words in found.words)]
-    return "\n".join([*lines, *(f"# note: {words}" for words in found.remarks)]) + "\n"
+    return "\n".join([*lines, *(f"# note: {words}" for words in found.remarks if not words.endswith(UNSAID))]) + "\n"
 
 
 def _priced(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:

@@ -1,5 +1,7 @@
 """Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
 
+from typing import Final
+
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
 from crossopt.crossflow.stages import Split, split_layers
@@ -220,7 +222,7 @@ def _shapes(model: Transformer) -> list[Setting]:
         make("--seq-length", model.sequence, "tokens of a sample"),
         make("--max-position-embeddings", model.sequence, "tokens that positions tell apart"),
         make("--vocab-size", model.vocabulary, "tokens that there are"),
-        make("--attention-backend", model.attention, "scores are kept, or not"),
+        make("--attention-backend", "auto" if model.sinks or model.latent else model.attention, "scores are kept, or not"),
     ]
     if model.attention_groups != model.heads:
         found.append(make("--group-query-attention", None, "heads share keys and values"))
@@ -322,12 +324,21 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
     raise ValueError(f"{chunks} is no even layout but for its ends")
 
 
+_UNKNOWN: Final = (
+    "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
+    "epsilon of norms (--norm-epsilon) from the network's configuration"
+)
+_GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
+_ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
+
+
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
-    """The environment, and shapes that no argument says."""
+    """The environment, what no shape tells, and shapes that no argument says."""
     wide = plan.tensor * plan.context > 1 and plan.zero < 2
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
+    found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
     modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'

@@ -105,12 +105,16 @@ def whole(settings: Settings, name: str, usual: int = 1) -> int:
     return usual if value is None else int(value)
 
 
+UNSAID = ", which no setting here says"
+"""How a remark ends on what makes another network of what is printed."""
+
+
 def unknown_shapes(model: Transformer, known: str, beside: dict[str, str] = NOTHING) -> tuple[str, ...]:
     """Shapes of the network that no setting says, in words; `beside` has what is to be done about some of them."""
     said = f"{PLAIN_SHAPES} {known} {' '.join(beside)}".split()
     told = tuple(words for words in beside.values() if words)
     odd = [field for field in fields(model) if field.name not in said and getattr(model, field.name) != field.default]
-    return (*told, *(f"{field.name} is {getattr(model, field.name)}, which no setting here says" for field in odd))
+    return (*told, *(f"{field.name} is {getattr(model, field.name)}{UNSAID}" for field in odd))
 
 
 def adapted(model: Transformer, how: str) -> dict[str, str]:
