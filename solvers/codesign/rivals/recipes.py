@@ -37,7 +37,7 @@ from crossopt.crossflow.plan import (
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
-from crossopt.instances.codesign.space import device_at, plan_blocks
+from crossopt.instances.codesign.space import combinations, device_at, plan_blocks
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
@@ -80,6 +80,10 @@ RECIPES = (
 """In the order in which they are tried."""
 
 
+_WALKED = 20_000_000
+"""Combinations of settings of which the expert rule looks at every one."""
+
+
 def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
     """The best of what the recipes choose, or None if no plan of the question fits the rule's device; a TimeoutError at the deadline."""
     chosen = _chosen(instance, deadline)
@@ -93,12 +97,15 @@ def recipes_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
 
 
 def _chosen(instance: Instance, deadline: float) -> tuple[str, Candidate] | None:
-    """The recipe and its design; the expert's, even over a limit, where none of the others fits."""
-    usual = expert_design(instance, deadline)
-    point = expert_point(instance) if usual is None else usual.point
+    """The recipe and its design; the expert's, even over a limit, where none of the others fits. Where settings are so many that walking
+    through them takes longer than the search, the expert is asked only then."""
+    point, tried, usual = expert_point(instance), list[tuple[str, Plans]](), None
+    if point is not None and isinstance(instance.workload, Transformer):
+        tried = [(recipe.name, _plans(instance, instance.workload, recipe, point, deadline)) for recipe in RECIPES]
+    if combinations(instance) <= _WALKED or not any(len(some) for _, some in tried):
+        usual = expert_design(instance, deadline)
     if point is None or not isinstance(instance.workload, Transformer):
         return None if usual is None else (_USUAL, usual)
-    tried = [(recipe.name, _plans(instance, instance.workload, recipe, point, deadline)) for recipe in RECIPES]
     tried += [(_USUAL, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
     names, plans = [name for name, some in tried for _ in range(len(some))], joined([some for _, some in tried])
     if not len(plans):
