@@ -275,7 +275,7 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = common.split.on(stage)
     flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
-    activations = _on_device(sharding, "activations", held * flight) * _resident(sharding, held, common)
+    activations = _layer_activations(sharding, held, flight, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
     return StageMemory(
@@ -287,13 +287,15 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     )
 
 
-def _resident(sharding: Sharding, held: Real, common: _Common) -> Real:
-    """Bytes a layer and microbatch of those that stay on the device; where others leave it, those that stay may be the ones that keep
-    all."""
+def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Common) -> Real:
+    """What layers keep on the device; where others leave it, those that stay may be the ones that keep all."""
+    resident = _on_device(sharding, "activations", held * flight)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
-        return common.kept
-    moved = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
-    return np.where(moved, common.whole, _mean_kept(sharding, common.kept, common.whole, held))
+        return resident * common.kept
+    full = np.minimum(resident, (held - layers_again(sharding.recompute, sharding.interleave, held)) * flight)
+    mixed = full * common.whole + (resident - full) * common.kept
+    part = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
+    return np.where(part, mixed, resident * _mean_kept(sharding, common.kept, common.whole, held))
 
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
@@ -343,6 +345,7 @@ def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemor
 
 
 def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
-    """Stages of which one is the fullest: each dense layer may have a stage of its own, the next stage has none."""
+    """Stages of which one is the fullest: the first may hold the embedding alone, each dense layer may have a stage of its own, and the
+    next stage has none."""
     last = sharding.pipeline - 1.0
-    return [*(np.minimum(float(stage), last) for stage in range(max(1, model.dense_layers) + 1)), last]
+    return [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]

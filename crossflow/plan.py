@@ -336,6 +336,7 @@ def _schedule_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
         ("split backward passes compute no whole layers again", whole | ~again(plans.recompute, LAYER)),
         ("split backward passes offload nothing", whole | (plans.offload == 0)),
+        ("split backward passes have layers dealt out evenly", whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0))),
         ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
         ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
         ("zero-bubble-v deals layers out evenly", (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0)),

@@ -78,6 +78,8 @@ class Goal:
             return min(self.deadline, paid) / self.steps
         fixed = bought.capital if bought.lifetime == inf else 0.0
         of_a_second = bought.power * bought.electricity + (0.0 if bought.lifetime == inf else bought.capital / bought.lifetime)
-        if self.budget <= fixed:
+        if self.budget == inf:
+            return self.deadline / self.steps
+        if self.budget < fixed or (of_a_second and self.budget == fixed):
             return _AT_ONCE
         return min(self.deadline, (self.budget - fixed) / of_a_second if of_a_second else inf) / self.steps

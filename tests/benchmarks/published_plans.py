@@ -21,7 +21,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.api import evaluate, solve
-from tests.benchmarks.published_runs import FOLDER, Run, launched, model, narrowed, opened, runs, seconds
+from tests.benchmarks.published_runs import FOLDER, Run, constants, launched, model, narrowed, opened, runs, seconds
 from tests.paths import ROOT
 
 FOUND: Final = FOLDER / "found.json"
@@ -116,7 +116,7 @@ def priced(question: Mapping[str, Any]) -> Price:
 
 def with_plan(run: Run, plan: Mapping[str, Any]) -> dict[str, Any]:
     """The question that leaves this plan."""
-    return {**run.base, "choices": {name: value for name, value in plan.items() if name != "data"}}
+    return {**run.base, **constants(run), "choices": {name: value for name, value in plan.items() if name != "data"}}
 
 
 def refused(run: Run) -> tuple[str, ...]:

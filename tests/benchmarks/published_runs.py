@@ -11,6 +11,7 @@ import yaml
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.plan_choices import divisors
 from crossopt.reports.api import read
 from tests.paths import ROOT
@@ -112,8 +113,15 @@ def _is_known(settings: Mapping[str, Any]) -> bool:
 
 
 def launched(run: Run) -> dict[str, Any]:
-    """The question that leaves the launched plan alone; without the stack, so that a plan it does not launch has a price, too."""
-    return {**run.base, "choices": dict(run.plan)}
+    """The question that leaves the launched plan alone; without the rules of the stack, so that a plan it does not launch has a price, too,
+    but with the constants that a device has for it."""
+    return {**run.base, **constants(run), "choices": dict(run.plan)}
+
+
+def constants(run: Run) -> dict[str, Any]:
+    """What the model's constants are for the stack, where they differ."""
+    own = dict(getattr(device(run.hardware).stacks, run.stack, {}))
+    return {"efficiency": {**own, **run.base.get("efficiency", {})}} if own else {}
 
 
 def opened(run: Run) -> dict[str, Any]:

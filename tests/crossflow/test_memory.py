@@ -11,6 +11,7 @@ from crossopt.crossflow.memory import (
     StageMemory,
     edge_weights,
     fullest_stage,
+    host_memory,
     kept_activations,
     layer_activations,
     layer_weights,
@@ -340,3 +341,26 @@ def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> 
     assert number(last.weights) == pytest.approx(number(memory(loop, model, 1).weights))
     assert number(last.activations) == pytest.approx(number(memory(loop, model, 1).activations))
     assert number(first.activations + last.activations) == pytest.approx(number(begin.activations + end.activations))
+
+
+def test_the_first_stage_without_dense_layers_is_looked_at_where_the_first_holds_the_embedding_alone() -> None:
+    """Six layers, the first one dense, on eight stages: stage 0 has none, stage 1 the dense one, stage 2 the first with experts."""
+    model = Transformer(
+        "sparse", layers=6, hidden=2048, heads=16, ffn=4096, vocabulary=8192, sequence=2048, global_batch=64,
+        experts=32, experts_per_token=2, expert_ffn=4096, dense_layers=1,
+    )  # fmt: skip
+    plan = Plan(pipeline=8)
+    every = [number(memory(plan, model, stage).total()) for stage in range(8)]
+    assert int(np.argmax(every)) == 2
+    assert number(peak_memory(model, shards(plan, model))) == max(every)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_what_is_offloaded_of_a_stage_is_never_less_than_nothing(layers: int) -> None:
+    """Where all three layers of a chunk are computed again, a number of them says nothing else than all."""
+    model = replace(GPT, layers=6)
+    named, usual = (Plan(pipeline=2, recompute=word, offload="activations") for word in (f"full-{layers}", "full"))
+    split = shards(named, model)
+    assert number(host_memory(model, split)) >= 0.0
+    if layers >= 3:
+        assert number(peak_memory(model, split)) == number(peak_memory(model, shards(usual, model)))
