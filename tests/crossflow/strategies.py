@@ -1,10 +1,9 @@
 """Random transformers and plans for property tests."""
 
-from random import Random
-
+import numpy as np
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, broken_rules
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at, rules
 from crossopt.crossflow.workload import Transformer
 
 MODELS = (
@@ -148,42 +147,39 @@ def plans(draw: st.DrawFn, model: Transformer, devices: int) -> Plan:
 
 
 def _plan(seed: int, model: Transformer, devices: int) -> Plan:
-    """The first of a seeded stream of random plans that keeps every rule."""
-    random = Random(seed)  # a draw from an array costs more than the rules do
-    divisors = [part for part in range(1, devices + 1) if devices % part == 0]
+    """The first of a seeded stream of random plans that keeps every rule; few do, so that hundreds are looked at together."""
+    random = np.random.default_rng(seed)
     while True:
-        tensor, context, pipeline = (random.choice(divisors) for _ in range(3))
-        if devices % (tensor * context * pipeline):
-            continue
-        data, expert = devices // (tensor * context * pipeline), random.choice([1, 2, 4])
-        microbatch, interleave = random.choice([1, 2, 3, 4]), random.choice([1, 2, 3])
-        plan = Plan(
-            tensor=tensor,
-            context=context,
-            pipeline=pipeline,
-            data=data,
-            expert=expert,
-            microbatch=microbatch,
-            interleave=interleave,
-            sequence_parallel=random.choice([False, True]),
-            recompute=random.choice((*RECOMPUTE, "full-1", "full-2")),
-            zero=random.randrange(4),
-            overlap=random.choice(OVERLAP),
-            offload=random.choice(OFFLOAD),
-            placement=random.choice(PLACEMENTS),
-            shard=random.choice((0, 0, context, 2 * context, 4 * context)),
-            schedule=random.choice(SCHEDULES),
-            tensor_exchange=random.choice(["exposed", "hidden"]),
-            expert_tensor=random.choice([0, 0, 1, 2]),
-            first_stage_layers=random.choice([0, 0, 1, 2, 3]),
-            last_stage_layers=random.choice([0, 0, 1, 2, 3]),
-        )
-        if (
-            (data % expert and not plan.expert_tensor)
-            or model.heads % tensor
-            or model.global_batch % (data * microbatch)
-            or pipeline * interleave > model.layers
-        ):
-            continue  # most break one of these, which is seen sooner so than by all the rules
-        if not broken_rules(model, plan, devices):
-            return plan
+        drawn = _drawn(random, [part for part in range(1, devices + 1) if devices % part == 0], 256)
+        sound = np.logical_and.reduce([holds for _, holds in rules(model, drawn, devices)])
+        if sound.any():
+            return plan_at(drawn, int(np.argmax(sound)))
+
+
+def _drawn(random: np.random.Generator, divisors: list[int], count: int) -> Plans:
+    """So many plans at random, whose degrees but for the context are divisors of the devices, and their product is all of these."""
+    tensor, pipeline, data = random.choice(divisors, (3, count))
+    product = tensor * pipeline * data
+    context = np.maximum(divisors[-1] // product, 1)  # where they do not divide the devices the plan breaks the first rule
+    usual = random.choice([0, 0, 1, 2, 3], (2, count))
+    return Plans(
+        tensor=tensor,
+        context=context,
+        pipeline=pipeline,
+        data=data,
+        expert=random.choice([1, 2, 4], count),
+        microbatch=random.integers(1, 5, count),
+        interleave=random.integers(1, 4, count),
+        sequence_parallel=random.integers(0, 2, count),
+        recompute=random.choice([code("recompute", word) for word in (*RECOMPUTE, "full-1", "full-2")], count),
+        zero=random.integers(0, 4, count),
+        overlap=random.integers(0, len(OVERLAP), count),
+        offload=random.integers(0, len(OFFLOAD), count),
+        placement=random.integers(0, len(PLACEMENTS), count),
+        shard=random.choice([0, 0, 1, 2, 4], count) * context,
+        schedule=random.integers(0, len(SCHEDULES), count),
+        first_stage_layers=usual[0],
+        last_stage_layers=usual[1],
+        expert_tensor=random.choice([0, 0, 1, 2], count),
+        tensor_exchange=random.integers(0, len(TENSOR_EXCHANGES), count),
+    )
