@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from itertools import cycle, product
 
 import pytest
 
@@ -18,28 +19,35 @@ from tests.solvers.codesign.asking import answered
 from tests.stack_questions import STACK_NAMES, stack_question
 
 
-@every("experts", [False, True])
-@every("stack", STACK_NAMES)
-def test_boxes_and_enumeration_agree_on_what_a_stack_launches(stack: str, experts: bool) -> None:
-    for free in (False, True):
-        asked = stack_question(stack, experts=experts, free=free)
-        first, second = answered(asked, "boxes"), answered(asked, "exhaustive")
-        assert first.proved
-        assert second.proved
-        assert first.value == second.value
+@every(("stack", "free"), zip(STACK_NAMES, cycle((True, False)), strict=False))
+def test_boxes_and_enumeration_agree_on_what_a_stack_launches(stack: str, free: bool) -> None:
+    assert_agreement(stack, experts=not free, free=free)
 
 
-@every("stack", ["torchtitan", "deepspeed"])
-def test_integer_models_agree_on_what_a_stack_launches(stack: str) -> None:
-    for free in (False, True):
-        asked = stack_question(stack, experts=free, free=free)
-        true = answered(asked, "exhaustive").value
-        for engine in ("milp", "cpsat"):
-            found = answered(asked, engine)
-            assert found.bound is not None
-            assert found.value is not None
-            assert true is not None
-            assert found.bound <= true <= found.value
+@pytest.mark.slow
+@every(("stack", "experts", "free"), product(STACK_NAMES, (False, True), (False, True)))
+def test_boxes_and_enumeration_agree_on_every_question_about_stacks(stack: str, experts: bool, free: bool) -> None:
+    assert_agreement(stack, experts=experts, free=free)
+
+
+def assert_agreement(stack: str, *, experts: bool, free: bool) -> None:
+    asked = stack_question(stack, experts=experts, free=free)
+    first, second = answered(asked, "boxes"), answered(asked, "exhaustive")
+    assert first.proved
+    assert second.proved
+    assert first.value == second.value
+
+
+@every(("stack", "free"), [("torchtitan", True), ("deepspeed", False)])
+def test_integer_models_agree_on_what_a_stack_launches(stack: str, free: bool) -> None:
+    asked = stack_question(stack, experts=free, free=free)
+    true = answered(asked, "exhaustive").value
+    for engine in ("milp", "cpsat"):
+        found = answered(asked, engine)
+        assert found.bound is not None
+        assert found.value is not None
+        assert true is not None
+        assert found.bound <= true <= found.value
 
 
 def test_the_judge_refuses_a_plan_that_the_stack_does_not_launch() -> None:
