@@ -5,6 +5,7 @@ Both are counted in the order in which the choices stand, the last one fastest. 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import combinations as combinations_of
 from itertools import islice, product
 from math import prod
 from typing import Any, Final, TypeVar, cast
@@ -16,7 +17,7 @@ from crossopt.crossflow.cost import device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, option, rows_of, rules, table
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.settings import codes_of, comings, listed_as, with_settings
@@ -25,6 +26,11 @@ _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
 _KERNEL_COMBINATIONS = 1 << 10
 """The same for plans that are priced one by one."""
+
+_LOOKED_AFTER: Final = ("microbatch", "interleave", "tensor_exchange", "schedule", "last_stage_layers")
+"""Settings after which plans that are not whole yet are held to the rules; experts are spread by two settings, ends have two as well."""
+_ENABLING: Final = ("sequence_parallel", "schedule")
+"""Settings of which others than the default may keep a rule that is broken at the default."""
 
 LAYOUT: Final = frozenset({"tensor", "context", "pipeline", "data"})
 """Settings whose product is the number of devices."""
@@ -100,20 +106,72 @@ def combined(instance: Instance, layouts: Whole) -> int:
     return len(layouts) * prod(len(values) for _, values in _other_options(instance))
 
 
-def plan_block_count(instance: Instance) -> int:
-    """How many blocks `plan_blocks` gives."""
-    if not isinstance(instance.workload, Transformer):
-        return -(-combinations(instance) // _KERNEL_COMBINATIONS)
-    return -(-combined(instance, sound_layouts(instance)) // _COMBINATIONS)
-
-
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
-    """All plans, in blocks; a block of combinations of which none is a plan is empty."""
+    """All plans, in blocks, some of which may be empty.
+
+    Those of a transformer grow setting by setting, so that of most combinations that are no plans only the beginning is looked at."""
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
-    for plans in _combination_blocks(instance, sound_layouts(instance)):
-        yield rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+    blocks, known = iter((plain(sound_layouts(instance)),)), LAYOUT
+    for name, _ in _other_options(instance):
+        known |= {name}
+        blocks = _grown(instance, blocks, name, known)
+    yield from blocks
+
+
+def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
+    """The blocks of plans, each with the share of the combinations that is behind with it."""
+    layouts, kernels = layouts_of(instance), -(-combinations(instance) // _KERNEL_COMBINATIONS)
+    share = 0.0
+    for number, plans in enumerate(plan_blocks(instance), start=1):
+        if not isinstance(plans, Plans):
+            share = number / kernels
+        elif len(plans):
+            last = [getattr(plans, name)[-1] for name in ("tensor", "context", "pipeline", "data")]
+            share = (int(np.flatnonzero((layouts == last).all(axis=1))[0]) + 1) / len(layouts)
+        yield plans, share
+
+
+def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozenset[str]) -> Iterator[Plans]:
+    """The plans with every option of one more setting, in the order of the choices: each that comes to something of its own, less those
+    that break a rule whatever the settings are that are not known yet."""
+    judged = replace(instance, stack=None if instance.stack is None else instance.stack.about_only(known))
+    for plans in _batches(blocks, max(1, _COMBINATIONS // len(codes_of(instance, name)))):
+        if not len(plans):
+            yield plans
+            continue
+        came, first = comings(instance, plans, name)
+        rows, places = np.nonzero(first)
+        grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
+        yield rows_of(grown, np.flatnonzero(_may_keep_rules(judged, grown, name, known)))
+
+
+def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
+    """The same plans in blocks of this size, the last one smaller; an empty one where none is full, for who looks at the clock."""
+    waiting: list[Plans] = []
+    for number, plans in enumerate(blocks):
+        waiting.append(plans)
+        every = joined(waiting) if sum(map(len, waiting)) >= size else joined([])
+        cut = len(every) - len(every) % size
+        yield from (rows_of(every, slice(at, at + size)) for at in range(0, cut or (number > 0), size))
+        waiting = [rows_of(every, slice(cut, None))] if cut else waiting
+    yield joined(waiting)
+
+
+def _may_keep_rules(judged: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
+    """Which plans keep the rules with some options of the settings that are not known yet, as far as can be told from these alone: at their
+    defaults no other rule is broken than those that `_ENABLING` may keep. All that they keep, once every setting is known."""
+    if len(known) == len(judged.plan_options):
+        return keeps_rules(judged, plans)
+    found: Mask = np.ones(len(plans), bool)
+    if name not in _LOOKED_AFTER:
+        for _, column in () if judged.stack is None else judged.stack.rules(cast("Transformer", judged.workload), plans):
+            found = found & column
+        return found
+    open_ones = [{one: number} for one in _ENABLING if one not in known for number in codes_of(judged, one)]
+    ways: list[dict[str, int]] = [{}, *open_ones, *(one | other for one, other in combinations_of(open_ones, 2))]
+    return np.logical_or.reduce([keeps_rules(judged, with_settings(plans, way)) for way in ways], out=found)
 
 
 def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:

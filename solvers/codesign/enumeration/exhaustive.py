@@ -15,7 +15,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, Devices, broken_everywhere, devices, hardware_points, plan_block_count, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, broken_everywhere, devices, hardware_points
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
@@ -112,8 +112,8 @@ def _error(instance: Instance) -> float | None:
 
 def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
     """Take every design into the tally; a TimeoutError at the deadline."""
-    start, blocks, points, designs = monotonic(), plan_block_count(instance), hardware_points(instance), 0
-    for number, plans in enumerate(plan_blocks(instance)):
+    start, points, designs, behind = monotonic(), hardware_points(instance), 0, 0.0
+    for plans, share in blocks_with_shares(instance):
         _refuse_after(deadline)
         first = tally.plans == 0
         tally.plans += len(plans)
@@ -125,9 +125,12 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
                 tally.trace.append((monotonic() - start, tally.value, None))
             looked += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
-            done = (number + looked / points) / blocks
+            done = behind + (share - behind) * looked / points
             answer = partial(answer_of, instance, tally.best)
             watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None, answer=answer))
+        behind = share
+    if behind < 1.0:
+        watch(Progress(f"100%  {designs:,} designs", tally.value if tally.best else None, answer=partial(answer_of, instance, tally.best)))
 
 
 def _refuse_after(deadline: float) -> None:

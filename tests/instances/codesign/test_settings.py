@@ -107,6 +107,27 @@ def test_every_combination_that_keeps_the_rules_is_a_plan_once(some: dict[str, l
     assert [allows(instance, plan) for plan in plans] == [None] * len(plans)
 
 
+MORE = {
+    **OPTIONS,
+    "expert_tensor": ["0", "1", "2"],
+    "tensor_exchange": ["exposed", "hidden"],
+    "schedule": ["1f1b", "zero-bubble", "zero-bubble-v"],
+    "first_stage_layers": ["0", "1", "3"],
+    "last_stage_layers": ["0", "1", "2"],
+    "shard": ["0", "2", "4"],
+    "placement": ["tensor-context-data-pipeline", "data-tensor-context-pipeline", "data-pipeline-tensor-context"],
+}
+EXPERTS = SMALL.replace("vocabulary", "experts: 4, experts_per_token: 2, vocabulary")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.sampled_from(sorted(MORE)), unique=True, min_size=3, max_size=6), st.sampled_from([SMALL, EXPERTS]))
+def test_no_plan_is_lost_before_all_its_settings_are_known(names: list[str], text: str) -> None:
+    """A beginning that breaks a rule may keep it with what comes after: chunks that no pipeline divides go in a V."""
+    instance = ask(text, *listed({name: MORE[name] for name in {*names, "pipeline", "tensor"}}))
+    assert set(plans_of(instance)) == set(every_combination(instance))
+
+
 def test_a_fixed_overlap_does_not_force_a_pipeline() -> None:
     """Nor does sequence parallelism force tensor ranks: what is best without either is found with both."""
     fixed = answered(ask(LLAMA, "overlap=both", "sequence_parallel=true"), "boxes")

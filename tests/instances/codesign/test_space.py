@@ -19,6 +19,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import (
     allows,
+    blocks_with_shares,
     broken_everywhere,
     combinations,
     device_at,
@@ -26,7 +27,6 @@ from crossopt.instances.codesign.space import (
     hardware_choice,
     hardware_point,
     hardware_points,
-    plan_block_count,
     plan_blocks,
 )
 from tests.every import every
@@ -82,7 +82,9 @@ def test_the_size_of_the_blocks_changes_neither_the_plans_nor_their_order(text: 
     monkeypatch.setattr(space, "_COMBINATIONS", size)
     monkeypatch.setattr(space, "_KERNEL_COMBINATIONS", size)
     assert plans_of(instance) == usual
-    assert len(list(plan_blocks(instance))) == plan_block_count(instance) == -(-combinations(instance) // size)
+    shares = [share for _, share in blocks_with_shares(instance)]
+    assert shares == sorted(shares)
+    assert 0.0 <= shares[0] <= shares[-1] <= 1.0
 
 
 def test_a_plan_that_the_question_does_not_name_is_not_allowed() -> None:

@@ -229,9 +229,9 @@ def test_a_time_limit_keeps_the_best_design_so_far(monkeypatch: pytest.MonkeyPat
     """The clock jumps past the deadline after the first block."""
     monkeypatch.setattr(engine, "_POINTS", 5)
     monkeypatch.setattr(engine, "_FIRST", 1)
-    clock = iter([0.0, 0.0, 0.0, 0.0])
-    monkeypatch.setattr(engine, "monotonic", lambda: next(clock, 100.0))
-    found = search(QUESTIONS["free"], silent, deadline=50.0)
+    seen: list[Progress] = []
+    monkeypatch.setattr(engine, "monotonic", lambda: 100.0 if seen else 0.0)
+    found = search(QUESTIONS["free"], seen.append, deadline=50.0)
     assert found.stopped == "time limit"
     assert found.best is not None
     assert found.value == values_one_by_one(QUESTIONS["free"])[found.best]

@@ -15,7 +15,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import take
 from crossopt.instances.codesign.boxes import Corners, within
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, as_arrays, devices, hardware_points, plan_block_count, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, as_arrays, combinations, devices, hardware_points, plan_blocks
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, candidate
 from crossopt.solvers.codesign.boxes.search import Trace
@@ -27,8 +27,8 @@ from crossopt.solvers.proofs import JointSpace
 
 _POINTS = 1 << 14
 """Chips whose least values are kept together."""
-_BLOCKS = 4
-"""Blocks of plans that are kept for the next block of chips; more are made again."""
+_KEPT = 1 << 18
+"""Combinations of plan choices of which the plans are kept for the next block of chips; those of more are made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def search(asked: Joint, watch: Watch, deadline: float = float("inf")) -> Found:
 
 def _plans(instance: Instance) -> list[AnyPlans] | None:
     """The blocks of plans if they are few, which are then made once."""
-    return list(plan_blocks(instance)) if plan_block_count(instance) <= _BLOCKS else None
+    return list(plan_blocks(instance)) if combinations(instance) <= _KEPT else None
 
 
 def _blocks(instance: Instance, kept: list[AnyPlans] | None) -> Iterable[AnyPlans]:
