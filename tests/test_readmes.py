@@ -44,6 +44,8 @@ LEFT_OUT = {
 }
 """Beginnings of commands that are shown and not run here, and why."""
 LONG = (
+    "solve written-out.yaml",
+    "explain quickstart --relaxation",
     "compare gpt3-175b-pathfinding-large",
     "explain quickstart --near",
     "solve quickstart --pareto",

@@ -9,7 +9,7 @@ from crossopt.reports.texts.width import fitted, page_width
 from tests.paths import INSTANCES
 
 QUICK = (str(INSTANCES / "quickstart.yaml"), "--set=tensor=[1, 2]", "--set=microbatch=1")
-TWO = (str(INSTANCES / "two-models-one-chip.yaml"), "--time-limit=1s")
+TWO = (str(INSTANCES / "two-models-one-chip.yaml"), "--time-limit=0.3s")
 COUNTED = (*QUICK, "--set=cluster.devices=[16, 32, 64]", "--time-limit=1s")
 ONE = ("--set=tensor=1", "--set=pipeline=1", "--set=microbatch=1", "--set=recompute=none")
 COMMANDS = {
@@ -19,7 +19,7 @@ COMMANDS = {
     "solve a front": ["solve", *QUICK, "--pareto", "step_time,power", "--points", "3"],
     "solve two workloads": ["solve", *TWO],
     "solve counts": ["solve", *COUNTED],
-    "solve a chain": ["solve", str(INSTANCES / "stages/gpt2-two-versions.yaml"), "--time-limit=1s"],
+    "solve a chain": ["solve", str(INSTANCES / "stages/gpt2-two-versions.yaml"), "--time-limit=0.3s"],
     "explain": ["explain", *QUICK, "--force", "recompute=full", "--near", "1%"],
     "explain a clash": ["explain", *QUICK, "--set=budget.power=100 W"],
     "explain a relaxation": ["explain", *QUICK, "--relaxation", "--time-limit=2s"],
@@ -28,7 +28,12 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+LONG = ("solve a front", "solve counts", "explain a relaxation", "solve by milp")
+
+
+@pytest.mark.parametrize(
+    "arguments", [pytest.param(COMMANDS[name], marks=[pytest.mark.slow] * (name in LONG)) for name in COMMANDS], ids=COMMANDS
+)
 def test_nothing_is_wider_than_the_terminal(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

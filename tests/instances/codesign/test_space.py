@@ -62,11 +62,21 @@ def same(one: object, other: object) -> bool:
     return bool(np.all(np.asarray(one) == np.asarray(other))) if isinstance(one, float | np.ndarray) else one == other
 
 
-QUESTIONS = [ask(TINY_FREE), ask(LSTM), ask(GEMM), read_instance(INSTANCES / "tiny.yaml"), *map(random_question, range(6))]
+QUESTIONS = [ask(TINY_FREE), ask(LSTM), ask(GEMM), read_instance(INSTANCES / "tiny.yaml"), *map(random_question, (1, 4))]
+
+
+@pytest.mark.slow
+@every("seed", range(12))
+def test_the_blocks_of_drawn_questions_hold_every_plan_exactly_once(seed: int) -> None:
+    assert_every_plan_once(random_question(seed))
 
 
 @every("instance", QUESTIONS)
 def test_the_blocks_hold_every_plan_exactly_once(instance: Instance) -> None:
+    assert_every_plan_once(instance)
+
+
+def assert_every_plan_once(instance: Instance) -> None:
     found = plans_of(instance)
     assert len(set(found)) == len(found)
     assert set(found) == set(every_combination(instance))

@@ -248,6 +248,7 @@ def test_the_result_is_not_overwritten(tmp_path: Path) -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == stored()
 
 
+@pytest.mark.slow
 def test_the_largest_question_that_comes_along_is_drawn_at_once(tmp_path: Path) -> None:
     result = solved(tmp_path, INSTANCES / "gpt3-175b-pathfinding-large.yaml", "--gap", "10%")
     pages: list[str] = []

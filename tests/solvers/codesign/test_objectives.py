@@ -179,6 +179,7 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
     return {(verdict.details.step_time, verdict.details.power) for verdict in verdicts if verdict.accepted}
 
 
+@pytest.mark.slow
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
     instance = ask(TINY_FREE, "compute_power={from: 60 W, to: 220 W, step: 20 W}", "hbm_stacks=[1, 2, 4, 6]")
     whole, few = (

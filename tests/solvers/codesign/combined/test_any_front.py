@@ -113,6 +113,7 @@ def test_a_limit_that_needs_prices_or_other_constants_says_so() -> None:
         ask(TINY_FREE, "budget.worst_step_time=1 s")
 
 
+@pytest.mark.slow
 def test_a_front_of_money_and_energy_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "front.json"
     question.write_text(FREE, encoding="utf-8")
