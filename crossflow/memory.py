@@ -248,7 +248,7 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
     ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
     optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation
-    brings back of one layer, and two gathered layers under ZeRO-3.
+    brings back of one layer, and two gathered layers under ZeRO-3; a stage with the embedding or the head alone has none.
     """
     return _stage_memory(model, sharding, stage, _common(model, sharding))
 
@@ -283,7 +283,7 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
         gradients=model.gradient_bytes * share_out(sharding, _trained(model, sharding, stage, held), 2),
         optimizer=model.optimizer_bytes * share_out(sharding, optimizer, 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
-        working=common.working,
+        working=np.where(held > 0.5, common.working, 0.0),
     )
 
 

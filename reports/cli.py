@@ -46,7 +46,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if "command" not in options:
         sys.stderr.write(parser.format_help())
         return USAGE
-    guarded = arguments is None and options.command in _GUARDED
+    guarded = arguments is None and options.command in _GUARDED and not getattr(options, "relaxation", False)
     if arguments is None and not guarded:  # how batch systems say Ctrl-C; who guards sees to it
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = _guarded(options) if guarded else _asked(options)
@@ -349,7 +349,7 @@ def _completion(options: argparse.Namespace) -> int:
     return ANSWERED
 
 
-_GUARDED = ("solve", "compare")
+_GUARDED = ("solve", "compare", "explain")
 """Commands whose answers are kept by a process of their own."""
 _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""

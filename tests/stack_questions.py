@@ -22,6 +22,9 @@ choices:
   rest: all
   microbatch: [1, 2]
   interleave: [1, 2, 3]
+  first_stage_layers: 0
+  last_stage_layers: [0, -1]
+  recompute_layers: 0
 {"  offload: [none, activations, optimizer, all]" if host else ""}
 """
     return ask(text + ("  compute_area: [200 mm^2, 400 mm^2]\n" if free else "") + (f"stack: {stack}\n" if stack else ""))

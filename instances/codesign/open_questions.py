@@ -21,13 +21,17 @@ _OPEN: dict[str, Any] = {
     "sequence_parallel": (False, True),
     "tensor_exchange": TENSOR_EXCHANGES,
     "recompute": RECOMPUTE,
+    "recompute_layers": (0, 1, 2),
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,
     "schedule": SCHEDULES,
     "placement": ("tensor-context-data-pipeline", "tensor-context-pipeline-data"),
+    "last_stage_layers": (0, -1, -2, -3),
+    "first_stage_layers": (0, -1),
+    "shard": "nodes",
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, groups of ranks that
-share, how many layers the first and the last stage hold, and experts that are split over other than the tensor ranks."""
+"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and experts that are
+split over other than the tensor ranks."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
 """The objective of the fewest devices, which only a question with several numbers of them can have."""

@@ -77,6 +77,11 @@ def _chunks(layers: int) -> tuple[int, ...]:
     return tuple(sorted({*divisors(layers), *(chunks for chunks in divisors(layers + 2) if chunks <= layers)}))
 
 
+def _whole_nodes(cluster: Cluster) -> tuple[int, ...]:
+    """Ranks of as many nodes as groups have that are worth a look: what they share stays in a node, or near it."""
+    return tuple(cluster.level_sizes[0] * nodes for nodes in (1, 2, 4))
+
+
 def _usual(name: str) -> object:
     return next(field.default for field in fields(ChoicesSection) if field.name == name)
 
@@ -87,6 +92,8 @@ def _possible(
     """The options that some plan can have; none after a fault."""
     if name == "placement":
         return _orders(tuple(values), report)
+    if name == "shard" and isinstance(values, str):
+        return (0, *(size for size in _whole_nodes(cluster) if size < cluster.devices))
     dividing = wholes(workload, cluster)
     if name not in dividing:
         return tuple(values)

@@ -205,9 +205,9 @@ def several_words(asked: Counted) -> str:
     return " and ".join([*words, *([f"{batches} batches"] if batches else [])])
 
 
-def narrowing(asked: Counted) -> str:
-    """The settings on the command line that leave one number of devices and one batch, such as have a plan."""
-    place = last_with_plan(asked)
+def narrowing(asked: Counted, place: int | None = None) -> str:
+    """The settings on the command line that leave one number of devices and one batch, those in this place, or such as have a plan."""
+    place = last_with_plan(asked) if place is None else place
     said = [f"cluster.devices={asked.counts[place]}"] if len(asked.numbers) > 1 or not asked.batches else []
     said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
     said += ["objective=step_time"] if asked.objective == FEWEST else []

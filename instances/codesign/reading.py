@@ -41,7 +41,7 @@ CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_ene
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
 _LARGEST_CLUSTER = 1 << 22
 _LARGEST_COUNT = 1 << 31
-_MOST_POINTS, _MOST_PLANS = 10**18, 10**10
+_MOST_POINTS, _MOST_PLANS = 10**18, 10**12
 
 
 def resolve(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | None:

@@ -39,6 +39,7 @@ Objective = Literal[
     "devices",
 ]
 StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
+Groups = Annotated[tuple[int, ...], Bounds(0, 2**31), Choice()] | Literal["nodes"]
 Degrees = CountChoice | Literal["divisors"]
 
 
@@ -241,19 +242,23 @@ class ChoicesSection:
         Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V)"),
     ] = ("1f1b",)
     first_stage_layers: Annotated[
-        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be")
+        tuple[int, ...],
+        Bounds(-64),
+        Choice(),
+        Doc("layers of the first stage, beside the embedding; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
     ] = (0,)
     last_stage_layers: Annotated[
-        tuple[int, ...], Bounds(0), Choice(), Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be")
+        tuple[int, ...],
+        Bounds(-64),
+        Choice(),
+        Doc("layers of the last stage, beside the head; 0 deals them out as evenly as can be, -2 is two fewer than the even share"),
     ] = (0,)
     placement: Annotated[
         tuple[str, ...], Choice(), Doc("order in which tensor, context, data and pipeline are laid on devices, the first on neighbours")
     ] = ("tensor-context-data-pipeline",)
     shard: Annotated[
-        tuple[int, ...],
-        Bounds(0, 2**31),
-        Choice(),
-        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all of them"),
+        Groups,
+        Doc("ranks, of the replicas times context, among which ZeRO shares (HSDP); 0 is all, `nodes` also as many as 1, 2 and 4 nodes"),
     ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],

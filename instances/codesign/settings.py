@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import CONDITIONAL, Plans, applied, code
+from crossopt.crossflow.plan import CONDITIONAL, END_STAGES, Plans, applied, code
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 
@@ -34,14 +34,28 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     if name not in CONDITIONAL:
         return came, np.ones(came.shape, bool)
     model, first = cast("Transformer", instance.workload), np.ones(came.shape, bool)
-    came = np.column_stack([getattr(applied(model, with_settings(plans, {name: number})), name) for number in codes.tolist()])
+    meant = [replace(plans, **{name: _meant(model, plans, name, number)}) for number in codes.tolist()]
+    came = np.column_stack([getattr(applied(model, plans), name) for plans in meant])
     for place in range(1, len(codes)):
         first[:, place] = (came[:, :place] != came[:, place : place + 1]).all(axis=1)
-    return came, first & (came == codes) if name in instance.only else first
+    return came, first & _to_the_letter(came, codes) if name in instance.only else first
+
+
+def _meant(model: Transformer, plans: Plans, name: str, number: int) -> Whole:
+    """What an option says of each plan: layers of an end below 0 are so many fewer than the even share, which stays where none are left."""
+    if name not in END_STAGES or number >= 0:
+        return np.full(len(plans), number, np.int64)
+    return np.maximum(model.stack // plans.pipeline + number, 0)
+
+
+def _to_the_letter(came: Whole, codes: Whole) -> Mask:
+    """Which options come to themselves, or to what they say of the plan."""
+    found: Mask = (came == codes) | ((codes < 0) & (came > 0))
+    return found
 
 
 def listed_as(instance: Instance, plans: Plans, name: str) -> Mask:
     """Which options of a setting (columns) come to what each plan (row) has."""
     came, _ = comings(instance, plans, name)
     found: Mask = came == np.asarray(getattr(plans, name))[:, None]
-    return found & (came == np.array(codes_of(instance, name))) if name in instance.only else found
+    return found & _to_the_letter(came, np.array(codes_of(instance, name))) if name in instance.only else found

@@ -24,6 +24,8 @@ from crossopt.instances.codesign.settings import codes_of, comings, listed_as, w
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
+_DRAWN = 1 << 14
+"""Plans that are drawn at the most."""
 _KERNEL_COMBINATIONS = 1 << 10
 """The same for plans that are priced one by one."""
 
@@ -136,7 +138,7 @@ def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
 def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozenset[str]) -> Iterator[Plans]:
     """The plans with every option of one more setting, in the order of the choices: each that comes to something of its own, less those
     that break a rule whatever the settings are that are not known yet."""
-    judged = replace(instance, stack=None if instance.stack is None else instance.stack.about_only(known))
+    judged = _about(instance, known)
     for plans in _batches(blocks, max(1, _COMBINATIONS // len(codes_of(instance, name)))):
         if not len(plans):
             yield plans
@@ -175,15 +177,32 @@ def _may_keep_rules(judged: Instance, plans: Plans, name: str, known: frozenset[
 
 
 def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
-    """All plans if so many combinations are no more than `most`, else those among so many combinations drawn at random."""
+    """All plans if so many combinations are no more than `most`, else up to so many drawn at random."""
     if not isinstance(instance.workload, Transformer):
         every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
         return every if len(every) <= most else tuple(every[int(row)] for row in np.sort(random.choice(len(every), most, replace=False)))
     layouts = sound_layouts(instance)
     total = combined(instance, layouts)
-    numbers = np.arange(total) if total <= most else np.unique(random.integers(total, size=most))
-    plans = plans_numbered(instance, layouts, numbers)
+    if total > most:
+        return _drawn(instance, rows_of(plain(layouts), random.integers(len(layouts), size=min(most, _DRAWN))), random)
+    plans = plans_numbered(instance, layouts, np.arange(total))
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
+
+
+def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> Plans:
+    """These layouts with options drawn setting by setting; in place of those that break a rule others go on twice."""
+    known, rows = LAYOUT, np.arange(len(plans))
+    for name, _ in _other_options(instance):
+        known |= {name}
+        came, first = comings(instance, plans, name)
+        place = (random.random(first.shape) * first).argmax(axis=1)
+        plans = replace(plans, **{name: came[rows, place]})
+        kept = np.flatnonzero(first[rows, place] & _may_keep_rules(_about(instance, known), plans, name, known))
+        if not len(kept):
+            return rows_of(plans, kept)
+        plans = rows_of(plans, random.choice(kept, len(rows)))
+    every = np.column_stack([getattr(plans, name) for name in PLAN_FIELDS])
+    return rows_of(plans, np.sort(np.unique(every, axis=0, return_index=True)[1]))
 
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
@@ -263,7 +282,12 @@ def sound_layouts(instance: Instance) -> Whole:
 
 def of_layouts(instance: Instance) -> Instance:
     """The question with those rules of its stack that speak of degrees alone: others may forbid the defaults of settings."""
-    return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(LAYOUT))
+    return _about(instance, LAYOUT)
+
+
+def _about(instance: Instance, known: frozenset[str]) -> Instance:
+    """The question with those rules of its stack that speak of these settings alone."""
+    return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(known))
 
 
 def plain(layouts: Whole) -> Plans:

@@ -4,6 +4,7 @@ the relaxation of its integer model."""
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import asdict
 from time import monotonic
 
@@ -12,6 +13,10 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands.console import check_target, seconds_of, spare_question, usage
+from crossopt.reports.commands.families import code_of
+from crossopt.reports.commands.keeping.keeper import Keeper, Kept, keeper
+from crossopt.reports.commands.keeping.tables import hand_over
+from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
@@ -25,6 +30,10 @@ from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.family import solve
 
+_ENDED = "  interrupted before all of this was explained\n"
+Told = Callable[[DesignResult, str], None]
+"""Takes the answer, and what is explained of it so far."""
+
 
 def explain(options: Namespace) -> Status:
     """Explain a question, and print."""
@@ -35,30 +44,68 @@ def explain(options: Namespace) -> Status:
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
     instance = read_instance(question_path(options.file), settings, options.workload)
     other = read_instance(question_path(options.file), (*settings, *forced), options.workload) if forced else None
+    keep = keeper()
     with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-        result, text = explained(instance, options.near, limits, watch)
-        if other is not None:
-            text += explain_with(other, forced, result, limits, watch)
-    sys.stdout.write(fitted(text))
+        result, text = explained(instance, options.near, limits, watch, _told_to(keep))
+        if other is not None and not text.endswith(_ENDED):
+            try:
+                text += explain_with(other, forced, result, limits, watch)
+            except KeyboardInterrupt:
+                text += _ENDED
+    hand_over(fitted(text), code_of(result.status, unproved=False))
     return result.status
 
 
-def explained(instance: Instance, gap: float | None, limits: Limits, watch: Watch) -> tuple[DesignResult, str]:
+def _told_to(keep: Keeper | None) -> Told:
+    """What is known so far goes to who keeps answers for this process, in case that it is ended."""
+
+    def tell(result: DesignResult, text: str) -> None:
+        if keep is not None:
+            keep.keep(Kept(None, fitted(text + _ENDED), code_of(result.status, unproved=False)))
+
+    return tell
+
+
+def explained(
+    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: Told = lambda result, text: None
+) -> tuple[DesignResult, str]:
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for."""
-    result = solve(FAMILY, instance, "boxes", limits, watch)
-    if result.value is None:
-        no_design = f"{instance.name}: no design found in time\n"
-        return result, clash_text(instance.name, clash(instance, watch)) if result.proved else no_design
-    text = answer_text(result, ())
+    result = _solved(instance, limits, watch)
+    text = _answer(result)
+    told(result, text)
     try:
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
+        if result.value is None:
+            return result, clash_text(instance.name, clash(instance, watch)) if result.proved else text
         text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+        told(result, text)
         if gap is not None:
             text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
+            told(result, text)
     except KeyboardInterrupt:  # what is known by then is worth telling
-        text += "  interrupted before all of this was explained\n"
+        text += _ENDED
     return result, text
+
+
+def _solved(instance: Instance, limits: Limits, watch: Watch) -> DesignResult:
+    """The answer; a search that is ended leaves its best one, also where it hears no signal."""
+    keep = keeper()
+    if keep is None:
+        return solve(FAMILY, instance, "boxes", limits, watch)
+
+    def written(result: DesignResult) -> Kept:
+        return Kept(None, fitted(_answer(result) + _ENDED), code_of(result.status, unproved=False))
+
+    kept = Keeping(keep, FAMILY, instance, "boxes", limits, watch, written)
+    return solve(FAMILY, instance, "boxes", limits, kept, simplest=kept.simplest_answer)
+
+
+def _answer(result: DesignResult) -> str:
+    """What binds the answer; that there is none where none was found."""
+    if result.value is None:
+        return f"{result.question['name']}: no design {'keeps every limit' if result.proved else 'found in time'}\n"
+    return answer_text(result, ())
 
 
 def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:

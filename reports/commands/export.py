@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import asked_in, read_instance, read_question
+from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.question import asked_in, narrowing, read_instance, read_question, several_words
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.question import read_again
@@ -89,10 +89,18 @@ def _result_in(path: Path) -> DesignResult:
     """The result in a file on one number of devices; an InstanceError in one sentence if there is none."""
     result: DesignResult = read_saved(path, "codesign")[1]
     if isinstance(result.proof, Parts):
-        remedy = "solve one of them on its own: --set cluster.devices=NUMBER --set objective=step_time, or another objective"
-        message = f"here are answers for several numbers of devices, and one is needed ({remedy})"
-        raise InstanceError(str(path), [Fault(1, 1, "", message)], "nothing read")
+        raise InstanceError(str(path), [Fault(1, 1, "", _of_several(result))], "nothing read")
     return result
+
+
+def _of_several(result: DesignResult) -> str:
+    """That one answer is needed, and how to have the best of them alone."""
+    asked = read_again(result.question, result.kind)
+    if not isinstance(asked, Counted):
+        return "here are answers about several questions, and one is needed (solve one of them on its own)"
+    best = None if result.answer is None else asked.places.index((result.answer.devices, result.answer.batch))
+    alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(asked, best)} --out FILE"
+    return f"here are answers about {several_words(asked)}, and one is needed (solve {alone})"
 
 
 def _design_in(path: Path, workload: str | None) -> tuple[Instance, dict[str, Any] | None]:

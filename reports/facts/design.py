@@ -15,6 +15,7 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.goals import Goal
 from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
+from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
@@ -50,6 +51,8 @@ class Asked:
     """Choices with more than one option."""
     goal: Goal | None = None
     """A whole run, where one is asked about."""
+    left_out: LeftOut | None = None
+    """What became of the combinations of settings, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ def asked_of(instance: Instance) -> Asked:
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
     opened = tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1)
-    return Asked(sentence, tuple(terms), opened, instance.goal)
+    return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance))
 
 
 def asked_of_counts(counted: Counted) -> Asked:

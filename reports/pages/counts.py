@@ -9,7 +9,7 @@ from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.pages.design import answer_sections, question_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, heading, paragraph, section, table, tiles
 from crossopt.reports.sheets.sheet import label_of
-from crossopt.reports.texts.design import amount, count_of, design_words, time_of
+from crossopt.reports.texts.design import amount, design_words, time_of
 from crossopt.reports.texts.devices import (
     beside_batches,
     best_part,
@@ -20,6 +20,7 @@ from crossopt.reports.texts.devices import (
     why_not_looked_at,
 )
 from crossopt.reports.texts.goals import run_figures
+from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crossopt.instances.codesign.goals import Goal
+from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
@@ -14,10 +15,10 @@ from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
 from crossopt.reports.sheets.sheet import label_of
+from crossopt.reports.texts.combinations import head_of, reasons_of
 from crossopt.reports.texts.design import (
     CHECKED,
     amount,
-    count_of,
     proof_words,
     prover_words,
     rival_label,
@@ -28,6 +29,7 @@ from crossopt.reports.texts.design import (
 )
 from crossopt.reports.texts.goals import run_figures
 from crossopt.reports.texts.near import option_word
+from crossopt.reports.texts.width import count_of
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.proofs import Conflict, Enumerated
@@ -62,8 +64,17 @@ def question_section(instance: dict[str, Any], asked: Asked) -> str:
         "The question",
         terms,
         table(("open", "options", "from"), rows, numbers=(1,)) if rows else paragraph("No choice is open: one design is priced."),
+        *_combinations(asked.left_out),
         fold("The question as it was written", f"{instance['text']}{_settings(instance)}"),
     )
+
+
+def _combinations(out: LeftOut | None) -> tuple[str, ...]:
+    """How many combinations of settings are plans, and why the others are none."""
+    if out is None or not (reasons := reasons_of(out)):
+        return ()
+    head = f"{head_of(out)} are plans"
+    return (paragraph(f"{head[0].upper()}{head[1:]}."), fold("Why the others are none", "\n".join(reasons)))
 
 
 def _options(name: str, options: Sequence[Any]) -> str:

@@ -11,9 +11,10 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.reports.texts.combinations import head_of, shortly
 from crossopt.reports.texts.goals import lasting_words, run_words
 from crossopt.reports.texts.near import common_words
-from crossopt.reports.texts.width import page_width
+from crossopt.reports.texts.width import count_of, page_width
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
 from crossopt.solvers.codesign.claims import PROVERS
@@ -25,8 +26,6 @@ _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 _LABEL = 20
 _TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
-_COUNTABLE = 10**10
-_SAME, _UNLIKE = "do what another one does", "are not as `only` asks"
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
 _BLINK = 0.001
@@ -104,16 +103,13 @@ def _size(result: DesignResult) -> str:
 
 
 def _left_out_lines(out: LeftOut | None) -> list[str]:
-    """How many combinations are no plans, by what makes them so, the most first."""
+    """How many combinations are no plans, by what makes most of them so."""
     if out is None:
         return []
     if out.combinations == 1:
         return listed(f"  {'nothing is chosen':<{_LABEL}}", "every setting of the plan is fixed (`choices: all` opens them)")
-    counts = sorted([(out.same, _SAME), (out.unlike, _UNLIKE), *((many, f"break: {rule}") for rule, many in out.broken)], reverse=True)
-    about = "" if out.exact else "about "
-    head = f"{about}{count_of(out.plans)} of {count_of(out.combinations)} combinations of settings; of the others"
-    lines = [wrapped(" " * (_LABEL + 2), f"{about}{count_of(many)} {why}") for many, why in counts if many]
-    return [*listed(f"  {'plans':<{_LABEL}}", head), *(line for one in lines for line in one)] if lines else []
+    lines = [line for why in shortly(out) for line in wrapped(" " * (_LABEL + 2), why)]
+    return [*listed(f"  {'plans':<{_LABEL}}", f"{head_of(out)}; of the others"), *lines] if lines else []
 
 
 def seconds_of(seconds: float) -> str:
@@ -351,11 +347,6 @@ def shown(value: float, dimension: str) -> str:
     """A quantity with four digits: more say nothing to a reader."""
     number, _, unit = format_quantity(value, dimension).partition(" ")
     return f"{float(number):.{_DIGITS}g} {unit}"
-
-
-def count_of(number: int) -> str:
-    """With commas; beyond a billion only how large it is."""
-    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
 
 
 def _designs(number: int) -> str:

@@ -7,6 +7,7 @@ from textwrap import wrap
 
 _LEAST, _MOST = 60, 100
 _HANGING = 4
+_COUNTABLE = 10**10
 
 
 def page_width() -> int:
@@ -44,3 +45,8 @@ def _columns() -> int | None:
         if sys.stdout.isatty():
             return os.get_terminal_size(sys.stdout.fileno()).columns or None
     return None
+
+
+def count_of(number: int) -> str:
+    """With commas; beyond a billion only how large it is."""
+    return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")

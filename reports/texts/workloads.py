@@ -6,7 +6,6 @@ from crossopt.reports.texts.design import (
     CHECKED,
     amount,
     chip_lines,
-    count_of,
     end_lines,
     hardware_words,
     limit_line,
@@ -16,6 +15,7 @@ from crossopt.reports.texts.design import (
     time_of,
     wrapped,
 )
+from crossopt.reports.texts.width import count_of
 from crossopt.solvers.codesign.answer import DesignResult, Share
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, EnumeratedTogether

@@ -355,6 +355,18 @@ def test_the_first_stage_without_dense_layers_is_looked_at_where_the_first_holds
     assert number(peak_memory(model, shards(plan, model))) == max(every)
 
 
+def test_a_stage_without_layers_has_no_working_set() -> None:
+    """Six layers on eight stages: the last one has the head alone, 2048 x 50304 weights of 2 + 4 + 12 bytes and a norm, and of 2,048 tokens
+    a hidden state and 50,304 logits of four bytes each; what a layer brings back is on the six stages between."""
+    model, plan = replace(GPT, layers=6, hidden=2048, heads=16, ffn=8192, vocabulary=50304, tied=False), Plan(pipeline=8, recompute="full")
+    stages = [memory(plan, model, stage) for stage in range(8)]
+    assert [number(stage.working) > 0.0 for stage in stages] == [False, *[True] * 6, False]
+    weights = 2048 * 50304 + number(stage_weights(model, shards(plan, model), 7).shared) - 2048 * 50304
+    assert weights >= 2048 * 50304
+    assert number(stages[7].total()) == weights * 18 + 4 * 2048 * (2048 + 50304)
+    assert number(peak_memory(model, shards(plan, model))) == max(number(stage.total()) for stage in stages)
+
+
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_what_is_offloaded_of_a_stage_is_never_less_than_nothing(layers: int) -> None:
     """Where all three layers of a chunk are computed again, a number of them says nothing else than all."""

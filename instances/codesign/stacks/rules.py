@@ -26,6 +26,8 @@ def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 
     """The options of a setting that is open: those that the stack launches under some condition."""
     if setting in WORDS:
         return launchable(stack, setting, tuple(options))
+    if setting == "recompute_layers":
+        return options if launchable(stack, "recompute", ("full-1",)) else (0,)
     fixed = [row.then.values for row in stack.rows if not row.when and row.then.quantity == setting]
     return fixed[0] if fixed else options
 

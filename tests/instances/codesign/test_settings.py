@@ -17,6 +17,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import allows, combinations
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
+from crossopt.reports.texts.combinations import reasons_of, shortly
 from tests.instances.codesign.test_space import every_combination, plans_of
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask, meant
@@ -181,6 +182,29 @@ def test_all_opens_every_setting_and_what_is_named_stays() -> None:
     assert answered(every, "boxes").value == answered(every, "exhaustive").value
 
 
+def test_all_opens_layers_of_the_ends_and_of_recomputation_and_groups_that_share() -> None:
+    """Eight devices are two nodes of four; DeepSpeed has none of these settings, torchtitan computes all layers again or none."""
+    opened = {"last_stage_layers": (0, -1, -2, -3), "first_stage_layers": (0, -1), "shard": (0, 4)}
+    again = ("none", "elements", "selective", "selective-elements", "full", "full-1", "full-2")
+    listed_of = {stack: dict(ask(SMALL, "choices=all", f"stack={stack}").plan_options) for stack in ("null", "torchtitan", "deepspeed")}
+    assert {name: listed_of["null"][name] for name in (*opened, "recompute")} == opened | {"recompute": again}
+    assert {name: listed_of["torchtitan"][name] for name in (*opened, "recompute")} == opened | {"recompute": ("none", "full")}
+    assert {name: listed_of["deepspeed"][name] for name in opened} == dict.fromkeys(opened, (0,))
+
+
+def test_layers_below_zero_are_fewer_than_the_even_share() -> None:
+    """Eight layers: four a stage of two, two a stage of four; one on each of eight, from which none can be taken."""
+    text = SMALL + "choices: {pipeline: [1, 2, 4, 8], last_stage_layers: [0, -1, -3]}"
+    ends = {(plan.pipeline, plan.last_stage_layers) for plan in plans_of(ask(text)) if isinstance(plan, Plan)}
+    assert ends == {(1, 0), (2, 0), (2, 3), (2, 1), (4, 0), (4, 1), (8, 0)}
+    assert allows(ask(text), Plan(pipeline=2, data=4, last_stage_layers=3)) is None
+    assert allows(ask(text), Plan(pipeline=2, data=4, last_stage_layers=2)) == "last_stage_layers 2 is none of the options"
+    letter = plans_of(ask(text, "only=last_stage_layers", "last_stage_layers=-1"))
+    assert {(plan.pipeline, plan.last_stage_layers) for plan in letter if isinstance(plan, Plan)} == {(2, 3), (4, 1)}
+    written = answered(ask(SMALL, "pipeline=[1, 2, 4, 8]", "last_stage_layers=[0, 1, 3]"), "exhaustive").value
+    assert answered(ask(text), "exhaustive").value == answered(ask(text), "boxes").value == written
+
+
 def test_all_that_is_no_word_is_refused() -> None:
     with pytest.raises(InstanceError, match=r"choices.rest: 'al' is unknown \(did you mean 'all'\?\)"):
         ask(SMALL, "choices=al")
@@ -195,6 +219,15 @@ def test_answers_say_what_was_left_out_and_where_nothing_was_chosen(tmp_path: Pa
     said = capsys.readouterr().out
     assert "of 20 combinations of settings; of the others" in said
     assert "do what another one does" in said
+
+
+def test_a_terminal_shows_five_reasons_and_the_page_all() -> None:
+    out = left_out(ask(LLAMA, "choices=all"))
+    assert out is not None
+    every, some = reasons_of(out), shortly(out)
+    assert len(every) == len(out.broken) + 1 > 7
+    assert some[:5] == every[:5]
+    assert some[5:] == (f"{len(every) - 5} further rules are broken by fewer (all are on the page of `crossopt report`)",)
 
 
 def leaves(tree: Any, places: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], float | None]]:  # noqa: ANN401 - of JSON

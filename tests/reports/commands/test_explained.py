@@ -1,10 +1,16 @@
 """What is explained before Ctrl-C is told, with the words that there is more."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands import explain
-from tests.paths import INSTANCES
+from tests.paths import INSTANCES, ROOT
+from tests.reports.commands.test_ended import DEAF, GUARD, hear_signals
 
 
 @pytest.mark.parametrize("ended", ["relief", "near_optimum"])
@@ -17,3 +23,31 @@ def test_an_interrupt_leaves_what_is_known(ended: str, monkeypatch: pytest.Monke
     lines = capsys.readouterr().out.splitlines()
     assert "is the optimum" in lines[0]
     assert lines[-1] == "  interrupted before all of this was explained"
+
+
+DEAF_TO_THE_END = """
+import sys, time
+from crossopt.reports.cli import main
+from crossopt.reports.commands import explain
+def last(*asked):
+    sys.stderr.write("deaf\\n"); sys.stderr.flush()
+    END
+explain.PHASE = last
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("phase", ["relief", "near_optimum", "explain_with"])
+def test_what_is_explained_is_told_where_the_rest_hears_no_signal(phase: str, number: signal.Signals) -> None:
+    program = DEAF_TO_THE_END.replace("PHASE", phase).replace("END", DEAF)
+    command = [sys.executable, "-c", program, "explain", str(INSTANCES / "tiny.yaml"), "--near", "1%", "--force", "tensor=2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, preexec_fn=hear_signals, **pipes) as process:  # noqa: PLW1509 - no other thread
+        assert process.stderr is not None
+        assert any(line == "deaf\n" for line in process.stderr)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=GUARD)
+    assert (process.returncode, "is the optimum" in out.splitlines()[0]) == (0, True)
+    assert out.endswith("  interrupted before all of this was explained\n")

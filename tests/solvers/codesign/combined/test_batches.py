@@ -2,11 +2,13 @@
 
 import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from crossopt.instances.codesign.instance import Counted
 from crossopt.instances.question import read_again
+from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
 from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import DesignResult
@@ -102,3 +104,16 @@ def test_every_edit_of_the_whole_answer_is_refused(share: int) -> None:
     free = {("proof", "by")}
     assert at(data, ("answer", "batch")) == 128
     assert [(way, value) for way, value in accepted_edits(counted(FIXED, OPEN, ONE), data, ways[::share]) if way not in free] == []
+
+
+def test_an_export_says_how_to_have_the_best_batch_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question, answers, one = (tmp_path / name for name in ("batches.yaml", "answers.json", "one.json"))
+    question.write_text(FIXED, encoding="utf-8")
+    settings = [part for one in (OPEN, ONE) for part in ("--set", one)]
+    assert main(["solve", str(question), *settings, "--out", str(answers)]) == 0
+    capsys.readouterr()
+    assert main(["export", str(answers), "--as", "fsdp"]) == 3
+    told = capsys.readouterr().err
+    assert "on its own: crossopt solve QUESTION --set workload.global_batch=128 --out FILE)" in told
+    assert main(["solve", str(question), *settings, "--set", "workload.global_batch=128", "--out", str(one)]) == 0
+    assert main(["export", str(one), "--as", "megatron"]) == 0

@@ -243,7 +243,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["check", str(out)]) == 0
     assert "16 devices: the proof was carried out anew" in capsys.readouterr().out
     assert main(["export", str(out)]) == 3
-    assert "here are answers for several numbers of devices, and one is needed" in capsys.readouterr().err
+    assert "(solve the best of them on its own: crossopt solve QUESTION --set cluster.devices=2 --out" in capsys.readouterr().err
     assert main(["solve", str(path), "--set", "objective=devices", "--set", "budget.step_time=1 ms"]) == 20
     assert "none has a design, proved in" in capsys.readouterr().out
 
