@@ -30,12 +30,13 @@ OPTIONS = options_of(
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers --num-distributed-optimizer-instances""",
+    --mtp-num-layers --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap
     --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
-    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias""",
+    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
+    --cross-entropy-loss-fusion""",
 )
 _SAID = (
     "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
@@ -209,6 +210,9 @@ def _precision(model: Transformer) -> list[Setting]:
         found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
     if model.gradient_bytes < 4.0 and model.precision in {"bf16", "fp8"}:
         found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
+    if model.logit_bytes < 4.0:
+        found.append(make("--cross-entropy-loss-fusion", None, "softmax and loss in one kernel"))
+        found.append(make("--cross-entropy-fusion-impl", "te", "the one that puts gradients in the place of the logits"))
     return found
 
 
