@@ -4,7 +4,7 @@ from typing import Final
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
     Export,
@@ -122,13 +122,10 @@ def _chunks(plan: Plan) -> list[Setting]:
 
 
 def layout(model: Transformer, plan: Plan) -> str:
-    """The layers of each chunk in the order of the network, those that predict further tokens (m) last. Those of a stage are dealt to its
-    chunks as evenly as can be; the first chunk of all has the embedding and the last one the loss, and so no more layers than others."""
-    split, held = split_of(model, plan), list[int]()
-    for chunk in range(plan.interleave):
-        for stage in range(plan.pipeline):
-            least, more = divmod(int(split.on(stage)), plan.interleave)
-            held.append(least + (chunk >= plan.interleave - more if stage == 0 else chunk < more))
+    """The layers of each chunk in the order of the network, those that predict further tokens (m) last; beside them embedding and loss."""
+    split = split_of(model, plan)
+    stages = [chunk_sizes(int(split.on(stage)), plan.interleave, first=stage == 0) for stage in range(plan.pipeline)]
+    held = [sizes[chunk] for chunk in range(plan.interleave) for sizes in stages]
     letters = iter("t" * model.layers + "m" * model.prediction_layers)
     return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in held) + "L"
 
