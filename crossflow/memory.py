@@ -306,12 +306,12 @@ def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
-    """Dropout mask of the embedding on the first stage; input of head and norm and single-precision logits on the last one, of each token
-    that is predicted, and before a cap as well."""
+    """Dropout mask of the embedding on the first stage; input of head and norm and logits on the last one, of each token that is predicted,
+    and before a cap as well."""
     tokens = sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
-    logits = model.vocabulary / sharding.tensor * (2.0 if model.logit_cap else 1.0)
+    logits = model.vocabulary / sharding.tensor * (model.logit_bytes / 4.0 * (2.0 if model.logit_cap else 1.0))
     last = 4.0 * tokens * (model.hidden / norm_split + logits) * (1.0 + model.prediction_layers)
     return np.where(stage < 0.5, first, 0.0) + np.where(_has_head(sharding, stage), last, 0.0)
 

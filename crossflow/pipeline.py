@@ -4,8 +4,10 @@ With stage times s_i = forward + backward of all a stage's layers, m microbatche
 
     T = (m - 1/v) max s_i + (sum s_i) / v + exposed gradient exchange + optimizer + overhead
 
-For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). For uneven ones under 1F1B it is exact where the last stage is the
-fullest, and never too short where backward takes the same multiple of forward on every stage.
+For equal stages this is m s + (p - 1) s / v (Narayanan et al. 2021). Where chunks do not divide the layers of the fullest stage, they
+differ, and stages wait for each other for at most (p - 1) / p of a layer more in each microbatch (`stages.waited_for_chunks`). For uneven
+stages under 1F1B the formula is exact where the last stage is the fullest, and never too short where backward takes the same multiple of
+forward on every stage.
 
 Where the gradients of weights are put off (`zero-bubble`: ZB-H1 of Qi et al. 2023, arXiv:2401.10241, section 2.2, interleaved for v > 1),
 a stage takes F forward, B for the gradients of its inputs and W for those of its weights. Its passes are in a fixed order, so that the
@@ -33,7 +35,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.stages import Split, is_v
+from crossopt.crossflow.stages import Split, is_v, waited_for_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,16 @@ def step_time(terms: Terms) -> Real:
     pipeline = _one_in_turn(terms)
     if np.any(terms.schedule):
         pipeline = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms), pipeline)
-    return pipeline + (terms.publish + terms.optimizer + terms.overhead)
+    return pipeline + _waits(terms) + (terms.publish + terms.optimizer + terms.overhead)
+
+
+def _waits(terms: Terms) -> Real:
+    """Seconds of the step in which stages wait for each other since chunks differ."""
+    share = waited_for_chunks(terms.split, terms.interleave)
+    if not np.any(share):
+        return 0.0
+    forward, backward = passes(terms)
+    return terms.microbatches * share * (forward + backward)
 
 
 def _one_in_turn(terms: Terms) -> Real:
@@ -242,13 +253,13 @@ def exposed_exchange(terms: Terms) -> Real:
 
 
 def bubble(terms: Terms) -> Real:
-    """Seconds in which the fullest stage waits for the pipeline to fill and drain."""
+    """Seconds in which the fullest stage waits for the pipeline to fill and drain, and for the chunks of others."""
     slot = slots(terms)
     waits = (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
     if np.any(terms.schedule):
         busy = terms.microbatches * (slot.backward + slot.fullest()) + exposed_exchange(terms)
         waits = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms) - busy, waits)
-    return waits
+    return waits + _waits(terms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ class Work:
     backward: float
     weights: float = 0.0
     """Of gradients of weights, where they are put off; else they are part of `backward`."""
+    shares: tuple[float, ...] = ()
+    """How much of it each chunk takes; all alike where nothing is said."""
 
 
 def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Run]:
@@ -117,7 +119,7 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
         moved = False
         for stage, order in enumerate(orders):
             work = stages[stage]
-            took = (work.forward / chunks, work.backward / chunks, work.weights / chunks)
+            took = (work.forward, work.backward, work.weights)
             while at[stage] < len(order):
                 microbatch, chunk, way = order[at[stage]]
                 place = 2 * len(stages) - 1 - stage if kind == "zero-bubble-v" and chunk else chunk * len(stages) + stage
@@ -125,7 +127,7 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
                 if ready is None:
                     break
                 start = max(clock[stage], ready)
-                end = clock[stage] = start + took[way]
+                end = clock[stage] = start + (took[way] * work.shares[chunk] if work.shares else took[way] / chunks)
                 ended[microbatch, place, way] = end
                 runs[stage].append(Run(stage, microbatch, chunk, way != FORWARD, start, end, way == WEIGHTS))
                 at[stage] += 1

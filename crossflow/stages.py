@@ -59,6 +59,31 @@ def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0)
     return Split(stages, least, layers - least * stages, ends, between, fuller)
 
 
+def chunk_sizes(layers: int, chunks: int, *, first: bool = False) -> tuple[int, ...]:
+    """The layers of a stage over its chunks: chunks with one more than others lie together in the middle, so that those of all stages are
+    at work at about the same time, and neither with the embedding nor with the head. Where the first stage has fewer layers than chunks its
+    first chunk, with the embedding, has none; where another stage has, the last one, with the head."""
+    least, more = divmod(layers, chunks)
+    outwards = sorted(range(chunks), key=lambda chunk: (abs(2 * chunk - chunks + 1), chunk))
+    if first and not least:
+        outwards.sort(key=lambda chunk: chunk == 0)
+    fuller = {*outwards[:more]}
+    return tuple(least + (chunk in fuller) for chunk in range(chunks))
+
+
+def waited_for_chunks(split: Split, interleave: Real) -> Real:
+    """For how much of a layer the stages wait for each other in a microbatch, at the most, since chunks differ: those of the fullest stage,
+    where they do not divide its layers.
+
+    Take passes in slots of one forward and one backward chunk for every stage, each stage a slot after the one before it: then every stage
+    has what it waits for, and a slot lasts as long as the longest passes in it. Of p stages those of p r + p - 1 slots in p v are of the r
+    larger chunks of v, which lie together: (p - 1) / p of a layer is more than what a stage has to do.
+    """
+    fullest = np.maximum(np.maximum(split.first(), split.middle()), split.last())
+    uneven = np.greater(np.mod(fullest, interleave), 0.5) & np.greater(interleave, 1.5)
+    return np.where(uneven, (split.stages - 1.0) / split.stages, 0.0)
+
+
 def is_v(schedule: Real) -> Mask:
     """Whether the first stage holds the last chunk, and so the head, too: chunks go down the stages and up again."""
     return np.greater(schedule, 1.5)

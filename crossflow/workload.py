@@ -55,6 +55,9 @@ class Transformer:
     """Ranks that share only the optimizer state (ZeRO-1) get their part of the gradients by a reduce-scatter; else all of them, summed."""
     optimizer_bytes: float = 12.0
     """Single-precision master weights and two Adam moments."""
+    logit_bytes: float = 4.0
+    """What a logit keeps for the backward pass: single precision, or where the loss is fused and its gradient takes the logit's place the
+    precision of the product (parallel_cross_entropy of Transformer Engine, --cross-entropy-fusion-impl te of Megatron-LM)."""
     expert_ffn: int = 0
     """Width of one expert; 0 means ffn."""
     shared_experts: int = 0

@@ -37,6 +37,9 @@ class WorkloadSection:
     lora_rank: Annotated[Positive | None, Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = None
     gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
     optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
+    logit_bytes: Annotated[
+        float | None, Bounds(1.0), Doc("bytes that a logit keeps for the backward pass: 4, or 2 with the fused loss of Transformer Engine")
+    ] = None
 
 
 T = TypeVar("T")
@@ -52,7 +55,7 @@ USUAL_CAPACITY: Final = 1.1
 loss 18.6 % of the time of a layer with 128 experts on 8 ranks is waited, a factor of 1.23 (Qi et al. 2026, arXiv:2604.19654). With an
 auxiliary loss it is between the two."""
 _NOT_IN_DENSE: Final = ("capacity_factor",)
-_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank")
+_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank", "logit_bytes")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -128,6 +131,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         precision=section.precision,
         gradient_bytes=_or(section.gradient_bytes, 4.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),
+        logit_bytes=_or(section.logit_bytes, 4.0),
         **asdict(trained),
     )
 

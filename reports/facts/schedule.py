@@ -17,6 +17,7 @@ from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.pipeline import Terms, exposed_exchange, passes, step_time, whole_backward, window
 from crossopt.crossflow.plan import Plan, Schedule, table
 from crossopt.crossflow.schedule import Run, Work, schedule
+from crossopt.crossflow.stages import chunk_sizes
 from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
@@ -41,6 +42,8 @@ class Passes:
     """Communication of the backward pass that nothing hides."""
     weights: float = 0.0
     """Gradients of weights, where they are put off; else they are part of `backward`."""
+    shares: tuple[float, ...] = ()
+    """Which share of the layers each chunk holds, where chunks differ."""
 
     @property
     def ahead(self) -> float:
@@ -56,7 +59,7 @@ class Passes:
 
     @property
     def work(self) -> Work:
-        return Work(self.ahead, self.back, self.weights)
+        return Work(self.ahead, self.back, self.weights, self.shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +156,14 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
                 backward=layers * _number(backward - again - returned - weights) + beside[1],
                 returned=layers * _number(returned) + _number(kept[1]),
                 weights=layers * _number(weights),
+                shares=_shares(int(layers), plan.interleave, first=first),
             )
         )
     return tuple(found)
+
+
+def _shares(layers: int, chunks: int, *, first: bool) -> tuple[float, ...]:
+    return tuple(size / layers for size in chunk_sizes(layers, chunks, first=first)) if layers % chunks else ()
 
 
 def _periodic(stages: tuple[Passes, ...], count: int, chunks: int, kind: Schedule) -> tuple[list[Run], int] | None:

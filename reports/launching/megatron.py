@@ -4,7 +4,7 @@ from typing import Final
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
     Export,
@@ -30,12 +30,13 @@ OPTIONS = options_of(
     --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers --num-distributed-optimizer-instances""",
+    --mtp-num-layers --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap
     --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
-    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias""",
+    --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
+    --cross-entropy-loss-fusion""",
 )
 _SAID = (
     "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
@@ -121,13 +122,10 @@ def _chunks(plan: Plan) -> list[Setting]:
 
 
 def layout(model: Transformer, plan: Plan) -> str:
-    """The layers of each chunk in the order of the network, those that predict further tokens (m) last. Those of a stage are dealt to its
-    chunks as evenly as can be; the first chunk of all has the embedding and the last one the loss, and so no more layers than others."""
-    split, held = split_of(model, plan), list[int]()
-    for chunk in range(plan.interleave):
-        for stage in range(plan.pipeline):
-            least, more = divmod(int(split.on(stage)), plan.interleave)
-            held.append(least + (chunk >= plan.interleave - more if stage == 0 else chunk < more))
+    """The layers of each chunk in the order of the network, those that predict further tokens (m) last; beside them embedding and loss."""
+    split = split_of(model, plan)
+    stages = [chunk_sizes(int(split.on(stage)), plan.interleave, first=stage == 0) for stage in range(plan.pipeline)]
+    held = [sizes[chunk] for chunk in range(plan.interleave) for sizes in stages]
     letters = iter("t" * model.layers + "m" * model.prediction_layers)
     return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in held) + "L"
 
@@ -209,6 +207,9 @@ def _precision(model: Transformer) -> list[Setting]:
         found.append(make("--fp8-format", "hybrid", "operands of matrix products"))
     if model.gradient_bytes < 4.0 and model.precision in {"bf16", "fp8"}:
         found.append(make("--grad-reduce-in-bf16", None, "gradients are summed in two bytes"))
+    if model.logit_bytes < 4.0:
+        found.append(make("--cross-entropy-loss-fusion", None, "softmax and loss in one kernel"))
+        found.append(make("--cross-entropy-fusion-impl", "te", "the one that puts gradients in the place of the logits"))
     return found
 
 

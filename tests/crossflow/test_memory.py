@@ -286,6 +286,15 @@ def test_the_ends_of_the_pipeline_keep_a_mask_and_the_logits() -> None:
     assert number(memory(plan, stage=3).activations) == 12 * kept + 4 * tokens * (6144 + 51200 / 2)
 
 
+def test_a_fused_loss_keeps_the_logits_in_the_precision_of_the_product() -> None:
+    """2 s b V / t in place of 4 s b V / t, of the cap's two copies too; what head and norm keep of their inputs stays."""
+    plan, tokens = Plan(tensor=2, pipeline=4, microbatch=2), 2 * 2048
+    for model in (GPT, replace(GPT, logit_cap=True)):
+        saved = number(memory(plan, model, 3).activations - memory(plan, replace(model, logit_bytes=2.0), 3).activations)
+        assert saved == 2 * tokens * 51200 / 2 * (2 if model.logit_cap else 1)
+    assert memory(plan, replace(GPT, logit_bytes=2.0), 1) == memory(plan, GPT, 1)
+
+
 def test_the_ends_hold_embedding_positions_and_head() -> None:
     model = replace(GPT, learned_positions=True)
     columns = shards(Plan(tensor=2, pipeline=4), model)

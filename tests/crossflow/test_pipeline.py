@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +76,19 @@ def _needed(kind: str, batch: int, stage: int, stages: int) -> tuple[str, int, i
 
 SECONDS = st.integers(1, 9)
 COUNTS = st.integers(1, 12)
+
+
+def test_chunks_that_differ_are_waited_for() -> None:
+    """Eighty layers in 4 x 16 chunks are four chunks of two layers and twelve of one on each stage: (p - 1) / p of a layer of 3 s more in
+    each of 32 microbatches, beside 32 x 20 layers and a bubble of 3 x 20 / 16. In 4 x 5 or 4 x 20 chunks they are alike; so are those of
+    the fuller stages of 126 layers in 8 x 8 chunks, of which the ends have a layer less."""
+    terms = replace(PLAIN, split=split_layers(80, 4), interleave=16.0, microbatches=32.0)
+    assert step_time(terms) == 3.0 * (32 * 20 + 3 * 20 / 16 + 32 * 3 / 4)
+    assert bubble(terms) == step_time(terms) - 3.0 * 32 * 20
+    assert step_time(replace(terms, interleave=5.0)) == 3.0 * (32 * 20 + 3 * 4)
+    assert step_time(replace(terms, interleave=20.0)) == 3.0 * (32 * 20 + 3)
+    ends = replace(PLAIN, split=split_layers(126, 8), interleave=8.0, microbatches=32.0)
+    assert step_time(ends) == pytest.approx(3.0 * ((32 - 1 / 8) * 16 + 126 / 8), rel=1e-15)
 
 
 @given(st.integers(1, 6), SECONDS, SECONDS, COUNTS)
@@ -191,8 +205,9 @@ def test_a_part_that_takes_longer_never_shortens_the_step(terms: Terms, part: st
 
 @given(steps())
 def test_the_step_is_the_closed_form_of_its_stages(terms: Terms) -> None:
-    """(m - 1/v) max s + (sum s) / v, when the gradient exchange is neither hidden nor long."""
-    terms = replace(terms, synchronize=0.0, schedule=0.0)
+    """(m - 1/v) max s + (sum s) / v, when chunks are alike and the gradient exchange is neither hidden nor long."""
+    alike = terms.interleave * np.ceil(terms.split.least / terms.interleave) * terms.split.stages
+    terms = replace(terms, split=split_layers(int(alike), int(terms.split.stages)), synchronize=0.0, schedule=0.0)
     slot, chunks = slots(terms), terms.interleave
     longest, all_stages = slot.backward + slot.fullest(), slot.total + terms.split.stages * slot.backward
     expected = (terms.microbatches - 1 / chunks) * longest + all_stages / chunks + terms.publish + terms.optimizer + terms.overhead

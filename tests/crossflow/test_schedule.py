@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from crossopt.crossflow.pipeline import Terms, bubble, step_time
 from crossopt.crossflow.plan import SCHEDULES, Schedule
 from crossopt.crossflow.schedule import Run, Work, passes_of, schedule
-from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import chunk_sizes, microbatches_in_flight, split_layers
 
 SECONDS = some.floats(0.1, 10.0)
 
@@ -121,8 +121,9 @@ def test_equal_stages_that_put_off_gradients_of_weights_end_as_the_closed_form_s
 
 @given(PARTS, some.integers(2, 6), some.integers(1, 4), some.integers(2, 4))
 def test_so_do_those_with_several_chunks(parts: tuple[float, float, float], stages: int, groups: int, chunks: int) -> None:
-    runs = schedule([Work(*parts)] * stages, stages * groups, chunks, "zero-bubble")
-    assert end(runs) == pytest.approx(float(step_time(stepping(stages, stages, parts, stages * groups, chunks))))
+    """Of one layer."""
+    runs = schedule([Work(*(chunks * part for part in parts))] * stages, stages * groups, chunks, "zero-bubble")
+    assert end(runs) == pytest.approx(float(step_time(stepping(stages * chunks, stages, parts, stages * groups, chunks))))
 
 
 @given(PARTS, some.integers(2, 6), some.integers(0, 5), some.integers(1, 20))
@@ -136,18 +137,34 @@ def test_uneven_stages_that_put_off_gradients_of_weights_never_take_longer(
     assert count * max(held) * sum(parts) * (1.0 - 1e-12) <= end(runs) <= float(step_time(terms)) * (1.0 + 1e-12)
 
 
+@given(PARTS, some.integers(2, 6), some.integers(2, 5), some.integers(0, 40), some.integers(1, 4), some.sampled_from(SCHEDULES[:2]))
+def test_stages_whose_chunks_differ_never_take_longer_than_the_closed_form(
+    parts: tuple[float, float, float], stages: int, chunks: int, more: int, groups: int, kind: Schedule
+) -> None:
+    """Nor less than their work; however long the parts are to each other, and with several stages fuller than others."""
+    ahead, back, late = parts
+    count, put_off = groups * stages, kind != "1f1b"
+    terms = stepping(stages * chunks + more, stages, parts, count, chunks, schedule=float(put_off))
+    held = [int(terms.split.on(stage)) for stage in range(stages)]
+    each = (ahead, back, late) if put_off else (ahead, back + late, 0.0)
+    shares = [tuple(size / layers for size in chunk_sizes(layers, chunks)) for layers in held]
+    works = [Work(*(layers * part for part in each), share) for layers, share in zip(held, shares, strict=True)]
+    ended = end(schedule(works, count, chunks, kind))
+    assert count * max(held) * sum(parts) * (1.0 - 1e-12) <= ended <= float(step_time(terms)) * (1.0 + 1e-12)
+
+
 @given(PARTS, some.integers(2, 6), some.integers(0, 12))
 def test_stages_in_a_v_end_as_the_closed_form_says(parts: tuple[float, float, float], stages: int, more: int) -> None:
     """However long the parts are to each other."""
     count = 2 * stages - 1 + more
-    runs = schedule([Work(*parts)] * stages, count, 2, "zero-bubble-v")
-    assert end(runs) == pytest.approx(float(step_time(stepping(stages, stages, parts, count, 2, schedule=2.0))))
+    runs = schedule([Work(*(2.0 * part for part in parts))] * stages, count, 2, "zero-bubble-v")
+    assert end(runs) == pytest.approx(float(step_time(stepping(2 * stages, stages, parts, count, 2, schedule=2.0))))
 
 
 def test_the_bubble_of_a_v_is_what_the_first_forward_pass_takes_down_the_stages() -> None:
     """No stage waits from its first pass on where all three parts are alike (Qi et al. 2023, section 6)."""
-    assert bubble(stepping(4, 4, (1.0, 1.0, 1.0), 12, 2, schedule=2.0)) == pytest.approx(3 / 2)
-    runs = schedule([Work(1.0, 1.0, 1.0)] * 4, 12, 2, "zero-bubble-v")
+    assert bubble(stepping(8, 4, (1.0, 1.0, 1.0), 12, 2, schedule=2.0)) == pytest.approx(3)
+    runs = schedule([Work(2.0, 2.0, 2.0)] * 4, 12, 2, "zero-bubble-v")
     for stage in range(4):
         own = [run for run in runs if run.stage == stage]
         assert all(one.end == other.start for one, other in pairwise(own))
@@ -156,8 +173,9 @@ def test_the_bubble_of_a_v_is_what_the_first_forward_pass_takes_down_the_stages(
 @pytest.mark.parametrize(("stages", "count", "chunks"), [(2, 4, 1), (4, 8, 1), (4, 8, 2), (8, 32, 1)])
 def test_the_bubble_is_the_published_one(stages: int, count: int, chunks: int) -> None:
     """(p - 1) (F + B - W) of 1F1B's (p - 1) (F + B + W) (Qi et al. 2023, section 2.2, table 1): a third of it where all three are alike."""
-    assert bubble(stepping(stages, stages, (1.0, 1.0, 1.0), count, chunks)) == pytest.approx((stages - 1) * 1.0 / chunks)
-    assert bubble(stepping(stages, stages, (3.0, 4.0, 2.0), count, chunks)) == pytest.approx((stages - 1) * 5.0 / chunks)
+    layers = stages * chunks
+    assert bubble(stepping(layers, stages, (1.0, 1.0, 1.0), count, chunks)) == pytest.approx((stages - 1) * 1.0)
+    assert bubble(stepping(layers, stages, (3.0, 4.0, 2.0), count, chunks)) == pytest.approx((stages - 1) * 5.0)
 
 
 def test_a_small_step_by_hand() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import chunk_sizes, microbatches_in_flight, split_layers, waited_for_chunks
 
 PIPELINES = [(layers, stages) for layers in range(1, 31) for stages in range(1, layers + 1)]
 """Every number of layers up to thirty on every number of stages."""
@@ -95,3 +95,20 @@ def test_a_stage_holds_as_many_microbatches_as_its_schedule_keeps_open(stages: i
 def test_interleaving_costs_the_first_stage_the_published_share_more() -> None:
     """1 + (p - 1) / (p v) (Korthikanti et al. 2022, section 4.2.3)."""
     assert microbatches_in_flight(0.0, 8.0, 3.0, 64.0) == pytest.approx(8 * (1 + 7 / 24))
+
+
+def test_layers_are_dealt_to_chunks_with_the_larger_ones_in_the_middle() -> None:
+    """By hand; a chunk beside embedding or head may have none: the first of a stage, and the last one of another."""
+    assert chunk_sizes(20, 16) == (1,) * 6 + (2,) * 4 + (1,) * 6
+    assert [chunk_sizes(layers, 3) for layers in (6, 7, 8, 9)] == [(2, 2, 2), (2, 3, 2), (3, 3, 2), (3, 3, 3)]
+    assert [chunk_sizes(layers, 2) for layers in (1, 2, 3)] == [(1, 0), (1, 1), (2, 1)]
+    assert (chunk_sizes(7, 8, first=True), chunk_sizes(7, 8)) == ((0,) + (1,) * 7, (1,) * 7 + (0,))
+
+
+def test_stages_wait_for_chunks_where_they_do_not_divide_the_fullest_stage() -> None:
+    """Ten layers on four stages are 2, 3, 3 and 2: of two chunks the fuller stages have one larger, of three none. One chunk, and one
+    stage, wait for nothing."""
+    waited = [float(waited_for_chunks(split_layers(10, 4), float(chunks))) for chunks in (1, 2, 3)]
+    assert waited == [0.0, 0.75, 0.0]
+    assert float(waited_for_chunks(split_layers(10, 1), 3.0)) == 0.0
+    assert float(waited_for_chunks(split_layers(10, 4, first=4), 4.0)) == 0.0

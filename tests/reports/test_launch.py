@@ -283,6 +283,8 @@ def test_experts_and_precision_are_said() -> None:
     assert found["--expert-model-parallel-size"] == "4"
     assert found["--fp8-format"] == "hybrid"
     assert "--bf16" in found
+    assert "--cross-entropy-loss-fusion" not in found
+    assert settings("megatron", model=replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
 
 
 def test_shapes_of_latents_windows_and_experts_are_said() -> None:

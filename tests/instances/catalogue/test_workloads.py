@@ -37,11 +37,12 @@ def test_the_question_overrides_what_training_changes() -> None:
         capacity_factor=1.25,
         gradient_bytes=2.0,
         optimizer_bytes=0.0,
+        logit_bytes=2.0,
     )
     workload = built(section)
     assert isinstance(workload, Transformer)
     assert (workload.sequence, workload.precision, workload.attention, workload.dropout) == (4096, "fp8", "unfused", True)
-    assert (workload.capacity_factor, workload.gradient_bytes, workload.optimizer_bytes) == (1.25, 2.0, 0.0)
+    assert (workload.capacity_factor, workload.gradient_bytes, workload.optimizer_bytes, workload.logit_bytes) == (1.25, 2.0, 0.0, 2.0)
     assert (workload.experts, workload.experts_per_token) == (8, 2)
 
 
