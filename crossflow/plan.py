@@ -6,22 +6,20 @@ from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
-from re import ASCII, fullmatch
 from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.recomputation import LAYER, again, least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
-Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
 Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v"]
 TensorExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
-RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v")
 V = SCHEDULES.index("zero-bubble-v")
@@ -42,40 +40,11 @@ DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
 
-ELEMENTS, ATTENTION, LAYER = 1, 2, 4
-_AGAIN = (0, ELEMENTS, ATTENTION, ELEMENTS | ATTENTION, ELEMENTS | ATTENTION | LAYER)
-"""What each mode of RECOMPUTE computes again: what norms and the activation give, attention from its scores on, all else of a layer."""
-
-
-_FULL = RECOMPUTE.index("full")
-PARTLY = 8
-"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
-
-
-def again(recompute: Real | Whole | int, what: int) -> Mask:
-    """Which modes of recomputation, by their numbers, compute ELEMENTS, ATTENTION or the whole LAYER again."""
-    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64) % PARTLY] & what, 0)
-    return found
-
-
-def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
-    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
-    each = np.floor(recompute / PARTLY)
-    return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
-
-
-def _least_recomputed(codes: Sequence[int]) -> int:
-    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
-    if all(number % PARTLY == _FULL for number in codes):
-        return min(codes, key=lambda number: number // PARTLY or np.inf)
-    return _AGAIN.index(reduce(and_, (0 if number >= PARTLY else _AGAIN[number] for number in codes)))
-
-
 _TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
 """Orders in which tensor, context and data ranks are neighbours."""
 
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
-    "recompute": _least_recomputed,
+    "recompute": least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
     "offload": lambda codes: reduce(and_, codes),
 }
@@ -84,7 +53,6 @@ more than any of some: what all of them compute again, everything overlapped tha
 all of them offload. `costs_only` says of which offloading that is true."""
 
 _WORDS: dict[str, tuple[str, ...]] = {
-    "recompute": RECOMPUTE,
     "overlap": OVERLAP,
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
@@ -109,7 +77,7 @@ class Plan:
     sequence_parallel: bool = False
     """Norms and dropouts are split over the tensor-parallel ranks."""
     recompute: str = "none"
-    """One of RECOMPUTE, or `full-2`: two layers of each chunk."""
+    """What is computed again, in the words of `crossflow.recomputation`."""
     zero: int = 0
     """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
     overlap: Overlap = "none"
@@ -142,8 +110,10 @@ class Plan:
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
-            if getattr(self, name) not in words and not (name == "recompute" and _partly(str(self.recompute))):
+            if getattr(self, name) not in words:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
+        if (word := word_of(number_of(self.recompute))) != self.recompute:
+            raise ValueError(f"recompute is {self.recompute!r}, {word!r} is needed, which means the same")
 
     @property
     def devices(self) -> int:
@@ -158,7 +128,7 @@ class Plan:
         parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"tensor exchange {self.tensor_exchange}"] if self.tensor_exchange != TENSOR_EXCHANGES[0] else []
-        parts += [_recompute_words(self.recompute)]
+        parts += [recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
@@ -166,21 +136,9 @@ class Plan:
         return " · ".join(parts)
 
 
-def _partly(recompute: str) -> int:
-    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
-    found = fullmatch(r"full-([1-9]\d{0,5})", recompute, ASCII)
-    return int(found[1]) if found else 0
-
-
-def _recompute_words(recompute: str) -> str:
-    if layers := _partly(recompute):
-        return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
-    return f"{recompute} recompute" if recompute != "none" else "no recompute"
-
-
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP, PLACEMENTS and so on."""
+    """Many plans as one column a field; words are stored as their place in OVERLAP, PLACEMENTS and so on."""
 
     tensor: Whole
     context: Whole
@@ -211,8 +169,8 @@ PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
-    if field == "recompute" and (layers := _partly(str(value))):
-        return PARTLY * layers + _FULL
+    if field == "recompute":
+        return number_of(str(value))
     return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
 
 
@@ -223,8 +181,8 @@ def table(plans: Sequence[Plan]) -> Plans:
 
 def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
-    if field == "recompute" and number >= PARTLY:
-        return f"full-{number // PARTLY}"
+    if field == "recompute":
+        return word_of(number)
     return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
 
 

@@ -21,8 +21,9 @@ from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
-from crossopt.crossflow.plan import END_STAGES, LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
+from crossopt.crossflow.plan import END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.recomputation import LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import Split, split_layers
@@ -123,8 +124,8 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     )
 
 
-def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = range(len(RECOMPUTE))) -> list[Layer]:
-    """A layer under each of these places in RECOMPUTE; where layers are of several kinds the mean over them, each with its share.
+def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = (0,)) -> list[Layer]:
+    """A layer under each of these modes of recomputation; where layers are of several kinds the mean over them, each with its share.
 
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
@@ -132,7 +133,7 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     several = []
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, RECOMPUTE[mode], hardware) for mode in modes]))
+        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in modes]))
     if len(several) == 1:
         return several[0][1]
     return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]

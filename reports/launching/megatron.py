@@ -1,9 +1,21 @@
 """Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
 
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
+from crossopt.crossflow.recomputation import (
+    ATTENTION,
+    ATTENTION_NORM,
+    EXPERT_ACTIVATION,
+    FEED_FORWARD_NORM,
+    UP_PROJECTIONS,
+    layers_named,
+    number_of,
+    word_of,
+)
 from crossopt.crossflow.stages import Split, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
@@ -27,7 +39,8 @@ OPTIONS = options_of(
     --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
     --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
     --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers
-    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
+    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-modules --recompute-method
+    --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
     --mtp-num-layers --num-distributed-optimizer-instances""",
@@ -50,6 +63,13 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
         ("--recompute-method", "uniform", "every layer alike"),
         ("--recompute-num-layers", 1, "one layer at a time"),
     ),
+}
+_RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
+_MODULES: Final = {
+    "core_attn": ATTENTION,
+    "layernorm": ATTENTION_NORM | FEED_FORWARD_NORM,
+    "moe_act": EXPERT_ACTIVATION,
+    "mla_up_proj": UP_PROJECTIONS,
 }
 
 
@@ -76,6 +96,9 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
 def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
     if word in _RECOMPUTE:
         return _RECOMPUTE[word]
+    if not layers_named(word):
+        listed = " ".join(name for name, bits in _MODULES.items() if number_of(word) & bits)
+        return (_RECOMPUTE_SOME, ("--recompute-modules", listed, f"{word.replace('+', ', ')}: what they give is not kept"))
     return (
         _RECOMPUTE["full"][0],
         ("--recompute-method", "block", "the first layers of each chunk"),
@@ -295,7 +318,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         first_stage_layers=ends[0],
         last_stage_layers=ends[1],
         sequence_parallel="--sequence-parallel" in given and tensor > 1,
-        recompute=_recompute_in(given),
+        recompute=_recompute_in(given, model),
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
         shard=devices // (tensor * pipeline * instances) if instances > 1 else 0,
@@ -304,8 +327,12 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     )
 
 
-def _recompute_in(given: Settings) -> str:
-    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk."""
+def _recompute_in(given: Settings, model: Transformer) -> str:
+    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk. Some modules of a layer;
+    the norm before attention is one with a product there but where there are latents."""
+    if modules := given.get("--recompute-modules"):
+        number = reduce(or_, (_MODULES[name] for name in modules.split()))
+        return word_of(number if model.latent else number & ~ATTENTION_NORM)
     if given.get("--recompute-method") == "block":
         return f"full-{whole(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"

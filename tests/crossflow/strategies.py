@@ -4,8 +4,15 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, Plan, broken_rules
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, Plan, broken_rules
+from crossopt.crossflow.recomputation import RECOMPUTE, sets_of
 from crossopt.crossflow.workload import Transformer
+
+_RECOMPUTED = (
+    *RECOMPUTE,
+    *("full-1", "full-2"),
+    *sets_of(("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")),
+)
 
 MODELS = (
     Transformer("gelu", layers=12, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=192),
@@ -166,7 +173,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             microbatch=microbatch,
             interleave=interleave,
             sequence_parallel=random.choice([False, True]),
-            recompute=random.choice((*RECOMPUTE, "full-1", "full-2")),
+            recompute=random.choice(_RECOMPUTED),
             zero=random.randrange(4),
             overlap=random.choice(OVERLAP),
             offload=random.choice(OFFLOAD),

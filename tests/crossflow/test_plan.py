@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, code, layers_again, option, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, Plan, broken_rules, code, option, plan_at, rows_of, table
+from crossopt.crossflow.recomputation import RECOMPUTE, layers_again
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every

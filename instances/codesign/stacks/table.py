@@ -12,16 +12,15 @@ from crossopt.crossflow.plan import (
     END_STAGES,
     OFFLOAD,
     OVERLAP,
-    PARTLY,
     PLACEMENTS,
     PLAN_FIELDS,
-    RECOMPUTE,
     SCHEDULES,
     TENSOR_EXCHANGES,
     Plans,
     Rule,
     code,
 )
+from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 
@@ -175,6 +174,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),
+    "latents": _of_model(lambda model: int(model.latent)),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
 }
@@ -182,7 +182,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
 
 WORDS: Final[dict[str, tuple[object, ...]]] = {
     "sequence_parallel": (False, True),
-    "recompute": RECOMPUTE,
+    "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,
     "offload": OFFLOAD,

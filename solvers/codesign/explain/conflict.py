@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
 from crossopt.instances.codesign.instance import Instance
