@@ -26,7 +26,7 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, turns
+from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, together, turns
 from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.recomputation import (
@@ -110,6 +110,8 @@ class Layer:
     """Of the backward seconds those without the gradients of weights, where these are put off."""
     weights: Real
     """Those put off."""
+    together: Real = 0.0
+    """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
 
 
 def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> Layer:
@@ -124,6 +126,7 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> 
     busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     rest, weights = replace(backward, work=backward.rest), backward.weights
+    exposed = busy_forward + forward.tensor + (busy_backward + (backward.tensor + more.tensor))
     busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels()))
     return Layer(
         forward=busy_forward + forward.exchanges(),
@@ -137,6 +140,7 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> 
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
         inputs=busy_rest + (backward.exchanges() + more.exchanges()),
         weights=np.maximum(weights.time, host * weights.kernels),
+        together=together(exposed, forward.expert + backward.expert + more.expert, hardware),
     )
 
 

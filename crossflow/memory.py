@@ -39,8 +39,8 @@ from crossopt.crossflow.recomputation import (
     again,
     layers_again,
 )
-from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, layers_of, offloads
-from crossopt.crossflow.stages import Split, is_v, microbatches_in_flight
+from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, in_flight, layers_of, offloads
+from crossopt.crossflow.stages import Split, is_v
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -290,7 +290,7 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = common.split.on(stage)
-    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
+    flight = in_flight(sharding, stage)
     activations = _layer_activations(sharding, held, flight, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))

@@ -18,12 +18,14 @@ from crossopt.crossflow.workload import Transformer
 Overlap = Literal["none", "data", "pipeline", "both"]
 Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v"]
 TensorExchange = Literal["exposed", "hidden"]
+ExpertExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v")
 V = SCHEDULES.index("zero-bubble-v")
 TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
+EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = ("exposed", "hidden")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
     "weights",
@@ -58,6 +60,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
     "tensor_exchange": TENSOR_EXCHANGES,
+    "expert_exchange": EXPERT_EXCHANGES,
 }
 
 
@@ -97,6 +100,8 @@ class Plan:
     expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
     tensor_exchange: TensorExchange = "exposed"
     """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.hiding`."""
+    expert_exchange: ExpertExchange = "exposed"
+    """Whether tokens of one microbatch go to their experts behind the work on another, see `crossflow.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -128,6 +133,7 @@ class Plan:
         parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"tensor exchange {self.tensor_exchange}"] if self.tensor_exchange != TENSOR_EXCHANGES[0] else []
+        parts += [f"expert exchange {self.expert_exchange}"] if self.expert_exchange != EXPERT_EXCHANGES[0] else []
         parts += [recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
@@ -159,6 +165,7 @@ class Plans:
     last_stage_layers: Whole
     expert_tensor: Whole
     tensor_exchange: Whole
+    expert_exchange: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -210,7 +217,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
 
 CONDITIONAL = (
     *("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule"),
-    *(*END_STAGES, "expert_tensor", "tensor_exchange"),
+    *(*END_STAGES, "expert_tensor", "tensor_exchange", "expert_exchange"),
 )
 """Settings that mean nothing to plans which lack what they are about."""
 
@@ -218,7 +225,7 @@ CONDITIONAL = (
 def applied(model: Transformer, plans: Plans) -> Plans:
     """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
     schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one tensor
-    rank, no ranks for experts where there are none."""
+    rank, no ranks for experts where there are none, and no hidden exchange of those that are not spread."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
@@ -231,6 +238,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
         schedule=np.where(staged, plans.schedule, 0),
         tensor_exchange=np.where(plans.tensor > 1, plans.tensor_exchange, 0),
+        expert_exchange=np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
         **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
 
@@ -272,7 +280,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
 
 def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
-    usual, split = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1)
+    usual, split, exposed = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1), plans.expert_exchange == 0
     divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
     together = np.isin(plans.placement, _TOGETHER)
     return (
@@ -283,6 +291,10 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
         ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
         ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
+        ("hidden expert exchange needs experts that are spread", exposed | (plans.expert > 1)),
+        ("hidden expert exchange on several stages needs interleave above 1", exposed | (plans.pipeline == 1) | (plans.interleave > 1)),
+        ("hidden expert exchange goes without split backward passes", exposed | (plans.schedule == 0)),
+        ("hidden expert exchange computes no whole layers again", exposed | ~again(plans.recompute, LAYER)),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
@@ -21,6 +21,7 @@ _OPEN: dict[str, Any] = {
     "expert_tensor": (0, 1),
     "sequence_parallel": (False, True),
     "tensor_exchange": TENSOR_EXCHANGES,
+    "expert_exchange": EXPERT_EXCHANGES,
     "recompute": RECOMPUTE,
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,

@@ -27,6 +27,7 @@ TRANSFORMER_CHOICES = (
     "interleave",
     "sequence_parallel",
     "tensor_exchange",
+    "expert_exchange",
     "recompute",
     "zero",
     "overlap",

@@ -208,6 +208,11 @@ class ChoicesSection:
         Choice(),
         Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
     ] = ("exposed",)
+    expert_exchange: Annotated[
+        tuple[Literal["exposed", "hidden"], ...],
+        Choice(),
+        Doc("tokens go to their experts and back: one by one with a layer's work, or behind that on another microbatch (1F1B overlap)"),
+    ] = ("exposed",)
     recompute: Annotated[
         tuple[str, ...],
         Choice(),

@@ -45,7 +45,7 @@ OPTIONS = options_of(
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
     --mtp-num-layers --num-distributed-optimizer-instances""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
-    --sequence-parallel --tp-comm-overlap
+    --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias""",
@@ -64,6 +64,7 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
         ("--recompute-num-layers", 1, "one layer at a time"),
     ),
 }
+_PAIRED: Final = "--overlap-moe-expert-parallel-comm"
 _RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
 _MODULES: Final = {
     "core_attn": ATTENTION,
@@ -167,6 +168,11 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
         make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
         *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
+        *(
+            [make(_PAIRED, None, "tokens go to their experts behind the work on another microbatch")]
+            if plan.expert_exchange == "hidden"
+            else []
+        ),
         *_beside_routed(model),
     ]
 
@@ -312,6 +318,7 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         data=devices // (tensor * context * pipeline),
         expert=expert,
         tensor_exchange="hidden" if "--tp-comm-overlap" in given else "exposed",
+        expert_exchange="hidden" if _PAIRED in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,

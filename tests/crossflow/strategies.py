@@ -181,6 +181,7 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
             shard=random.choice((0, 0, context, 2 * context, 4 * context)),
             schedule=random.choice(SCHEDULES),
             tensor_exchange=random.choice(["exposed", "hidden"]),
+            expert_exchange=random.choice(["exposed", "exposed", "hidden"]),
             expert_tensor=random.choice([0, 0, 1, 2]),
             first_stage_layers=random.choice([0, 0, 1, 2, 3]),
             last_stage_layers=random.choice([0, 0, 1, 2, 3]),

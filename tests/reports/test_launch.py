@@ -138,6 +138,14 @@ def test_megatron_computes_modules_again(word: str, modules: str) -> None:
     assert any("the norm before attention" in sentence for sentence in elsewhere.instead)
 
 
+def test_megatron_hides_the_exchange_of_experts() -> None:
+    plan = Plan(pipeline=4, data=8, expert=8, interleave=4, zero=1, overlap="pipeline", expert_exchange="hidden")
+    found = launch("megatron", network("qwen3-235b-a22b"), plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert "--overlap-moe-expert-parallel-comm" in found.text
+    assert launch("torchtitan", network("qwen3-235b-a22b"), plan).plan.expert_exchange == "exposed"
+
+
 def network(model: str) -> Transformer:
     text = f"kind: codesign\nworkload: {{model: {model}, global_batch: 64}}\ncluster: {{devices: 32}}\nhardware: h100-sxm\n"
     asked = ask(text).workload

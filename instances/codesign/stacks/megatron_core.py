@@ -91,6 +91,18 @@ STACK: Final = Stack(
             _ARGUMENTS,
             (Fact("precision", ("fp16",)),),
         ),
+        Row(
+            "hidden expert exchange is with bf16 or fp16 weights",
+            Fact("expert_exchange", ("exposed",)),
+            _CONFIG,
+            (Fact("precision", ("fp32",)),),
+        ),
+        Row(
+            "hidden expert exchange is with one layer that predicts further tokens at the most",
+            Fact("expert_exchange", ("exposed",)),
+            _CONFIG,
+            (Fact("prediction layers", above=1),),
+        ),
         Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
         Row(
             "what is computed again is a layer, or some of attention, norms, the activation of experts and up-projections "

@@ -163,6 +163,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         plans.shard,
         plans.expert_tensor,
         plans.tensor_exchange,
+        plans.expert_exchange,
         plans.schedule,
         plans.first_stage_layers,
         plans.last_stage_layers,
