@@ -81,6 +81,8 @@ class Efficiency:
     """Share of what exchanges of tensor ranks could hide behind products in parts that they do hide. With it the forward passes of Llama 3
     8B and 70B on eight tensor ranks of H100 gain 28 and 19 %, where up to 29 and 20 % were measured with torchtitan (PyTorch developers,
     "Introducing async tensor parallelism", September 2024)."""
+    expert_overlap: Real = 0.9
+    """Share of the layers' work on one microbatch behind which tokens of another can go to their experts and back."""
     overlap_loss: Real = 0.159
     """Share of the device's speed that an exchange takes while work hides it: computing takes 18.9 % longer beside exchanges in the mean of
     A100, H100 and others (Lee et al. 2025, arXiv 2507.03114), 1 - 1 / 1.189."""

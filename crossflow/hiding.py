@@ -1,4 +1,5 @@
-"""Exchanges of tensor ranks: in one piece before or after the products that wait for them, or in parts behind these.
+"""Exchanges behind work: those of tensor ranks, in one piece beside the products that wait for them or in parts behind these, and those of
+experts, one by one with the work of a layer or behind that on another microbatch.
 
 In parts (Wang et al. 2023, ASPLOS, "Overlap communication with dependent computation via decomposition"; `--tp-comm-overlap` of
 Megatron-Core, async tensor parallelism of torchtitan) both go on in as many as there are ranks t, and work on one part hides the exchange
@@ -9,6 +10,20 @@ P seconds of products and h = s (1 - 1/t)
 
 where `lost` is the share of the device's speed that an exchange takes meanwhile (`Efficiency.overlap_loss`). Where there are experts only
 the products of attention hide what attention exchanges.
+
+Experts (`--overlap-moe-expert-parallel-comm` of Megatron-Core from 0.14 on, megatron/core/pipeline_parallel/combined_1f1b.py; DualPipe,
+DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.1): the forward pass of one microbatch and the backward pass of another go on together,
+layer by layer, and tokens of one go to their experts and back while the other is worked on. With W seconds of a layer in both directions,
+X in which its tokens are sent in both, and a share s (`Efficiency.expert_overlap`) of the work that can hide them
+
+    W + X    becomes    max(W + lost X, (1 - s) W + X)
+
+A third of it counts as forward; only the sum matters, but for gathers of weights. The exchange takes part of the device here, too: 20 of
+132 multiprocessors in DualPipe. Passes before the first backward pass and after the last forward pass have no partner: one of m on a
+device without stages, p (v - 1) + 2 (p - i - 1) + 1 of m v on stage i of p with v chunks each, in the mean p v. So 1 - p / m of all passes
+are together, and as much of the bubble: on the longest way through the stages p v of its m v + p - 1 passes are alone, and this mean is
+p (p - 1) / m passes off. A stage keeps the activations of one chunk more (p + 1 microbatches in place of p in table 2 of DeepSeek-AI; one
+more warm-up pass in Megatron-Core), though what one microbatch takes layer by layer the other gives up.
 """
 
 from collections.abc import Iterable
@@ -19,11 +34,24 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, exchange_time
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.pipeline import window
 from crossopt.crossflow.ranks import Ranks, are_folded
 from crossopt.crossflow.roofline import NOTHING, Cost
 from crossopt.crossflow.workload import Transformer
 
 _OF_EXPERTS = ("router", "inner product", "outer product", "shared inner product", "shared outer product")
+
+
+def together(work: Real, exchanged: Real, hardware: Hardware) -> Real:
+    """Seconds of a layer forward and backward, on two microbatches, with what goes to experts behind the work."""
+    if isinstance(exchanged, float) and exchanged == 0.0:
+        return work
+    return window(work, hardware.efficiency.expert_overlap, exchanged, hardware.efficiency.overlap_loss)
+
+
+def paired_share(stages: Real, microbatches: Real) -> Real:
+    """Of all passes those that go on together with one of another microbatch."""
+    return np.maximum(1.0 - stages / microbatches, 0.0)
 
 
 def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware) -> Real:

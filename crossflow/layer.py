@@ -26,10 +26,18 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, turns
-from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, RECOMPUTE, Recompute, again
-from crossopt.crossflow.projections import adapters, named_projections, projections
+from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, together, turns
+from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, local_groups, routed_tokens
+from crossopt.crossflow.recomputation import (
+    ATTENTION,
+    ATTENTION_NORM,
+    DENSE_ACTIVATION,
+    EXPERT_ACTIVATION,
+    FEED_FORWARD_NORM,
+    LAYER,
+    UP_PROJECTIONS,
+)
 from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
@@ -64,8 +72,10 @@ class Pass:
     expert: Real
     energy: Real
     """Joules of the exchanges."""
-    elements: Cost = NOTHING
-    """Of the work the norms before products and the activation."""
+    modules: tuple[tuple[int, Cost], ...] = ()
+    """Of the work that of each module of `crossflow.recomputation` but attention."""
+    latents: Cost = NOTHING
+    """What it takes to gather latents once more for the products that lead up from them, with sequence parallelism."""
     rest: Cost = NOTHING
     """Of the work that without the gradients of weights."""
     weights: Cost = NOTHING
@@ -100,21 +110,23 @@ class Layer:
     """Of the backward seconds those without the gradients of weights, where these are put off."""
     weights: Real
     """Those put off."""
+    together: Real = 0.0
+    """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
 
 
-def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardware) -> Layer:
-    """A layer under a recompute mode: nothing again, norms and the activation, attention's core, both, or the whole forward pass with its
-    exchanges.
+def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> Layer:
+    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges.
 
     Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
     """
-    more = _again(forward, RECOMPUTE.index(recompute))
+    more = _again(forward, recompute)
     host = hardware.efficiency.host
     work_forward, work_backward = forward.seconds(), backward.seconds() + more.seconds()
     busy_forward = np.maximum(work_forward, host * forward.kernels())
     busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     rest, weights = replace(backward, work=backward.rest), backward.weights
+    exposed = busy_forward + forward.tensor + (busy_backward + (backward.tensor + more.tensor))
     busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels()))
     return Layer(
         forward=busy_forward + forward.exchanges(),
@@ -128,25 +140,55 @@ def layer(forward: Pass, backward: Pass, recompute: Recompute, hardware: Hardwar
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
         inputs=busy_rest + (backward.exchanges() + more.exchanges()),
         weights=np.maximum(weights.time, host * weights.kernels),
+        together=together(exposed, forward.expert + backward.expert + more.expert, hardware),
     )
 
 
-def _again(forward: Pass, mode: int) -> Pass:
-    """What a mode does of the forward pass again."""
-    if again(mode, LAYER):
+def _again(forward: Pass, modules: int) -> Pass:
+    """What these modules do of the forward pass again; no exchange takes longer than those of the whole pass."""
+    if modules & LAYER:
         return forward
-    elements = forward.elements if again(mode, ELEMENTS) else NOTHING
-    return Pass(elements, forward.core if again(mode, ATTENTION) else NOTHING, 0.0, 0.0, 0.0, 0.0)
+    work = reduce(add, (cost for module, cost in forward.modules if modules & module), NOTHING)
+    core = forward.core if modules & ATTENTION else NOTHING
+    if not modules & UP_PROJECTIONS:
+        return Pass(work, core, 0.0, 0.0, 0.0, 0.0)
+    gathered, energy = np.minimum(forward.latents.time, forward.tensor), np.minimum(forward.latents.energy, forward.energy)
+    return Pass(work, core, gathered, 0.0, 0.0, energy)
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """All operators of a layer forward."""
     costs = product_costs((*projections(model, ranks), *adapters(model, ranks)), model.value_bytes, hardware)
-    work = products_time(_named(costs, model, ranks), model, ranks, hardware)
-    beside = element_wise(model, ranks, hardware, backward=False)
-    elements = _wide_norms(model, ranks, hardware, PASSES[0][0], model.normed_inputs) + beside.activation
-    core = attention_core(model, ranks, hardware)
-    return replace(_with_exchanges(work + beside.total(), core, model, ranks, hardware, ring_passes=1.0), elements=elements)
+    named = _named(costs, model, ranks)
+    work = products_time(named, model, ranks, hardware)
+    beside = element_wise(model, ranks, hardware, backward=False).total()
+    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
+    return replace(found, modules=_modules(named, model, ranks, hardware), latents=_gathered_latents(model, ranks, hardware))
+
+
+def _modules(costs: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[tuple[int, Cost], ...]:
+    """What the modules that may be computed again take forward: the norm of each input of products, the activations, and what leads up
+    from latents with their norms, without what adapters add to it."""
+    norm = _wide_norms(model, ranks, hardware, PASSES[0][0], 1.0)
+    dense, experts = _activations(model, ranks, hardware, PASSES[0][1 + model.gated])
+    up = reduce(add, (cost for name, cost in costs if name in UP_PRODUCTS), _narrow_norms(model, ranks, hardware, PASSES[0][0]))
+    return (
+        *((module, norm.times(count)) for module, count in zip((ATTENTION_NORM, FEED_FORWARD_NORM), model.normed_parts, strict=True)),
+        (DENSE_ACTIVATION, dense),
+        (EXPERT_ACTIVATION, experts),
+        (UP_PROJECTIONS, up if model.latent else NOTHING),
+    )
+
+
+def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
+    """Queries come from their latent, or from all of the input where they have none; keys and values from theirs and the turned part."""
+    if not model.latent:
+        return NOTHING
+    width = float((model.query_rank or model.hidden) + model.kv_rank + model.rope_size)
+    sent = all_gather(ranks.tokens(model) * width * model.activation_bytes, ranks.tensor_members)
+    split = np.greater(ranks.sequence_parallel, 0.5)
+    seconds, energy = (np.where(split, one(sent, hardware.links), 0.0) for one in (exchange_time, exchange_energy))
+    return Cost(seconds, energy, 0.0)
 
 
 def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -260,21 +302,26 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
     return ElementWise(
         norms=_norms(model, ranks, hardware, PASSES[backward][0]),
         residuals=stream_cost(2.0 * (3.0 * size + mask) * elements, 4.0 * elements, hardware, 2.0),
-        activation=_activation(model, ranks, hardware, PASSES[backward][1 + model.gated]),
+        activation=reduce(add, _activations(model, ranks, hardware, PASSES[backward][1 + model.gated])[::-1]),
         routing=NOTHING if model.experts == 1 else stream_cost(4.0 * size * moved, 2.0 * moved, hardware, 2.0),
     )
 
 
 def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
     """Those of width hidden, and of queries and keys or of the latents."""
-    size, wide = model.activation_bytes, _wide_norms(model, ranks, hardware, passes, float(model.norms))
+    wide = _wide_norms(model, ranks, hardware, passes, float(model.norms))
+    return wide + _narrow_norms(model, ranks, hardware, passes) if model.latent or model.qk_norm else wide
+
+
+def _narrow_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
+    size = model.activation_bytes
     if model.latent:
         narrow = ranks.tokens(model) / ranks.norm_split() * float(model.query_rank + model.kv_rank)
-        return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0 if model.query_rank else 1.0)
+        return stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0 if model.query_rank else 1.0)
     if model.qk_norm:
         narrow = ranks.tokens(model) * (model.heads / ranks.tensor + local_groups(model, ranks)) * float(model.head_width)
-        return wide + stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0)
-    return wide
+        return stream_cost(passes * size * narrow, 8.0 * narrow, hardware, 2.0)
+    return NOTHING
 
 
 def _wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float, count: float) -> Cost:
@@ -282,14 +329,16 @@ def _wide_norms(model: Transformer, ranks: Ranks, hardware: Hardware, passes: fl
     return stream_cost(count * passes * model.activation_bytes * elements, 8.0 * count * elements, hardware, count)
 
 
-def _activation(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> Cost:
-    """Over the width of the rank's experts, and of shared ones."""
+def _activations(model: Transformer, ranks: Ranks, hardware: Hardware, passes: float) -> tuple[Cost, Cost]:
+    """Over the width of a dense part or of shared experts, and of the rank's experts."""
     size, inner = model.activation_bytes, routed_tokens(model, ranks) * model.expert_width / expert_split(model, ranks)
     cost = stream_cost(passes * size * inner, 8.0 * inner, hardware)
+    if model.experts == 1:
+        return cost, NOTHING
     if not model.shared_experts:
-        return cost
+        return NOTHING, cost
     inner = ranks.tokens(model) * (model.shared_experts * model.expert_width) / ranks.tensor
-    return cost + stream_cost(passes * size * inner, 8.0 * inner, hardware)
+    return stream_cost(passes * size * inner, 8.0 * inner, hardware), cost
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:

@@ -27,9 +27,20 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.plan import ATTENTION, ELEMENTS, LAYER, PARTLY, again, layers_again
-from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, layers_of, offloads
-from crossopt.crossflow.stages import Split, is_v, microbatches_in_flight
+from crossopt.crossflow.recomputation import (
+    ATTENTION,
+    ATTENTION_NORM,
+    DENSE_ACTIVATION,
+    EXPERT_ACTIVATION,
+    FEED_FORWARD_NORM,
+    LAYER,
+    PARTLY,
+    UP_PROJECTIONS,
+    again,
+    layers_again,
+)
+from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, in_flight, layers_of, offloads
+from crossopt.crossflow.stages import Split, is_v
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -179,27 +190,28 @@ def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -
 
 
 def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
-    """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; selective
-    recomputation drops the 5 a s / h, that of elements what norms and the activation give; full recomputation keeps the layer's input,
-    2 s b h.
+    """Multi-head, GELU, with dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism; modules that are
+    computed again (`crossflow.recomputation`) drop what they give: attention's core the 5 a s / h, norms the 2 s b h of each input of
+    products, activations one width of the feed-forward part (E / t of a token's experts), up-projections what is below. Full recomputation
+    keeps the layer's input, 2 s b h.
 
     Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms.
-    Latents are kept before and after their norms, queries and keys before theirs.
     """
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     masks = 2.0 if model.dropout else 0.0
-    given = 1.0 - again(recompute, ELEMENTS)
-    inputs = given * model.normed_inputs + (1.0 if model.parallel_blocks else float(model.norms))
+    first, second = model.normed_parts
+    inputs = first * (1.0 - again(recompute, ATTENTION_NORM)) + second * (1.0 - again(recompute, FEED_FORWARD_NORM))
+    inputs = inputs + (1.0 if model.parallel_blocks else float(model.norms))
     split_by_norms = tokens * model.hidden * (inputs * size + masks)
     routed = tokens * model.experts_per_token * model.fullest(sharding.expert)
-    widths = given + (2.0 if model.gated else 1.0)
-    feed_forward = size * routed * model.expert_width * widths / sharding.tensor
+    dense, experts = (1.0 - again(recompute, module) + (2.0 if model.gated else 1.0) for module in (DENSE_ACTIVATION, EXPERT_ACTIVATION))
+    feed_forward = size * routed * model.expert_width * (experts if model.experts > 1 else dense) / sharding.tensor
     if model.shared_experts:
         wide = model.shared_experts * model.expert_width
-        feed_forward = feed_forward + size * tokens * wide * widths / sharding.tensor
+        feed_forward = feed_forward + size * tokens * wide * dense / sharding.tensor
     sorted_tokens = 2.0 * size * routed * model.hidden / copies_split(sharding, norm_split) if model.experts > 1 else 0.0
-    attention = _attention_bytes(model, sharding, tokens, norm_split)
+    attention = _attention_bytes(model, sharding, tokens, norm_split, recompute)
     if model.lora_rank:
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)
@@ -208,12 +220,16 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
     return np.where(again(recompute, LAYER), size * tokens * model.hidden / norm_split, kept)
 
 
-def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real) -> Real:
-    """Queries, keys, values and results, and what they are made from."""
+def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real, recompute: Real) -> Real:
+    """Queries, keys, values and results, and what they are made from: queries and keys before their norms, latents before and after theirs.
+    Where up-projections are computed again results, latents before their norms and the turned part of the keys are left."""
     size, groups = model.activation_bytes, np.maximum(model.attention_groups / sharding.tensor, 1.0)
     kept = size * tokens * (model.score_width + model.value_width) * (model.heads / sharding.tensor + groups)
     if model.latent:
-        return kept + size * tokens * float(2 * (model.query_rank + model.kv_rank)) / norm_split
+        latents = model.query_rank + model.kv_rank
+        results = size * tokens * float(model.value_width) * (model.heads / sharding.tensor)
+        fewer = results + size * tokens * float(latents + model.rope_size) / norm_split
+        return np.where(again(recompute, UP_PROJECTIONS), fewer, kept + size * tokens * float(2 * latents) / norm_split)
     if model.qk_norm:
         return kept + size * tokens * model.head_width * (model.heads / sharding.tensor + groups)
     return kept
@@ -274,7 +290,7 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = common.split.on(stage)
-    flight = microbatches_in_flight(stage, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
+    flight = in_flight(sharding, stage)
     activations = _layer_activations(sharding, held, flight, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))

@@ -17,8 +17,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.hardware import Memory
 from crossopt.crossflow.memory import RESIDENT_LAYERS, Weights, kept_activations, layer_trained, layer_weights, share_out
-from crossopt.crossflow.sharding import Sharding, layers_of, offloads
-from crossopt.crossflow.stages import microbatches_in_flight
+from crossopt.crossflow.sharding import Sharding, in_flight, layers_of, offloads
 from crossopt.crossflow.workload import Transformer
 
 
@@ -41,7 +40,7 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
         return HostTraffic()
     split, one, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)
     layers = np.maximum(np.maximum(split.first(), split.middle()), split.last())
-    flight = microbatches_in_flight(0.0, sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule)
+    flight = in_flight(sharding, 0.0)
     weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding, layers), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)

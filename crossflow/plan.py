@@ -6,26 +6,26 @@ from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
-from re import ASCII, fullmatch
 from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.recomputation import LAYER, again, least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
-Recompute = Literal["none", "elements", "selective", "selective-elements", "full"]
 Overlap = Literal["none", "data", "pipeline", "both"]
 Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v"]
 TensorExchange = Literal["exposed", "hidden"]
+ExpertExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
-RECOMPUTE: tuple[Recompute, ...] = ("none", "elements", "selective", "selective-elements", "full")
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
 SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v")
 V = SCHEDULES.index("zero-bubble-v")
 TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
+EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = ("exposed", "hidden")
 OFFLOAD: tuple[Offload, ...] = (
     "none",
     "weights",
@@ -42,40 +42,11 @@ DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
 
-ELEMENTS, ATTENTION, LAYER = 1, 2, 4
-_AGAIN = (0, ELEMENTS, ATTENTION, ELEMENTS | ATTENTION, ELEMENTS | ATTENTION | LAYER)
-"""What each mode of RECOMPUTE computes again: what norms and the activation give, attention from its scores on, all else of a layer."""
-
-
-_FULL = RECOMPUTE.index("full")
-PARTLY = 8
-"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
-
-
-def again(recompute: Real | Whole | int, what: int) -> Mask:
-    """Which modes of recomputation, by their numbers, compute ELEMENTS, ATTENTION or the whole LAYER again."""
-    found: Mask = np.greater(np.array(_AGAIN)[np.asarray(recompute, np.int64) % PARTLY] & what, 0)
-    return found
-
-
-def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
-    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
-    each = np.floor(recompute / PARTLY)
-    return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
-
-
-def _least_recomputed(codes: Sequence[int]) -> int:
-    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
-    if all(number % PARTLY == _FULL for number in codes):
-        return min(codes, key=lambda number: number // PARTLY or np.inf)
-    return _AGAIN.index(reduce(and_, (0 if number >= PARTLY else _AGAIN[number] for number in codes)))
-
-
 _TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
 """Orders in which tensor, context and data ranks are neighbours."""
 
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
-    "recompute": _least_recomputed,
+    "recompute": least_recomputed,
     "overlap": lambda codes: reduce(or_, codes),
     "offload": lambda codes: reduce(and_, codes),
 }
@@ -84,12 +55,12 @@ more than any of some: what all of them compute again, everything overlapped tha
 all of them offload. `costs_only` says of which offloading that is true."""
 
 _WORDS: dict[str, tuple[str, ...]] = {
-    "recompute": RECOMPUTE,
     "overlap": OVERLAP,
     "offload": OFFLOAD,
     "placement": PLACEMENTS,
     "schedule": SCHEDULES,
     "tensor_exchange": TENSOR_EXCHANGES,
+    "expert_exchange": EXPERT_EXCHANGES,
 }
 
 
@@ -109,7 +80,7 @@ class Plan:
     sequence_parallel: bool = False
     """Norms and dropouts are split over the tensor-parallel ranks."""
     recompute: str = "none"
-    """One of RECOMPUTE, or `full-2`: two layers of each chunk."""
+    """What is computed again, in the words of `crossflow.recomputation`."""
     zero: int = 0
     """ZeRO stage: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and gradients, 3 and weights."""
     overlap: Overlap = "none"
@@ -129,6 +100,8 @@ class Plan:
     expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
     tensor_exchange: TensorExchange = "exposed"
     """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.hiding`."""
+    expert_exchange: ExpertExchange = "exposed"
+    """Whether tokens of one microbatch go to their experts behind the work on another, see `crossflow.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):
@@ -142,8 +115,10 @@ class Plan:
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
         for name, words in _WORDS.items():
-            if getattr(self, name) not in words and not (name == "recompute" and _partly(str(self.recompute))):
+            if getattr(self, name) not in words:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
+        if (word := word_of(number_of(self.recompute))) != self.recompute:
+            raise ValueError(f"recompute is {self.recompute!r}, {word!r} is needed, which means the same")
 
     @property
     def devices(self) -> int:
@@ -158,7 +133,8 @@ class Plan:
         parts += [self.schedule] if self.schedule != SCHEDULES[0] else []
         parts += ["sequence parallel"] if self.sequence_parallel else []
         parts += [f"tensor exchange {self.tensor_exchange}"] if self.tensor_exchange != TENSOR_EXCHANGES[0] else []
-        parts += [_recompute_words(self.recompute)]
+        parts += [f"expert exchange {self.expert_exchange}"] if self.expert_exchange != EXPERT_EXCHANGES[0] else []
+        parts += [recompute_words(self.recompute)]
         parts += [f"ZeRO-{self.zero}" + (f" in groups of {self.shard}" if self.shard else "")] if self.zero else []
         parts += [f"overlap {self.overlap}"] if self.overlap != "none" else []
         parts += [f"offload {self.offload}"] if self.offload != "none" else []
@@ -166,21 +142,9 @@ class Plan:
         return " · ".join(parts)
 
 
-def _partly(recompute: str) -> int:
-    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
-    found = fullmatch(r"full-([1-9]\d{0,5})", recompute, ASCII)
-    return int(found[1]) if found else 0
-
-
-def _recompute_words(recompute: str) -> str:
-    if layers := _partly(recompute):
-        return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
-    return f"{recompute} recompute" if recompute != "none" else "no recompute"
-
-
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Many plans as one column a field; words are stored as their place in RECOMPUTE, OVERLAP, PLACEMENTS and so on."""
+    """Many plans as one column a field; words are stored as their place in OVERLAP, PLACEMENTS and so on."""
 
     tensor: Whole
     context: Whole
@@ -201,6 +165,7 @@ class Plans:
     last_stage_layers: Whole
     expert_tensor: Whole
     tensor_exchange: Whole
+    expert_exchange: Whole
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -211,8 +176,8 @@ PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 def code(field: str, value: object) -> int:
     """The number that stands for a plan's field in the columns of `Plans`."""
-    if field == "recompute" and (layers := _partly(str(value))):
-        return PARTLY * layers + _FULL
+    if field == "recompute":
+        return number_of(str(value))
     return _WORDS[field].index(str(value)) if field in _WORDS else int(value)  # type: ignore[call-overload]
 
 
@@ -223,8 +188,8 @@ def table(plans: Sequence[Plan]) -> Plans:
 
 def option(field: str, number: int) -> object:
     """The value of a plan's field for which the number stands."""
-    if field == "recompute" and number >= PARTLY:
-        return f"full-{number // PARTLY}"
+    if field == "recompute":
+        return word_of(number)
     return _WORDS[field][number] if field in _WORDS else bool(number) if field == "sequence_parallel" else number
 
 
@@ -252,7 +217,7 @@ def joined(parts: Sequence[Plans]) -> Plans:
 
 CONDITIONAL = (
     *("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule"),
-    *(*END_STAGES, "expert_tensor", "tensor_exchange"),
+    *(*END_STAGES, "expert_tensor", "tensor_exchange", "expert_exchange"),
 )
 """Settings that mean nothing to plans which lack what they are about."""
 
@@ -260,7 +225,7 @@ CONDITIONAL = (
 def applied(model: Transformer, plans: Plans) -> Plans:
     """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
     schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one tensor
-    rank, no ranks for experts where there are none."""
+    rank, no ranks for experts where there are none, and no hidden exchange of those that are not spread."""
     exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
     return replace(
         plans,
@@ -273,6 +238,7 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         overlap=plans.overlap & (1 * exchanged | 2 * staged),
         schedule=np.where(staged, plans.schedule, 0),
         tensor_exchange=np.where(plans.tensor > 1, plans.tensor_exchange, 0),
+        expert_exchange=np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
         **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
 
@@ -314,7 +280,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
 
 def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
-    usual, split = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1)
+    usual, split, exposed = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1), plans.expert_exchange == 0
     divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
     together = np.isin(plans.placement, _TOGETHER)
     return (
@@ -325,6 +291,10 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
         ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
         ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
+        ("hidden expert exchange needs experts that are spread", exposed | (plans.expert > 1)),
+        ("hidden expert exchange on several stages needs interleave above 1", exposed | (plans.pipeline == 1) | (plans.interleave > 1)),
+        ("hidden expert exchange goes without split backward passes", exposed | (plans.schedule == 0)),
+        ("hidden expert exchange computes no whole layers again", exposed | ~again(plans.recompute, LAYER)),
     )
 
 

@@ -9,6 +9,8 @@ from crossopt.crossflow.workload import Transformer
 
 QUERIES, OUTPUT = "queries, keys, values", "projection"
 """The products of attention whose inputs are not latents."""
+UP_PRODUCTS = ("queries", "queries up", "keys, values up")
+"""Those of latent attention that give queries, keys and values."""
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:

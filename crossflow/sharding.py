@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import Split, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 
 _BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
@@ -38,10 +38,18 @@ class Sharding:
     """As in a plan: 0 where experts are not folded."""
     first_stage_layers: Real = 0.0
     last_stage_layers: Real = 0.0
+    expert_exchange: Real = 0.0
+    """1 where experts' exchanges hide behind the work on another microbatch."""
 
     def sharing(self) -> Real:
         """Over how many ranks ZeRO shares."""
         return np.where(self.shard > 0.5, self.shard, self.data * self.context)
+
+
+def in_flight(sharding: Sharding, stage: Real) -> Real:
+    """For how many microbatches a stage keeps activations."""
+    counts = (sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule, sharding.expert_exchange)
+    return microbatches_in_flight(stage, *counts)
 
 
 def layers_of(model: Transformer, sharding: Sharding) -> Split:

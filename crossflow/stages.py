@@ -89,14 +89,16 @@ def is_v(schedule: Real) -> Mask:
     return np.greater(schedule, 1.5)
 
 
-def microbatches_in_flight(stage: Real, stages: Real, interleave: Real, microbatches: Real, schedule: Real = 0.0) -> Real:
+def microbatches_in_flight(
+    stage: Real, stages: Real, interleave: Real, microbatches: Real, schedule: Real = 0.0, pairs: Real = 0.0
+) -> Real:
     """For how many microbatches a stage keeps the activations of all its layers, at the most.
 
     1F1B: min(m, p - i). Interleaved, v chunks a stage: min(m, (p (v - 1) + 2 (p - i - 1) + 1) / v), which is 1 + (p - 1) / (p v) times p
     on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3). With split backward passes min(m, p) on every
     stage, until the gradients of weights are done: the later the stage, the longer they are put off (Qi et al. 2023, section 2.2; a part
-    of what is kept is given up before).
+    of what is kept is given up before). Where passes go on in pairs, forward with backward (`crossflow.hiding`), one chunk more.
     """
-    chunks = stages * (interleave - 1.0) + 2.0 * (stages - stage - 1.0) + 1.0
-    one_in_turn = np.where(interleave > 1.5, chunks / interleave, stages - stage)
+    chunks = stages * (interleave - 1.0) + 2.0 * (stages - stage - 1.0) + 1.0 + pairs
+    one_in_turn = np.where(interleave > 1.5, chunks / interleave, stages - stage + pairs)
     return np.minimum(microbatches, np.where(np.greater(schedule, 0.5), stages, one_in_turn))

@@ -5,7 +5,7 @@ combination of what it depends on, for all devices, and gathered: `price`. The s
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,14 +15,16 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
+from crossopt.crossflow.hiding import paired_share
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
-from crossopt.crossflow.plan import END_STAGES, LAYER, PARTLY, RECOMPUTE, Plan, Plans, again, layers_again, rows_of, table
+from crossopt.crossflow.plan import END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.recomputation import LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import Split, split_layers
@@ -53,7 +55,7 @@ def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
     for rows in _blocks(shape):
         chosen = rows_of(plans, rows)
         split = sharding(model, chosen)
-        parts = tables.parts(rows, host_traffic(model, split, hardware.host), split=bool(chosen.schedule.any()))
+        parts = tables.parts(model, chosen, rows, host_traffic(model, split, hardware.host))
         times[rows] = step_time(terms(model, hardware, chosen, parts))
         energies[rows] = step_energy(model, hardware, chosen, parts, times[rows])
         memory[rows] = peak_memory(model, split)
@@ -113,7 +115,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     group, (modes, mode_of) = ranks(plans, layout), _modes(plans)
     layers = mean_layers(model, group, hardware, modes)
     return Parts(
-        layer=_mixed(_select(mode_of[:, None], layers), layers[0], _recomputed(model, plans)),
+        layer=_paired(model, plans, _mixed(_select(mode_of[:, None], layers), layers[0], _recomputed(model, plans))),
         embedding=embedding(model, group, hardware),
         head=head(model, group, hardware),
         exchange=data_exchange(model, split, layout, hardware),
@@ -123,8 +125,8 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
     )
 
 
-def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = range(len(RECOMPUTE))) -> list[Layer]:
-    """A layer under each of these places in RECOMPUTE; where layers are of several kinds the mean over them, each with its share.
+def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int] = (0,)) -> list[Layer]:
+    """A layer under each of these modes of recomputation; where layers are of several kinds the mean over them, each with its share.
 
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
@@ -132,7 +134,7 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     several = []
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, RECOMPUTE[mode], hardware) for mode in modes]))
+        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in modes]))
     if len(several) == 1:
         return several[0][1]
     return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]
@@ -170,6 +172,18 @@ def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> 
     redone, layers = recomputed
     pairs = ((getattr(one, field.name), getattr(plain, field.name)) for field in fields(Layer))
     return Layer(*(np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full) for full, none in pairs))
+
+
+def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
+    """The mean layer where passes in pairs hide exchanges of experts (`crossflow.hiding`); of what these take the rest that shows."""
+    if not np.any(plans.expert_exchange):
+        return one
+    paired = paired_share(_column(plans.pipeline), model.global_batch / _column(plans.microbatch * plans.data))
+    share = np.where(_column(plans.expert_exchange) > 0.5, paired, 0.0)
+    forward, backward = (
+        (1.0 - share) * alone + share * part * one.together for alone, part in ((one.forward, 1 / 3), (one.backward, 2 / 3))
+    )
+    return replace(one, forward=forward, backward=backward, expert=one.expert + ((forward - one.forward) + (backward - one.backward)))
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
@@ -257,13 +271,13 @@ class _Tables:
     transfer_row: Whole
     recomputed: tuple[Array, Array] | None
 
-    def parts(self, rows: slice, host: HostTraffic, *, split: bool) -> Parts:
-        """Those of some plans; with the two parts of backward passes where these are split."""
+    def parts(self, model: Transformer, plans: Plans, rows: slice, host: HostTraffic) -> Parts:
+        """Those of the plans in some rows; with the two parts of backward passes where these are split, and pairs of passes."""
         edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
-        names = (*_LAYER, *(_IN_PARTS if split else ()))
+        names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()), *(_IN_PAIRS if plans.expert_exchange.any() else ()))
         one = _gather(self.layer, self.layer_row[rows], names)
         return Parts(
-            layer=one if shares is None else _mixed(one, _gather(self.layer, edge, names), shares),
+            layer=_paired(model, plans, one if shares is None else _mixed(one, _gather(self.layer, edge, names), shares)),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -273,7 +287,7 @@ class _Tables:
         )
 
 
-_LAYER, _IN_PARTS = ("forward", "backward", "energy"), ("inputs", "weights")
+_LAYER, _IN_PARTS, _IN_PAIRS = ("forward", "backward", "energy"), ("inputs", "weights"), ("together",)
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 

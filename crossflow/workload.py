@@ -114,6 +114,12 @@ class Transformer:
         return float(self.norms) if self.parallel_blocks else 2.0
 
     @property
+    def normed_parts(self) -> tuple[float, float]:
+        """The same before attention, or before both parts where these share a norm, and before the feed-forward part."""
+        second = self.normed_inputs // 2.0
+        return self.normed_inputs - second, second
+
+    @property
     def attention_groups(self) -> int:
         return self.kv_heads or self.heads
 

@@ -20,6 +20,7 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
     "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
     "tensor_overlap": ("", "share of what exchanges of tensor ranks could hide behind products that they do hide"),
+    "expert_overlap": ("", "share of the work on one microbatch behind which tokens of another go to their experts and back"),
     "overlap_loss": ("", "share of the device's speed that an exchange takes while work hides it"),
     "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
 }
@@ -35,6 +36,7 @@ _SHARES: Final = {
     "pipeline_overlap",
     "gather_overlap",
     "tensor_overlap",
+    "expert_overlap",
 }
 _LOSS: Final = "overlap_loss"
 """A share that may be 0, and that cannot be all."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE
 from crossopt.instances.catalogue.registry import model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
@@ -20,6 +21,7 @@ _OPEN: dict[str, Any] = {
     "expert_tensor": (0, 1),
     "sequence_parallel": (False, True),
     "tensor_exchange": TENSOR_EXCHANGES,
+    "expert_exchange": EXPERT_EXCHANGES,
     "recompute": RECOMPUTE,
     "recompute_layers": (0, 1, 2),
     "zero": (0, 1, 2, 3),
@@ -165,9 +167,18 @@ def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
     if _is_kernel(section):
         every = _OPEN_KERNEL if choices.rest == "all" else {}
     else:
-        every = {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",)}
+        every = {**_OPEN, "offload": OFFLOAD if file.cluster.host else ("none",), "recompute": _modes(section)}
         every = every if file.stack is None else _opened_for(file.stack, every, all_of_it=choices.rest == "all")
     return replace(file, choices=replace(choices, **{name: options for name, options in every.items() if name not in named}))
+
+
+def _modes(section: WorkloadSection) -> tuple[str, ...]:
+    """Modes of recomputation of such networks: single modules where these hold much of what is kept."""
+    shape = section.transformer
+    if shape is None and section.model is not None:
+        shape = model(section.model).transformer
+    experts, latents = shape is not None and shape.experts > 1, shape is not None and shape.kv_rank > 0
+    return (*RECOMPUTE, *(OF_EXPERTS if experts else ()), *(OF_LATENTS if latents else ()), *(OF_BOTH if experts and latents else ()))
 
 
 def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[str, Any]:

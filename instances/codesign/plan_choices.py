@@ -7,6 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import PLACEMENTS
+from crossopt.crossflow.recomputation import meaning_of, number_of, word_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Options
 from crossopt.instances.codesign.section import ChoicesSection
@@ -26,6 +27,7 @@ TRANSFORMER_CHOICES = (
     "interleave",
     "sequence_parallel",
     "tensor_exchange",
+    "expert_exchange",
     "recompute",
     "zero",
     "overlap",
@@ -51,8 +53,11 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     if not transformer and choices.recompute_layers != _usual("recompute_layers"):
         report("choices.recompute_layers", "this is no choice for a workload other than a transformer")
     listed = {name: getattr(choices, name) for name in names}
-    if transformer:
-        listed["recompute"] = with_layers(choices.recompute, choices.recompute_layers)
+    if isinstance(workload, Transformer):
+        try:
+            listed["recompute"] = _modes(with_layers(choices.recompute, choices.recompute_layers), workload)
+        except ValueError as error:
+            report("choices.recompute", str(error))
     options = {name: _possible(name, listed[name], workload, cluster, choices.only, report) for name in names}
     if all(options.values()):
         _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
@@ -64,6 +69,14 @@ def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, .
     return tuple(
         word for mode in modes for word in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
     )
+
+
+def _modes(words: tuple[str, ...], model: Transformer) -> tuple[str, ...]:
+    """Each mode of recomputation by its one word; of those that mean the same for this network the first."""
+    meant = dict[int, str]()
+    for number in map(number_of, words):
+        meant.setdefault(meaning_of(model, number), word_of(number))
+    return tuple(meant.values())
 
 
 def divisors(whole: int) -> tuple[int, ...]:

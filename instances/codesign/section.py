@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
-from crossopt.crossflow.plan import Offload, Recompute
+from crossopt.crossflow.plan import Offload
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
@@ -209,11 +209,18 @@ class ChoicesSection:
         Choice(),
         Doc("exchanges of tensor ranks: one by one with the products, or in parts behind them (needs `sequence_parallel`)"),
     ] = ("exposed",)
+    expert_exchange: Annotated[
+        tuple[Literal["exposed", "hidden"], ...],
+        Choice(),
+        Doc("tokens go to their experts and back: one by one with a layer's work, or behind that on another microbatch (1F1B overlap)"),
+    ] = ("exposed",)
     recompute: Annotated[
-        tuple[Recompute, ...],
+        tuple[str, ...],
         Choice(),
         Doc(
-            "what the backward pass computes again: nothing, norms and activations (elements), attention (selective), both, or whole layers"
+            "what the backward pass computes again: `none`, `full` layers, or modules: `norms`, `activations`, `elements` (both), "
+            "`selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
+            "or a set such as `norms+up-projections`"
         ),
     ] = ("none",)
     recompute_layers: Annotated[

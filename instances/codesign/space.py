@@ -318,21 +318,23 @@ def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
         yield plans_numbered(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
 
 
+_MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
+"""Settings that mean something only with another setting, beside what degrees they need."""
+
+
 def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     """The combinations with these numbers, as columns, but for those that do what one before them does."""
     others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
-    own = np.ones(len(numbers), bool)
+    own, number = np.ones(len(numbers), bool), dict[str, Whole]()
     for (name, _), place in zip(others, places[1:], strict=True):
-        bare = plain(layouts)
-        came, first = comings(instance, with_settings(bare, {"zero": 1}) if name == "shard" else bare, name)
-        columns[name], own = came[places[0], place], own & first[places[0], place]
-        if name == "shard":
-            number = place
-    alone = columns["zero"] == 0  # groups mean nothing where nothing is shared, so that the first of them stands for all
-    columns["shard"], own = np.where(alone, 0, columns["shard"]), own & (~alone | (number == 0))
+        came, first = comings(instance, with_settings(plain(layouts), _MEANT.get(name, {})), name)
+        columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
+    for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
+        # These mean nothing where nothing is shared, or spread, so that the first of them stands for all.
+        columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == 0))
     return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 

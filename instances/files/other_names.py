@@ -21,6 +21,7 @@ _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "choices.schedule": ("pipeline_schedule", "pipeline_parallel_schedule", "pp_schedule"),
     "choices.first_stage_layers": ("decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"),
     "choices.last_stage_layers": ("decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"),
+    "choices.expert_exchange": ("overlap_moe_expert_parallel_comm", "moe_a2a_overlap"),
     "choices.tensor_exchange": ("tp_comm_overlap", "async_tensor_parallel", "enable_async_tensor_parallel"),
     "choices.hbm_stacks": ("stacks", "num_stacks"),
     "microbatches": ("num_microbatches", "num_micro_batches", "gradient_accumulation_steps", "mbs_in_batch"),

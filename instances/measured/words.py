@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
-from crossopt.crossflow.plan import Overlap, Recompute
+from crossopt.crossflow.plan import Overlap
+from crossopt.crossflow.recomputation import number_of, word_of
 from crossopt.crossflow.workload import Precision
 from crossopt.instances.files.units import quoted
 
@@ -22,7 +23,7 @@ _PRECISIONS: Final[Sequence[tuple[str, Precision | None]]] = (
     ("fp16|float16|half", "fp16"),
     ("fp32|float32", "fp32"),
 )
-_RECOMPUTE: Final[Sequence[tuple[str, Recompute]]] = (
+_RECOMPUTE: Final[Sequence[tuple[str, str]]] = (
     ("selective-elements", "selective-elements"),
     ("^elements", "elements"),
     ("selective|attention only", "selective"),
@@ -50,7 +51,7 @@ class Framework:
     gradient_bytes: Mapping[str, float]
     """Of one gradient in an exchange, by precision; the entry without a precision is for all others."""
     overlap: Overlap
-    recompute: Recompute
+    recompute: str
     zero: int
     sequence_parallel: bool
     """Beside tensor parallelism."""
@@ -127,8 +128,12 @@ def precision_of(word: str) -> Precision:
     return found
 
 
-def recompute_of(word: str) -> Recompute:
-    """What is computed again in the backward pass."""
+def recompute_of(word: str) -> str:
+    """What is computed again in the backward pass; a set of modules as questions write it."""
+    try:
+        return word_of(number_of(word))
+    except ValueError:
+        pass
     return _first(_RECOMPUTE, word, "recompute")
 
 

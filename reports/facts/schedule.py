@@ -140,6 +140,9 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     inner = mean_over_kinds(model, lambda kind: _exchanged(forward_pass(kind, group, hardware)))
     sent = inner + (forward - needed.forward)
     layer = parts.layer
+    if plan.expert_exchange == "hidden":
+        inner = (layer.tensor + layer.context + layer.expert) * (needed.forward / (needed.forward + needed.backward))
+        sent = inner + (forward - needed.forward)
     returned = (layer.tensor + layer.context + layer.expert) - inner + (backward - whole_backward(needed))
     again = layer.recompute
     found = []

@@ -1,9 +1,21 @@
 """Arguments of Megatron-LM's pretrain scripts: parallel plan, shapes, precision and batch, as Megatron-Core 0.14 and 0.15 have them."""
 
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
+from crossopt.crossflow.recomputation import (
+    ATTENTION,
+    ATTENTION_NORM,
+    EXPERT_ACTIVATION,
+    FEED_FORWARD_NORM,
+    UP_PROJECTIONS,
+    layers_named,
+    number_of,
+    word_of,
+)
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.options import (
@@ -27,12 +39,13 @@ OPTIONS = options_of(
     --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
     --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
     --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers
-    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-method --recompute-num-layers
+    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-modules --recompute-method
+    --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
     --mtp-num-layers --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
-    --sequence-parallel --tp-comm-overlap
+    --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
@@ -51,6 +64,14 @@ _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
         ("--recompute-method", "uniform", "every layer alike"),
         ("--recompute-num-layers", 1, "one layer at a time"),
     ),
+}
+_PAIRED: Final = "--overlap-moe-expert-parallel-comm"
+_RECOMPUTE_SOME: Final = ("--recompute-granularity", "selective", "modules of a layer are computed again in the backward pass")
+_MODULES: Final = {
+    "core_attn": ATTENTION,
+    "layernorm": ATTENTION_NORM | FEED_FORWARD_NORM,
+    "moe_act": EXPERT_ACTIVATION,
+    "mla_up_proj": UP_PROJECTIONS,
 }
 
 
@@ -77,6 +98,9 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
 def _recompute(word: str) -> tuple[tuple[str, str | int, str], ...]:
     if word in _RECOMPUTE:
         return _RECOMPUTE[word]
+    if not layers_named(word):
+        listed = " ".join(name for name, bits in _MODULES.items() if number_of(word) & bits)
+        return (_RECOMPUTE_SOME, ("--recompute-modules", listed, f"{word.replace('+', ', ')}: what they give is not kept"))
     return (
         _RECOMPUTE["full"][0],
         ("--recompute-method", "block", "the first layers of each chunk"),
@@ -142,6 +166,11 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
         make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
         *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
+        *(
+            [make(_PAIRED, None, "tokens go to their experts behind the work on another microbatch")]
+            if plan.expert_exchange == "hidden"
+            else []
+        ),
         *_beside_routed(model),
     ]
 
@@ -290,13 +319,14 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
         data=devices // (tensor * context * pipeline),
         expert=expert,
         tensor_exchange="hidden" if "--tp-comm-overlap" in given else "exposed",
+        expert_exchange="hidden" if _PAIRED in given else "exposed",
         expert_tensor=0 if split == tensor and (context == 1 or expert == 1) else split,
         microbatch=whole(given, "--micro-batch-size"),
         interleave=interleave,
         first_stage_layers=ends[0],
         last_stage_layers=ends[1],
         sequence_parallel="--sequence-parallel" in given and tensor > 1,
-        recompute=_recompute_in(given),
+        recompute=_recompute_in(given, model),
         zero=zero,
         overlap=("none", "data", "pipeline", "both")[data + 2 * transfers],
         shard=devices // (tensor * pipeline * instances) if instances > 1 else 0,
@@ -305,8 +335,12 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     )
 
 
-def _recompute_in(given: Settings) -> str:
-    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk."""
+def _recompute_in(given: Settings, model: Transformer) -> str:
+    """Of a number of layers of each chunk, of all or of none; Megatron takes no number for all layers of a chunk. Some modules of a layer;
+    the norm before attention is one with a product there but where there are latents."""
+    if modules := given.get("--recompute-modules"):
+        number = reduce(or_, (_MODULES[name] for name in modules.split()))
+        return word_of(number if model.latent else number & ~ATTENTION_NORM)
     if given.get("--recompute-method") == "block":
         return f"full-{whole(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"

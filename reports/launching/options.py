@@ -81,8 +81,9 @@ def flags(settings: tuple[Setting, ...]) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value as a shell takes it."""
-    return value if all(letter.isalnum() or letter in "-_.:/," for letter in value) else f"'{value}'"
+    """A value as a shell takes it; several words are several values."""
+    words = value.split(" ")
+    return " ".join(word if all(letter.isalnum() or letter in "-_.:/," for letter in word) else f"'{word}'" for word in words)
 
 
 def parsed_flags(text: str) -> Settings:
@@ -95,7 +96,7 @@ def parsed_flags(text: str) -> Settings:
         if word.startswith("--"):
             name, found[word] = word, None
         else:
-            found[name] = word
+            found[name] = " ".join(filter(None, (found[name], word)))
     return found
 
 

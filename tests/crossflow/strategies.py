@@ -3,8 +3,26 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at, rules
+from crossopt.crossflow.plan import (
+    OFFLOAD,
+    OVERLAP,
+    PLACEMENTS,
+    SCHEDULES,
+    TENSOR_EXCHANGES,
+    Plan,
+    Plans,
+    code,
+    plan_at,
+    rules,
+)
+from crossopt.crossflow.recomputation import RECOMPUTE, sets_of
 from crossopt.crossflow.workload import Transformer
+
+_RECOMPUTED = (
+    *RECOMPUTE,
+    *("full-1", "full-2"),
+    *sets_of(("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")),
+)
 
 MODELS = (
     Transformer("gelu", layers=12, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=192),
@@ -171,7 +189,7 @@ def _drawn(random: np.random.Generator, divisors: list[int], count: int) -> Plan
         microbatch=random.integers(1, 5, count),
         interleave=random.integers(1, 4, count),
         sequence_parallel=random.integers(0, 2, count),
-        recompute=random.choice([code("recompute", word) for word in (*RECOMPUTE, "full-1", "full-2")], count),
+        recompute=random.choice([code("recompute", word) for word in _RECOMPUTED], count),
         zero=random.integers(0, 4, count),
         overlap=random.integers(0, len(OVERLAP), count),
         offload=random.integers(0, len(OFFLOAD), count),
@@ -182,4 +200,5 @@ def _drawn(random: np.random.Generator, divisors: list[int], count: int) -> Plan
         last_stage_layers=usual[1],
         expert_tensor=random.choice([0, 0, 1, 2], count),
         tensor_exchange=random.integers(0, len(TENSOR_EXCHANGES), count),
+        expert_exchange=random.choice([0, 0, 1], count),
     )

@@ -1,12 +1,22 @@
-"""Exchanges of tensor ranks behind products: what they gain, against what was measured."""
+"""Exchanges behind work: of tensor ranks against what was measured, of experts by hand and against passes one by one."""
+
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hiding import paired_share
+from crossopt.crossflow.layer import Layer
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.transformer import mean_layers, ranks
+from crossopt.crossflow.memory import peak_memory
+from crossopt.crossflow.plan import EXPERT_EXCHANGES, Plan, plan_at, table
+from crossopt.crossflow.sharding import in_flight
+from crossopt.crossflow.transformer import mean_layers, parts_of, ranks, sharding
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.space import plan_blocks
 from tests.every import every
 
 
@@ -20,3 +30,89 @@ def test_forward_passes_gain_what_was_measured_at_the_most(model: str, gain: flo
     group = ranks(plans, lay_out(plans, asked.cluster))
     exposed, hidden = np.asarray(mean_layers(asked.workload, group, asked.hardware)[0].forward)[:, 0]  # type: ignore[arg-type]
     assert gain - 0.015 < exposed / hidden - 1.0 < gain
+
+
+def experts(question: str = "cluster: {devices: 64}") -> Instance:
+    text = f"kind: codesign\nworkload: {{model: mixtral-8x7b, global_batch: 256}}\n{question}\nhardware: h100-sxm\n"
+    return read_question({"text": text, "source": "q.yaml", "settings": []})
+
+
+def layers_of(plan: Plan, asked: Instance) -> tuple[Layer, Layer]:
+    """A layer of a plan with its experts' exchange exposed and hidden."""
+    assert isinstance(asked.workload, Transformer)
+    assert isinstance(asked.hardware, Hardware)
+    found = [
+        parts_of(asked.workload, asked.hardware, asked.cluster, table([replace(plan, expert_exchange=way)])).layer
+        for way in EXPERT_EXCHANGES
+    ]
+    return found[0], found[1]
+
+
+def number(value: object) -> float:
+    return float(np.asarray(value).item())
+
+
+@every("overlap", [0.9, 0.4])
+def test_tokens_go_to_experts_behind_the_work_on_another_microbatch(overlap: float) -> None:
+    """All but the first and the last of 32 microbatches in pairs: max(W + lost X, (1 - s) W + X), with a third of it forward."""
+    asked = experts()
+    device = replace(asked.hardware, efficiency=replace(asked.hardware.efficiency, expert_overlap=overlap, overlap_loss=0.2))  # type: ignore[call-overload]
+    exposed, hidden = layers_of(Plan(data=8, expert=8), replace(asked, hardware=device))
+    exchanged = number(exposed.expert)
+    work = number(exposed.forward) + number(exposed.backward) - exchanged
+    pair = max(work + 0.2 * exchanged, (1.0 - overlap) * work + exchanged)
+    for one, share, whole in ((hidden.forward, 1 / 3, exposed.forward), (hidden.backward, 2 / 3, exposed.backward)):
+        assert number(one) == pytest.approx((number(whole) + 31 * share * pair) / 32)
+    shown = number(hidden.forward) + number(hidden.backward) - work
+    assert number(hidden.expert) == pytest.approx(shown)
+    assert 0.0 < shown < exchanged
+
+
+def test_as_many_microbatches_as_there_are_stages_go_alone() -> None:
+    """1 - p / m of the passes are paired, and none where stages are as many as microbatches."""
+    asked = experts("cluster: {devices: 32}")
+    for data, microbatch, share in ((8, 1, 1 - 4 / 32), (8, 2, 1 - 4 / 16), (8, 8, 0.0)):
+        plan = Plan(pipeline=4, data=data, expert=8, microbatch=microbatch, interleave=2)
+        exposed, hidden = layers_of(plan, asked)
+        gain = number(exposed.forward) + number(exposed.backward) - number(exposed.together)
+        saved = number(exposed.forward) + number(exposed.backward) - number(hidden.forward) - number(hidden.backward)
+        assert saved == pytest.approx(share * gain)
+
+
+@every(("stages", "chunks", "count"), [(1, 1, 7), (2, 2, 16), (4, 2, 64), (4, 4, 32), (8, 2, 128)])
+def test_the_mean_over_all_passes_is_that_of_the_longest_way(stages: int, chunks: int, count: int) -> None:
+    """Of m v passes of the last stage p (v - 1) + 1 are alone, and all p - 1 of the bubble: p v of m v + p - 1."""
+    ways = count * chunks + stages - 1
+    alone = stages * (chunks - 1) + 1 + (stages - 1)
+    mean = ways * number(paired_share(float(stages), float(count)))
+    assert alone == stages * chunks
+    assert ways - alone - mean == pytest.approx(stages * (stages - 1) / count - 0.0)
+
+
+@every(("plan", "more"), [(Plan(data=8, expert=8), 1.0), (Plan(pipeline=4, data=8, expert=8, interleave=2), 0.5)])
+def test_one_chunk_more_is_kept_meanwhile(plan: Plan, more: float) -> None:
+    asked = experts("cluster: {devices: 32}")
+    assert isinstance(asked.workload, Transformer)
+    exposed, hidden = (sharding(asked.workload, table([replace(plan, expert_exchange=way)])) for way in EXPERT_EXCHANGES)
+    for stage in range(plan.pipeline):
+        assert number(in_flight(hidden, stage)) - number(in_flight(exposed, stage)) == more
+    assert number(peak_memory(asked.workload, hidden)) > number(peak_memory(asked.workload, exposed))
+
+
+def test_hidden_exchange_means_nothing_where_experts_are_not_spread() -> None:
+    """So that the option adds plans with spread experts and takes none."""
+    text = "choices: {expert: [1, 8], expert_exchange: %s, recompute: [none, full]}"
+    found = {
+        words: [
+            plan_at(block, row) for block in plan_blocks(experts(f"cluster: {{devices: 8}}\n{text % words}")) for row in range(len(block))
+        ]  # type: ignore[arg-type]
+        for words in ("exposed", "hidden", "[exposed, hidden]", "[hidden, exposed]")
+    }
+    assert len(found["exposed"]) == 4
+    assert {(plan.expert, plan.expert_exchange, plan.recompute) for plan in found["hidden"]} == {
+        (1, "exposed", "none"),
+        (1, "exposed", "full"),
+        (8, "hidden", "none"),
+    }
+    assert set(found["[exposed, hidden]"]) == set(found["[hidden, exposed]"]) == {*found["exposed"], *found["hidden"]}
+    assert len(found["[exposed, hidden]"]) == 5

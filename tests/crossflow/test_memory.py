@@ -20,7 +20,8 @@ from crossopt.crossflow.memory import (
     stage_weights,
 )
 from crossopt.crossflow.parameters import expert_parameters, layer_parameters, parameters, prediction_parameters, trained_parameters
-from crossopt.crossflow.plan import RECOMPUTE, Plan, table
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.recomputation import RECOMPUTE, number_of
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import sharding
@@ -31,7 +32,7 @@ from tests.every import every
 GIB = 2.0**30
 GPT = Transformer("gpt", 48, 6144, 64, 24576, 51200, 2048, 64, attention="unfused", dropout=True, biases=False, learned_positions=False)
 SHARDED = Plan(tensor=2, data=4)
-NONE, ELEMENTS, SELECTIVE, BOTH, FULL = range(len(RECOMPUTE))
+NONE, ELEMENTS, SELECTIVE, BOTH, FULL = map(number_of, RECOMPUTE)
 
 
 def shards(plan: Plan, model: Transformer = GPT) -> Sharding:
@@ -272,7 +273,7 @@ def test_experts_keep_the_sorted_tokens_and_work_on_the_fullest_expert() -> None
 
 
 def test_context_parallelism_divides_all_activations() -> None:
-    for mode in range(len(RECOMPUTE)):
+    for mode in map(number_of, RECOMPUTE):
         whole, part = (number(layer_activations(GPT, shards(Plan(context=ranks)), mode)) for ranks in (1, 4))
         assert part == whole / 4
 

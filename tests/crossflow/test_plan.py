@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import CONCESSIONS, RECOMPUTE, Plan, broken_rules, code, layers_again, option, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, Plan, broken_rules, code, option, plan_at, rows_of, table
+from crossopt.crossflow.recomputation import RECOMPUTE, layers_again
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans
 from tests.every import every
@@ -43,6 +44,9 @@ def test_a_plan_that_keeps_every_rule_breaks_none() -> None:
         (Plan(data=2, expert_tensor=2, placement="tensor-context-pipeline-data"), 2, "folded experts need pipeline as the first or"),
         (Plan(context=2, expert_tensor=1), 2, "expert_tensor as large as tensor needs experts that are spread"),
         (Plan(tensor=2, tensor_exchange="hidden"), 2, "hidden tensor exchange needs sequence parallel"),
+        (Plan(expert_exchange="hidden"), 1, "hidden expert exchange needs experts that are spread"),
+        (Plan(pipeline=2, data=2, expert=2, expert_exchange="hidden"), 4, "hidden expert exchange on several stages needs interleave"),
+        (Plan(data=2, expert=2, recompute="full", expert_exchange="hidden"), 2, "hidden expert exchange computes no whole layers again"),
         (Plan(last_stage_layers=4), 1, "layers of the first and the last stage need a pipeline"),
         (Plan(pipeline=2, first_stage_layers=4, last_stage_layers=4), 2, "first and last stage leave a layer of the 12"),
         (Plan(pipeline=3, first_stage_layers=8, last_stage_layers=4), 3, "first and last stage leave a layer of the 12"),

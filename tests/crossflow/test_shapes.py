@@ -24,9 +24,10 @@ from crossopt.crossflow.parameters import (
     step_flops,
     trained_parameters,
 )
-from crossopt.crossflow.plan import RECOMPUTE, Plan, broken_rules, table
+from crossopt.crossflow.plan import Plan, broken_rules, table
 from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.recomputation import RECOMPUTE, number_of
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
 from tests.every import every
@@ -134,8 +135,9 @@ def test_layers_are_of_the_kinds_that_the_model_says() -> None:
 
 def test_the_mean_layer_has_each_kind_with_its_share(a100: Hardware) -> None:
     one = group(Plan(tensor=2))
-    for mode, mean in enumerate(mean_layers(WINDOWS, one, a100)):
-        far, near = (mean_layers(kind, one, a100)[mode] for _, kind in layer_kinds(WINDOWS))
+    modes = [number_of(word) for word in RECOMPUTE]
+    for place, mean in enumerate(mean_layers(WINDOWS, one, a100, modes)):
+        far, near = (mean_layers(kind, one, a100, modes)[place] for _, kind in layer_kinds(WINDOWS))
         assert number(mean.backward) == pytest.approx((number(far.backward) + 3 * number(near.backward)) / 4, rel=1e-12)
         assert number(mean.energy) == pytest.approx((number(far.energy) + 3 * number(near.energy)) / 4, rel=1e-12)
         assert number(near.energy) < number(mean.energy) < number(far.energy)
@@ -224,7 +226,7 @@ def test_norms_and_caps_stream_their_bytes(plain: Hardware) -> None:
 
 
 def kept(model: Transformer, plan: Plan = Plan()) -> float:  # noqa: B008 - frozen
-    return number(layer_activations(model, sharding(model, table([plan])), RECOMPUTE.index("none")))
+    return number(layer_activations(model, sharding(model, table([plan])), number_of("none")))
 
 
 def test_a_layer_keeps_what_its_parts_take_in() -> None:

@@ -77,7 +77,7 @@ def test_a_thousand_plans_of_a_stack_read_back_from_what_is_printed(name: str) -
 def test_drawn_plans_are_of_many_kinds() -> None:
     plans = [plan for _, plan in drawn("megatron", 400)]
     assert {plan.zero for plan in plans} == {0, 1, 2, 3}
-    assert {plan.recompute for plan in plans} == {"none", "selective", "full"}
+    assert {"none", "selective", "full", "up-projections"} < {plan.recompute for plan in plans}
     assert {plan.interleave > 1 for plan in plans} == {plan.expert > 1 for plan in plans} == {True, False}
     assert {plan.offload for plan in plans} == {"none", "activations"}
     assert len({plan.placement for plan in plans}) == 2
@@ -112,6 +112,45 @@ def test_megatron_computes_some_layers_of_each_chunk_again() -> None:
     assert [found[f"--recompute-{name}"] for name in names] == ["full", "block", "2"]
     again = Plan(pipeline=4, data=8, interleave=2, recompute="full-2", zero=1, overlap="both")
     assert launch("megatron", llama().workload, again).plan == again  # type: ignore[arg-type]
+
+
+@every(
+    ("word", "modules"),
+    [
+        ("up-projections", "mla_up_proj"),
+        ("norms+expert-activation", "layernorm moe_act"),
+        ("norms+expert-activation+up-projections+selective", "core_attn layernorm moe_act mla_up_proj"),
+    ],
+)
+def test_megatron_computes_modules_again(word: str, modules: str) -> None:
+    """As recipes for DeepSeek-V3 have it; of others layernorm is the norm before experts alone, since that before attention is one with a
+    product."""
+    plan = Plan(pipeline=4, data=8, expert=8, zero=1, recompute=word)
+    found = launch("megatron", network("deepseek-v3"), plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert f"--recompute-granularity selective \\\n  --recompute-modules {modules} \\\n" in found.text
+    other = replace(plan, recompute="feed-forward-norm+expert-activation")
+    again = launch("megatron", network("qwen3-235b-a22b"), other)
+    assert (again.plan, again.instead) == (other, ())
+    assert "--recompute-modules layernorm moe_act" in again.text
+    elsewhere = launch("megatron", network("qwen3-235b-a22b"), replace(plan, recompute="norms+expert-activation"))
+    assert elsewhere.plan == other
+    assert any("the norm before attention" in sentence for sentence in elsewhere.instead)
+
+
+def test_megatron_hides_the_exchange_of_experts() -> None:
+    plan = Plan(pipeline=4, data=8, expert=8, interleave=4, zero=1, overlap="pipeline", expert_exchange="hidden")
+    found = launch("megatron", network("qwen3-235b-a22b"), plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert "--overlap-moe-expert-parallel-comm" in found.text
+    assert launch("torchtitan", network("qwen3-235b-a22b"), plan).plan.expert_exchange == "exposed"
+
+
+def network(model: str) -> Transformer:
+    text = f"kind: codesign\nworkload: {{model: {model}, global_batch: 64}}\ncluster: {{devices: 32}}\nhardware: h100-sxm\n"
+    asked = ask(text).workload
+    assert isinstance(asked, Transformer)
+    return asked
 
 
 def test_megatron_by_hand() -> None:
@@ -358,7 +397,7 @@ def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
         (
             "fsdp",
             Plan(data=16, zero=3, recompute="selective", overlap="data"),
-            Plan(data=16, zero=3, recompute="elements", overlap="data"),
+            Plan(data=16, zero=3, overlap="data"),
             "or nothing",
         ),
     ],

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from crossopt.crossflow.recomputation import sets_of
 from crossopt.instances.codesign.stacks.table import Fact, Row, Source, Stack
 
 _REPOSITORY: Final = "NVIDIA/Megatron-LM"
@@ -10,6 +11,20 @@ _CONFIG: Final = Source(_REPOSITORY, "megatron/core/transformer/transformer_conf
 _SCHEDULES: Final = Source(_REPOSITORY, "megatron/core/pipeline_parallel/schedules.py", "core 0.14")
 _FSDP: Final = Source(_REPOSITORY, "docs/user-guide/features/megatron_fsdp.md", "11ceb1d2acc5")
 _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
+
+_LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b")
+
+
+def _modes(*modules: str) -> tuple[str, ...]:
+    """Every set of these modules, and all of a layer."""
+    return (*sets_of(modules), "full")
+
+
+MODES: Final = tuple(
+    dict.fromkeys(
+        word for norms in ("norms", "feed-forward-norm") for word in _modes("selective", norms, "expert-activation", "up-projections")
+    )
+)
 
 STACK: Final = Stack(
     "megatron-core",
@@ -76,12 +91,42 @@ STACK: Final = Stack(
             _ARGUMENTS,
             (Fact("precision", ("fp16",)),),
         ),
+        Row(
+            "hidden expert exchange is with bf16 or fp16 weights",
+            Fact("expert_exchange", ("exposed",)),
+            _CONFIG,
+            (Fact("precision", ("fp32",)),),
+        ),
+        Row(
+            "hidden expert exchange is with one layer that predicts further tokens at the most",
+            Fact("expert_exchange", ("exposed",)),
+            _CONFIG,
+            (Fact("prediction layers", above=1),),
+        ),
         Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
         Row(
-            "elements are not computed again: layernorm and moe_act of --recompute-modules leave norms that are one with a product, "
-            "dense parts and shared experts",
-            Fact("mode of recomputation", ("none", "selective", "full")),
-            Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b"),
+            "what is computed again is a layer, or some of attention, norms, the activation of experts and up-projections "
+            "(--recompute-modules core_attn layernorm moe_act mla_up_proj); moe_act leaves dense parts and shared experts",
+            Fact("mode of recomputation", MODES),
+            _CONFIG,
+        ),
+        Row(
+            "norms of dense networks are one with products, and so not computed again",
+            Fact("mode of recomputation", _modes("selective", "up-projections")),
+            _LAYERS,
+            (Fact("experts", (1,)),),
+        ),
+        Row(
+            "the norm before attention is one with a product but where there are latents; layernorm is that before experts alone",
+            Fact("mode of recomputation", _modes("selective", "feed-forward-norm", "expert-activation")),
+            _LAYERS,
+            (Fact("experts", above=1), Fact("latents", (0,))),
+        ),
+        Row(
+            "beside latents both norms are operators of their own (but for those before dense first layers), and layernorm is both",
+            Fact("mode of recomputation", _modes("selective", "norms", "expert-activation", "up-projections")),
+            _LAYERS,
+            (Fact("experts", above=1), Fact("latents", (1,))),
         ),
         Row(
             "activations are offloaded without a pipeline only",

@@ -13,7 +13,7 @@ from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, t
 from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack
 
 STACKS: Final[dict[str, Stack]] = {module.STACK.name: module.STACK for module in (megatron_core, torchtitan, deepspeed, fsdp)}
-_BITS: Final = ("overlap", "offload")
+_BITS: Final = ("recompute", "overlap", "offload")
 
 
 def broken_rows(stack: Stack, model: Transformer, plan: Plan) -> tuple[Row, ...]:
@@ -87,5 +87,6 @@ def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
 
 
 def _bits(numbers: Whole) -> Whole:
-    """How many bits are set, of the three that there are at the most."""
-    return sum(((numbers >> bit) & 1 for bit in range(3)), np.zeros(len(numbers), np.int64))
+    """How many bits are set."""
+    top = int(numbers.max(initial=0)).bit_length()
+    return sum(((numbers >> bit) & 1 for bit in range(top)), np.zeros(len(numbers), np.int64))

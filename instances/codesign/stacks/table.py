@@ -10,18 +10,18 @@ from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import (
     END_STAGES,
+    EXPERT_EXCHANGES,
     OFFLOAD,
     OVERLAP,
-    PARTLY,
     PLACEMENTS,
     PLAN_FIELDS,
-    RECOMPUTE,
     SCHEDULES,
     TENSOR_EXCHANGES,
     Plans,
     Rule,
     code,
 )
+from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 
@@ -175,6 +175,8 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),
+    "prediction layers": _of_model(lambda model: model.prediction_layers),
+    "latents": _of_model(lambda model: int(model.latent)),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
 }
@@ -182,7 +184,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
 
 WORDS: Final[dict[str, tuple[object, ...]]] = {
     "sequence_parallel": (False, True),
-    "recompute": RECOMPUTE,
+    "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
     "zero": (0, 1, 2, 3),
     "overlap": OVERLAP,
     "offload": OFFLOAD,
@@ -190,5 +192,6 @@ WORDS: Final[dict[str, tuple[object, ...]]] = {
     "schedule": SCHEDULES,
     "expert_tensor": (0, 1),
     "tensor_exchange": TENSOR_EXCHANGES,
+    "expert_exchange": EXPERT_EXCHANGES,
 }
 """Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""

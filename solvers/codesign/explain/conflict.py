@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, RECOMPUTE, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
+from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, grid, tightened, whole
 from crossopt.instances.codesign.instance import Instance
@@ -110,6 +111,7 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
         "overlap": lambda: tuple(dict.fromkeys((OVERLAP[0], *values))),
         "offload": lambda: tuple(dict.fromkeys((OFFLOAD[0], *values))),
         "shard": lambda: tuple(dict.fromkeys((0, *values))),
+        "expert_exchange": lambda: tuple(dict.fromkeys((EXPERT_EXCHANGES[0], *values))),
         "tensor_exchange": lambda: tuple(dict.fromkeys((TENSOR_EXCHANGES[0], *values))),
         "schedule": lambda: tuple(dict.fromkeys((SCHEDULES[0], *values))),
         "sequence_parallel": lambda: (False, True),

@@ -17,7 +17,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PARTLY, RECOMPUTE, Plans, code, plan_at, rows_of
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
+from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
@@ -26,7 +27,10 @@ from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 
-_RECOMPUTE_RANK = np.array([{"selective": 0, "none": 1, "elements": 2, "selective-elements": 3, "full": 4}[word] for word in RECOMPUTE])
+_RECOMPUTE_RANK = np.array(
+    [{ATTENTION: 0, 0: 1}.get(number, PARTLY if number & LAYER else 1 + number.bit_count()) for number in range(PARTLY)]
+)
+"""Attention, nothing, the fewer modules the better, or all of a layer."""
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
 
@@ -159,6 +163,7 @@ def _plan_keys(instance: Instance, plans: Plans, widest: int) -> Array:
         plans.shard,
         plans.expert_tensor,
         plans.tensor_exchange,
+        plans.expert_exchange,
         plans.schedule,
         plans.first_stage_layers,
         plans.last_stage_layers,

@@ -23,9 +23,7 @@ from crossopt.crossflow.plan import (
     END_STAGES,
     OFFLOAD,
     OVERLAP,
-    PARTLY,
     PLACEMENTS,
-    RECOMPUTE,
     SCHEDULES,
     Plan,
     Plans,
@@ -34,6 +32,7 @@ from crossopt.crossflow.plan import (
     rows_of,
     table,
 )
+from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
@@ -47,7 +46,6 @@ _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
 _WIDEST = 8
 """No recipe is wider, however many devices a node has."""
-_FULL = RECOMPUTE.index("full")
 _USUAL = "Megatron-LM"
 _NONE = "no plan of the question fits the device the rule chooses"
 
@@ -141,7 +139,7 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
 
 def _least(plans: Plans) -> Whole:
     """The plans of each width and context that need the least."""
-    needed = (plans.recompute % PARTLY == _FULL) * (int(plans.pipeline.max()) + 1) + plans.pipeline
+    needed = ((plans.recompute & LAYER) > 0) * (int(plans.pipeline.max()) + 1) + plans.pipeline
     _, groups = np.unique(np.column_stack([plans.tensor, plans.context]), axis=0, return_inverse=True)
     least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, groups.ravel(), needed)

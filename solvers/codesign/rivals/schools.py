@@ -14,7 +14,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.plan import OVERLAP, RECOMPUTE, Plans, plan_at, rows_of
+from crossopt.crossflow.plan import OVERLAP, Plans, plan_at, rows_of
+from crossopt.crossflow.recomputation import number_of
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
@@ -24,7 +25,7 @@ from crossopt.solvers.codesign.pricing import values_of
 from crossopt.solvers.codesign.rivals.megatron import Ranked, expert_point, fitting, until
 
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
-_FULL = RECOMPUTE.index("full")
+_FULL = number_of("full")
 
 
 def fsdp_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:

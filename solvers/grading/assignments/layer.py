@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.memory import layer_activations, layer_weights, share_out
 from crossopt.crossflow.parameters import layer_parameters, step_flops
-from crossopt.crossflow.plan import RECOMPUTE
+from crossopt.crossflow.recomputation import number_of
 from crossopt.crossflow.roofline import Product
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.workload import Transformer
@@ -112,7 +112,7 @@ def product_seconds(rows: int, depth: int, columns: int, peak: float, bandwidth:
 
 
 def _activations(shape: Shape, microbatch: int, tensor: int, recompute: bool) -> float:
-    return float(layer_activations(_model(shape), _sharding(tensor, 1, 0, microbatch), RECOMPUTE.index("full" if recompute else "none")))
+    return float(layer_activations(_model(shape), _sharding(tensor, 1, 0, microbatch), number_of("full" if recompute else "none")))
 
 
 def _bytes(shape: Shape, tensor: int, data: int, zero: int) -> float:

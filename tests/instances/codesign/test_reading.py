@@ -68,7 +68,7 @@ REFUSED = [
         "tensor: [1, 2]",
         "rows: [2]",
         "6:9: choices.rows: this is no choice for a transformer (one of tensor, context, pipeline, data, expert, expert_tensor, "
-        "microbatch, interleave, sequence_parallel, tensor_exchange, recompute, zero, overlap, offload, schedule, "
+        "microbatch, interleave, sequence_parallel, tensor_exchange, expert_exchange, recompute, zero, overlap, offload, schedule, "
         "first_stage_layers, last_stage_layers, placement, shard)",
     ),
     (

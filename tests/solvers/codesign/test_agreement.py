@@ -112,6 +112,8 @@ EXPERTS = "{transformer: {layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabular
 PLANS_OF_TODAY = {
     "hidden tensor exchange": "pipeline: [1, 2]\n  sequence_parallel: [false, true]\n  tensor_exchange: [exposed, hidden]\n"
     "  interleave: [1, 2]\n  schedule: [1f1b, zero-bubble]\n",
+    "hidden expert exchange": "pipeline: [1, 2]\n  interleave: [1, 2]\n  expert: [1, 2, 4]\n  expert_exchange: [exposed, hidden]\n"
+    "  zero: [0, 1, 3]\n  overlap: [none, both]\n",
     "folded experts": "context: [1, 2]\n  pipeline: [1, 2]\n  expert: [1, 2, 4]\n  expert_tensor: [0, 1, 2]\n  zero: [0, 1, 3]\n"
     "  sequence_parallel: [false, true]\n",
     "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
@@ -124,7 +126,7 @@ PLANS_OF_TODAY = {
 @pytest.mark.parametrize(("name", "form"), list(zip(PLANS_OF_TODAY, cycle(FORMS), strict=False)))
 def test_engines_agree_on_plans_of_today(name: str, form: str) -> None:
     text = TINY_FREE.replace("  pipeline: [1, 2]\n", "")
-    text = text.replace("{model: gpt3-125m", EXPERTS) if name == "folded experts" else text
+    text = text.replace("{model: gpt3-125m", EXPERTS) if "expert" in name else text
     asked = ask(f"{text}  microbatch: [1, 4]\n  {PLANS_OF_TODAY[name]}")
     assert agree(asked, form)[0].value is not None
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.plan import RECOMPUTE
+from crossopt.crossflow.recomputation import number_of
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import DesignResult, design_in
@@ -49,7 +49,7 @@ def test_a_cross_check_does_not_believe_the_groups_that_solver_and_boxes_share(e
 
     def without_full(instance: Any, chips: Any, heads: Any) -> Array:  # noqa: ANN401
         found = head_values_of(instance, chips, heads)
-        found[heads.recompute == RECOMPUTE.index("full")] = 1.0
+        found[heads.recompute == number_of("full")] = 1.0
         return found
 
     monkeypatch.setattr(boxes, "head_values_of", without_full)

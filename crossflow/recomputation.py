@@ -1,0 +1,129 @@
+"""What of a layer the backward pass computes again: sets of modules, each with a word and a number.
+
+A module is what an operator or a few give: that is not kept, and they work again before it is needed. In the words of Megatron-Core's
+`--recompute-modules` (megatron/core/transformer/transformer_config.py, core 0.14) the modules are
+
+    attention-norm       the norm before attention, or before both parts where these are in parallel     layernorm
+    feed-forward-norm    the norm before the feed-forward part                                           layernorm
+    dense-activation     the activation of dense parts and of shared experts
+    expert-activation    the activation of the experts that tokens choose                                moe_act
+    up-projections       of latents: their norms, and the queries, keys and values that they give        mla_up_proj
+    selective            attention from its scores on                                                    core_attn
+
+and `norms`, `activations`, `elements` (both) and `selective-elements` are names of several. A set is written with `+` between its modules,
+such as `norms+expert-activation`; `full` is all of a layer with its exchanges, `full-2` that of two layers of each chunk. A module that a
+network does not have is nothing there. As a number a set has a bit for each module, so that what all of several sets compute again, and
+none computes less than, is their bitwise and.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import combinations
+from operator import and_, or_
+from re import ASCII, fullmatch
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.workload import Transformer
+
+ATTENTION_NORM, FEED_FORWARD_NORM, DENSE_ACTIVATION, EXPERT_ACTIVATION, UP_PROJECTIONS, ATTENTION, LAYER = (1 << bit for bit in range(7))
+PARTLY: Final = 1 << 7
+"""In the number of a mode of recomputation the layers of each chunk, of which the others compute nothing again, count as so many."""
+_FULL: Final = PARTLY - 1
+_NORMS, _ACTIVATIONS = ATTENTION_NORM | FEED_FORWARD_NORM, DENSE_ACTIVATION | EXPERT_ACTIVATION
+_SETS: Final[dict[str, int]] = {
+    "none": 0,
+    "full": _FULL,
+    "selective-elements": _NORMS | _ACTIVATIONS | ATTENTION,
+    "elements": _NORMS | _ACTIVATIONS,
+    "norms": _NORMS,
+    "activations": _ACTIVATIONS,
+    "attention-norm": ATTENTION_NORM,
+    "feed-forward-norm": FEED_FORWARD_NORM,
+    "dense-activation": DENSE_ACTIVATION,
+    "expert-activation": EXPERT_ACTIVATION,
+    "up-projections": UP_PROJECTIONS,
+    "selective": ATTENTION,
+}
+"""By name, a set before those that it holds."""
+MODULES: Final = tuple(name for name in _SETS if name not in ("none", "full"))
+"""Names that `+` may join."""
+RECOMPUTE: Final = ("none", "elements", "selective", "selective-elements", "full")
+"""The modes that are about any network."""
+OF_EXPERTS: Final = ("expert-activation", "feed-forward-norm+expert-activation")
+OF_LATENTS: Final = ("up-projections",)
+OF_BOTH: Final = ("norms+expert-activation+up-projections",)
+"""Further ones of networks with experts, with latents, and with both, as recipes for these have them."""
+
+
+def layers_named(word: str) -> int:
+    """The layers of each chunk that such a word as `full-2` names; 0 for any other."""
+    found = fullmatch(r"full-([1-9]\d{0,5})", word, ASCII)
+    return int(found[1]) if found else 0
+
+
+def number_of(word: str) -> int:
+    """The number of a mode of recomputation; a ValueError where this is none."""
+    if layers := layers_named(word):
+        return PARTLY * layers + _FULL
+    parts = word.split("+")
+    if not set(parts) <= {*(_SETS if len(parts) == 1 else MODULES)}:
+        raise ValueError(f"recompute is {word!r}, one of none, full, full-2 (of two layers), or of {', '.join(MODULES)} with + is needed")
+    return reduce(or_, (_SETS[part] for part in parts))
+
+
+def word_of(number: int) -> str:
+    """The one word of a mode of recomputation, though others may mean the same."""
+    layers, left = divmod(int(number), PARTLY)
+    if layers:
+        return f"full-{layers}"
+    found = list[str]()
+    for name, modules in _SETS.items():
+        if modules and not modules & ~left:
+            found.append(name)
+            left &= ~modules
+    return "+".join(found) or "none"
+
+
+def sets_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Every set of these modules, none at all included."""
+    listed = tuple(names)
+    return tuple(word_of(number_of("+".join(some) or "none")) for count in range(len(listed) + 1) for some in combinations(listed, count))
+
+
+def meaning_of(model: Transformer, number: int) -> int:
+    """The mode without modules that the network does not have."""
+    if number & LAYER:
+        return number
+    absent = (0 if model.experts > 1 else EXPERT_ACTIVATION) | (0 if model.latent else UP_PROJECTIONS)
+    dense = model.experts == 1 or model.dense_layers or model.shared_experts
+    absent |= (0 if dense else DENSE_ACTIVATION) | (0 if model.normed_parts[1] else FEED_FORWARD_NORM)
+    return number & ~absent
+
+
+def again(recompute: Real | Whole | int, what: int) -> Mask:
+    """Which modes of recomputation, by their numbers, compute one of these modules again, or the whole LAYER."""
+    found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)
+    return found
+
+
+def layers_again(recompute: Real, interleave: Real, layers: Real) -> Real:
+    """Of how many layers of a stage that has so many the mode holds: all, or a number of each chunk (Megatron-LM's method `block`)."""
+    each = np.floor(recompute / PARTLY)
+    return np.where(each > 0.5, np.minimum(each * interleave, layers), layers)
+
+
+def least_recomputed(numbers: Sequence[int]) -> int:
+    """The mode that computes again what all of these do, and nothing else: no more than any of them, though none of two need be less."""
+    if all(number % PARTLY == _FULL for number in numbers):
+        return min(numbers, key=lambda number: number // PARTLY or np.inf)
+    return reduce(and_, (0 if number >= PARTLY else number for number in numbers))
+
+
+def recompute_words(word: str) -> str:
+    """What is computed again, in a line about a plan."""
+    if layers := layers_named(word):
+        return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
+    return f"{word} recompute" if word != "none" else "no recompute"
