@@ -3,13 +3,13 @@
 from random import Random
 from typing import Any
 
-from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 
 _DENSE = "transformer: {layers: %d, hidden: 512, heads: 8, kv_heads: 4, ffn: 2048, vocabulary: 8192, sequence: 512}"
 _EXPERTS = (
     "transformer: {layers: %d, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4,"
-    " experts_per_token: 2, capacity_factor: %s}"
+    " experts_per_token: 2}, capacity_factor: %s"
 )
 _CHOICES: dict[str, tuple[str, ...]] = {
     "tensor": ("[1, 2]", "[1, 2, 4]", "divisors"),
@@ -47,7 +47,7 @@ def any_settings(seed: int) -> Any:  # noqa: ANN401 - of one workload or several
     for attempt in range(50):
         random = Random(f"settings {seed} {attempt}")
         try:
-            return asked_in({"text": _text(random), "source": "question.yaml", "settings": []})
+            return read_again({"text": _text(random), "source": "question.yaml", "settings": []}, "codesign")
         except InstanceError:
             continue
     raise AssertionError(f"seed {seed}: no question was drawn in 50 attempts")
