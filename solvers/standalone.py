@@ -19,7 +19,7 @@ Steps are carried out one by one on a copy; nodes, strategies and times keep the
     ["branch", v, [s, ...], [steps], [steps]]   first only these strategies of v are left, then only the others
 
 A certificate of joint designs has boxes whose cuts are checked, and prices that are not: it is never called proved. `--price N COMMAND`
-holds them to N designs drawn, priced by `COMMAND evaluate`. A tree is the least value in its box, null where there is no design, or a cut:
+holds N designs to `COMMAND evaluate`. Options: VALUE or "VALUE; KEY=VALUE". A tree: the least value in its box, null if none is, or a cut:
 
     {"kind": "codesign", "format": 1, "question": YAML, "settings": [KEY=VALUE, ...], "choices": [[name, [option, ...]], ...],
      "answer": [place of each option, from 0], "figure": name, "bound": number, "tree": [choice, [last place, tree], ...]}
@@ -352,11 +352,11 @@ def boxes(tree: Json, box: list[Any], bound: Fraction) -> list[tuple[list[Any], 
 
 def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
     """What the command says that a design is worth; None where it is no plan, cannot be built, or breaks a limit."""
-    settings = [f"{name}={options[place]}" for (name, options), place in zip(certificate["choices"], places, strict=True)]
+    named = "; ".join(f"{name}={options[place]}" for (name, options), place in zip(certificate["choices"], places, strict=True))
+    settings = [f"--set={one}" for one in [*certificate["settings"], *named.split("; ")]]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "question.yaml").write_text(certificate["question"], encoding="utf-8")
-        told = [*command, "evaluate", f"{folder}/question.yaml", "--json", *(f"--set={one}" for one in certificate["settings"] + settings)]
-        done = subprocess.run(told, capture_output=True, text=True, check=False)
+        (file := Path(folder) / "question.yaml").write_text(certificate["question"], encoding="utf-8")
+        done = subprocess.run([*command, "evaluate", str(file), "--json", *settings], capture_output=True, text=True, check=False)
     need(done.returncode in (0, 3, 20), f"{command[0]} ended with {done.returncode}")
     design = json.loads(done.stdout)["evaluation"] if done.returncode == 0 else {"feasible": False}
     return Fraction(design[certificate["figure"]]) if design["feasible"] else None
@@ -367,11 +367,11 @@ def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
     choices, bound, answer, priced = certificate["choices"], certificate["bound"], whole(certificate["answer"]), 0
     every = boxes(certificate["tree"], [(0, len(options) - 1) for _, options in choices], bound)
     drawn = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
-    for places in [answer, *drawn] if draws else []:
+    for places in [answer, *drawn]:
         inside = ((box, least) for box, least in every if all(a <= place <= b for place, (a, b) in zip(places, box, strict=True)))
-        (box, least), value = next(inside), evaluated(certificate, places, command)
+        (box, least), value = next(inside), evaluated(certificate, places, command) if draws else NEVER
         need(value is None or (least is not None and value >= least), f"design {places} is below what its box may hold")
-        said = (value is not None or places != answer) and (value == least or any(first < last for first, last in box))
+        said = (value is not None or places != answer) and (value in (least, NEVER) or any(first < last for first, last in box))
         need(said, f"design {places} is not worth what is said")
         priced += value is not None
     prices = f"of the answer and {len(drawn)} drawn {priced} have a price, as is said" if draws else "prices were not checked"

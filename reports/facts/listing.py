@@ -69,7 +69,10 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
 
 
 def _said(name: str, value: object) -> str:
-    """An option as `--set` takes it."""
+    """An option as `--set` takes it; one of `recompute` with the layers that its name counts, which are a key of their own."""
+    if name == "recompute" and str(value).startswith("full"):
+        mode, _, layers = str(value).partition("-")
+        return f"{mode}; recompute_layers={layers or 0}"
     if isinstance(value, float):
         return f"{value if name.rpartition('_')[2] in ('area', 'power') else int(value)}{_UNITS[name.rpartition('_')[2]]}"
     return str(value).lower() if isinstance(value, bool) else str(value)

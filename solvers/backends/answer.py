@@ -10,12 +10,13 @@ A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver say
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf, isfinite, isinf
 from time import monotonic
 from typing import Literal
 
 from crossopt.formulation.model import Model, Values, Variable, violations
 from crossopt.instances.errors import SolverError
+from crossopt.solvers.backends.patience import allowed, late_words
 from crossopt.solvers.backends.wall import LateError, Place
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
@@ -89,6 +90,8 @@ class Answer:
     trace: tuple[Event, ...]
     solver: str
     """Its name and version."""
+    note: str = ""
+    """That it did not end by itself, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class Reply:
     value: float | None
     bound: int | None
     stopped: Stopped
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -150,25 +154,28 @@ def attended(solver: str, name: str, work: Callable[..., Told], course: Course, 
     def stop() -> bool:
         return spend.watch(course.now())
 
-    place, model, deadline = Place(solver, name), course.model, course.start + spend.seconds
+    place, model = Place(solver, name), course.model
+    seconds = allowed(spend.seconds, model)
+    deadline = course.start + seconds
     hint = tuple((at, spend.hint[variable]) for at, variable in enumerate(model.variables) if variable in spend.hint) if spend.hint else ()
-    allowed = Allowed(deadline, spend.gap, spend.workers, spend.seed, hint)
+    may = Allowed(deadline, spend.gap, spend.workers, spend.seed, hint)
     try:
-        told = place.ask(work, model, allowed, until=deadline, hear=hear, stop=stop)
+        told = place.ask(work, model, may, until=deadline, hear=hear, stop=stop)
     except LateError:
         ended: Stopped = "time limit" if monotonic() >= deadline else "interrupted"
         told = (False, figures[0] if figures else None, None, None, ended)
     finally:
         place.close()
-    return _reply(model, told, name)
+    late = told[-1] == "time limit" and isinf(spend.seconds)
+    return _reply(model, told, name, late_words(name, seconds) if late else "")
 
 
-def _reply(model: Model, told: Told, solver: str) -> Reply:
+def _reply(model: Model, told: Told, solver: str, note: str) -> Reply:
     infeasible, figures, value, bound, stopped = told
     if figures is not None and len(figures) != len(model.variables):
         raise SolverError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
     values = None if figures is None else dict(zip(model.variables, figures, strict=True))
-    return Reply(infeasible, values, value, bound, stopped)
+    return Reply(infeasible, values, value, bound, stopped, note)
 
 
 def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:
@@ -187,7 +194,9 @@ def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values
     course.note(value, bound)
     proved = value == bound
     status: Status = "OPTIMAL" if proved else "FEASIBLE" if values is not None else "UNKNOWN"
-    return Answer(status, values, value, bound, course.seconds, "complete" if proved else reply.stopped, tuple(course.events), solver)
+    stopped: Stopped = "complete" if proved else reply.stopped
+    note = "" if proved else reply.note
+    return Answer(status, values, value, bound, course.seconds, stopped, tuple(course.events), solver, note)
 
 
 def checked(model: Model, figures: Mapping[Variable, float], claimed: float | None, solver: str) -> Values:

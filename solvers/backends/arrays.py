@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from math import isfinite
+from math import isfinite, isinf
 from time import monotonic
 from typing import Any, Literal
 from weakref import finalize
@@ -21,6 +21,7 @@ from crossopt.formulation.program import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.line import Line, left_until, named
 from crossopt.solvers.backends.milp import GIVEN_AWAY
+from crossopt.solvers.backends.patience import MOST, late_words, patience
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
 Foreign = Any
@@ -57,21 +58,21 @@ class Look:
 
 
 class Session:
-    """A model that HiGHS holds, behind the wall."""
+    """A model that HiGHS holds, behind the wall; `late` says that it did not end by itself, where nobody gave it a time."""
 
-    __slots__ = ("__weakref__", "_columns", "_key", "_place", "_rows", "name")
+    __slots__ = ("__weakref__", "_columns", "_entries", "_key", "_place", "_rows", "late", "name")
 
     def __init__(self, program: Program, workers: int, seed: int) -> None:
-        self.name = f"highs {version('highspy')}"
-        self._columns, self._rows = len(program.costs), len(program.rows.lows)
+        self.name, self.late = f"highs {version('highspy')}", ""
+        self._columns, self._rows, self._entries = len(program.costs), len(program.rows.lows), len(program.rows.columns)
         self._place, self._key = Place("highs", self.name), next(KEYS)
-        self._place.ask(_hold, self._key, program, workers, seed)
+        self._place.ask(_hold, self._key, program, workers, seed, until=monotonic() + MOST)
         finalize(self, self._place.forget, self._key)
 
     def add(self, rows: Rows, price: float | None = None) -> None:
         """More rows, after all others; with a price, each may be broken from above for so much."""
-        self._place.ask(_add, self._key, rows, price)
-        self._rows += len(rows.lows)
+        self._place.ask(_add, self._key, rows, price, until=monotonic() + MOST)
+        self._rows, self._entries = self._rows + len(rows.lows), self._entries + len(rows.columns)
         self._columns += len(rows.lows) if price is not None else 0
 
     def relaxed(self, seconds: float, look: Look) -> Relaxed:
@@ -97,6 +98,8 @@ class Session:
         return Solved(ending, np.inf if ending == "infeasible" else sound(bound), columns)
 
     def _ask(self, work: Callable[..., Foreign], seconds: float, look: Look, *more: object) -> Foreign:
+        endless = isinf(seconds)
+        seconds = self._patience if endless else seconds
         deadline = monotonic() + seconds
 
         def hear(columns: Array) -> None:
@@ -107,7 +110,18 @@ class Session:
             look.stopping = look.stopping or look.stop()
             return look.stopping
 
-        return self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
+        ending = "stopped"
+        try:
+            told = self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
+            ending = told[0]
+        finally:
+            self.late = late_words(self.name, seconds) if ending == "stopped" and endless and not look.stopping else ""
+        return told
+
+    @property
+    def _patience(self) -> float:
+        """Seconds that a solve may take where nobody says how many."""
+        return patience(self._rows, self._entries)
 
     def _hold_to(self, figures: Array, number: int, what: str) -> None:
         if figures.shape != (number,) or not np.isfinite(figures).all():

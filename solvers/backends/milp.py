@@ -28,6 +28,8 @@ from crossopt.formulation.model import EXACT, Model, Values, Variable
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, Spend, Stopped, Told, attended, hinted, judged
 from crossopt.solvers.backends.line import Line, left_until, named
+from crossopt.solvers.backends.patience import MOST
+from crossopt.solvers.backends.patience import allowed as allowed_for
 from crossopt.solvers.backends.rows import exact, printable, rows_of
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
@@ -119,10 +121,10 @@ def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
     place, key = Place("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
-    place.ask(_hold_relaxation, key, model)
+    place.ask(_hold_relaxation, key, model, until=monotonic() + MOST)
 
     def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
-        at_values, deadline = {places[variable]: value for variable, value in fixed.items()}, monotonic() + seconds
+        at_values, deadline = {places[variable]: value for variable, value in fixed.items()}, monotonic() + allowed_for(seconds, model)
         try:
             value, figures = place.ask(_relax, key, at_values, deadline, until=deadline)
         except LateError as error:

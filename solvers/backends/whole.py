@@ -9,6 +9,7 @@ from math import inf
 from time import monotonic
 
 from crossopt.formulation.model import Model
+from crossopt.solvers.backends.patience import allowed
 from crossopt.solvers.backends.walk import Traced, begin, go_on, unproved
 from crossopt.solvers.backends.wall import KEYS, LateError, Place
 
@@ -26,7 +27,7 @@ def trace(model: Model, claim: int | None = None, seconds: float = inf, most: in
 
     A claim that a solution is better than is refuted by it, unless `tighten` has a model with more rows, which that solution breaks. The
     tree is about the last model."""
-    place, key, deadline = Place("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + seconds
+    place, key, deadline = Place("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
     try:
         found: Traced = place.ask(begin, key, model, claim, deadline, most, until=deadline)
         while found.stopped == "refuted" and found.values is not None:

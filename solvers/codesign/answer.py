@@ -12,6 +12,9 @@ from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardw
 from crossopt.solvers.answer import Result
 from crossopt.solvers.proofs import Enumerated, Exact, Relaxation, Relaxed, Space
 
+_GREATEST = 1 << 31
+"""Of the whole numbers of a plan that any question has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Designs:
@@ -138,6 +141,8 @@ def from_words(instance: Instance, words: object) -> Candidate:
         raise ValueError("whole numbers of a plan are written without a point")
     if not isinstance(words["plan"].get("sequence_parallel", False), bool):
         raise ValueError("sequence_parallel: this is true or false")
+    if too_large := [f"{name} {value}" for name, value in words["plan"].items() if isinstance(value, int) and abs(value) > _GREATEST]:
+        raise ValueError(f"{too_large[0]} is none of the options")
     try:
         return _read(instance, words)
     except TypeError as error:

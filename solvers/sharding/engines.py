@@ -79,7 +79,7 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
         close(run)
     chosen = None if run.chosen is None else reduction.back(run.chosen)
     if chosen is None and stopped != "complete":
-        early = replace(early, answer=early.answer or quick(question, monotonic() + _AT_ONCE), engine=name, stopped=stopped)
+        early = replace(early, answer=early.answer or quick(question, monotonic() + _AT_ONCE), engine=name, stopped=stopped, notes=notes)
         if early.answer is not None:
             return early
     found = _none(question, run, reduction) if chosen is None else _chosen(question, chosen, run, reduction)
@@ -129,8 +129,9 @@ def _carried_out(name: str, engine: Engine, run: Run) -> tuple[str, tuple[str, .
     """How the engine ended, and what is to be said of it; a solver that fails leaves what was known."""
     try:
         engine(run)
-    except EnoughError:
-        return "complete" if run.near else "time limit" if run.left <= spared(run.limits.seconds) else "interrupted", ()
+    except EnoughError as end:
+        late = run.left <= spared(run.limits.seconds) or bool(str(end))
+        return ("complete", ()) if run.near else ("time limit" if late else "interrupted", (str(end),) if str(end) else ())
     except KeyboardInterrupt:
         return "interrupted", ()
     except (SolverError, MemoryError) as error:

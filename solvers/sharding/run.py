@@ -21,7 +21,7 @@ _EVERY = 0.2
 
 
 class EnoughError(Exception):
-    """The time is up, or the bound is as near as was asked."""
+    """The time is up, or the bound is as near as was asked; its words are those of a solver that did not end by itself."""
 
 
 @dataclass(slots=True)

@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from crossopt.instances.codesign.instance import Instance, Portfolio
+from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.question import read
+from crossopt.instances.question import read, read_again
 from crossopt.solvers.stages.chain.brute_force import every_plan
 from crossopt.solvers.stages.chain.judge import judge as judge_chain
+from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import written
 from tests.instances.sharding.tiny import least, tiny
@@ -35,8 +36,10 @@ from tests.solvers.stages.piper.graphs import random_question as random_graph_of
 
 FEW = 120
 """Combinations of choices that are tried one by one."""
+FEWER = 70
+"""The same where five engines are asked."""
 LOOSE = ("budget.power=900 W", "budget.die_area=2000 mm^2", "budget.package_area=6000 mm^2")
-T = TypeVar("T", Instance, Portfolio)
+T = TypeVar("T", Instance, Portfolio, Instance | Portfolio | Counted)
 
 
 class TooLargeError(Exception):
@@ -78,11 +81,25 @@ def loosened(question: T, seed: int) -> T:
     return asked_in({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
 
 
-def fewer(question: T, seed: int) -> T:
+def any_design(seed: int) -> Drawn:
+    """A design over all settings of plans together, for one or several numbers of devices, batches or workloads."""
+    question = fewer(any_settings(seed), seed, FEWER)
+    engines = ("exhaustive", "boxes", "auto", "milp", "cpsat")
+    return Drawn("codesign", question, _least_of_all(question), engines, 0.0 if isinstance(question, Instance) else 1e-15)
+
+
+def _least_of_all(question: Instance | Portfolio | Counted) -> float:
+    if isinstance(question, Counted):
+        least = [(devices, _least_design(part)) for devices, part in zip(question.counts, question.parts, strict=True)]
+        return min((float(devices) if question.objective == "devices" else value for devices, value in least if value < inf), default=inf)
+    return _least_design(question) if isinstance(question, Instance) else least_by_brute_force(question)
+
+
+def fewer(question: T, seed: int, few: int = FEW) -> T:
     """The question with half of the options here and there, until there are few designs; so that many questions can be asked."""
     random, settings = Random(seed), list(question.document["settings"])
     options = _options(question.document)
-    while _designs(question) > FEW and options:
+    while _designs(question) > few and options:
         more = list[str]()
         for name in random.sample(sorted(options), min(2, len(options))):
             found = options.pop(name)
@@ -90,10 +107,10 @@ def fewer(question: T, seed: int) -> T:
             options |= {name: left} if len(left) > 1 else {}
             more.append(f"choices.{name}={json.dumps(left)}")
         try:
-            question, settings = asked_in({**question.document, "settings": [*settings, *more]}), [*settings, *more]
+            question, settings = read_again({**question.document, "settings": [*settings, *more]}, "codesign"), [*settings, *more]
         except InstanceError:  # no options that are left make a plan: others are tried
             continue
-    if _designs(question) > FEW:
+    if _designs(question) > few:
         raise TooLargeError
     return question
 
@@ -166,6 +183,7 @@ DRAWS: dict[str, Callable[[int], Drawn]] = {
     "design": design,
     "moved design": moved_design,
     "several designs": several_designs,
+    "any design": any_design,
     "placement": placement,
     "latency": latency,
     "strategies": strategies,

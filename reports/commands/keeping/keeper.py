@@ -29,6 +29,8 @@ UNTIL_FIRST = 0.9
 _TICK = 0.05
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1")
 """Signals that ask for the best answer: of a person, of batch systems, and of a terminal that is closed."""
+_CALLED_BACK = "_raw_object_cache_"
+"""How the functions begin that the compiler of llvmlite calls back, where an exception is printed and forgotten."""
 _HEAD = 8
 
 
@@ -142,10 +144,11 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
         keep.asked = keep.asked or number == signal.SIGTERM
         if keep.finishing or keep.interrupted or not (keep.searching or keep.asked):
             return
-        if _importing(frame):  # half a module cannot be imported again
+        if _is_lost(frame):
             signal.setitimer(signal.ITIMER_REAL, _TICK)
             return
         keep.interrupted = True
+        sys.unraisablehook = _unsaid
         raise KeyboardInterrupt
 
     for name in ("SIGINT", "SIGHUP", "SIGXCPU"):
@@ -166,9 +169,15 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
         os._exit(code)
 
 
-def _importing(frame: FrameType | None) -> bool:
+def _unsaid(what: object) -> None:
+    """Things that were being made when the interrupt came fail as they go: nobody need hear of it."""
+    del what
+
+
+def _is_lost(frame: FrameType | None) -> bool:
+    """Whether an interrupt would do harm here: half a module cannot be imported again, and what a compiler calls back loses it aloud."""
     while frame is not None:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>" or frame.f_code.co_name.startswith(_CALLED_BACK):
             return True
         frame = frame.f_back
     return False

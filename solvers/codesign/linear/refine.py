@@ -86,6 +86,8 @@ class Refined:
     """Plans that the integer model chooses among."""
     trace: tuple[tuple[float, float | None, float | None], ...]
     stopped: str
+    notes: tuple[str, ...] = ()
+    """That the solver did not end by itself."""
     problem: Codesign | None = None
     """The integer model as it was solved last."""
     least: int | None = None
@@ -113,6 +115,7 @@ class _Loop:
     tangents: int = 0
     plans: int = 0
     stopped: str = "complete"
+    notes: tuple[str, ...] = ()
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
     problem: Codesign | None = None
     least: int | None = None
@@ -220,6 +223,7 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
         loop.note()
         if answer.values is None or answer.stopped != "complete":
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
+            loop.notes = (answer.note,) if answer.note else ()
             return
         if loop.open:
             problem = _tightened(loop, problem, form, answer.values)
@@ -388,6 +392,7 @@ def _refined(loop: _Loop) -> Refined:
         plans=loop.plans,
         trace=tuple(loop.trace),
         stopped=loop.stopped,
+        notes=loop.notes,
         problem=loop.problem,
         least=loop.least,
     )

@@ -180,7 +180,7 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
     if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
-    course.stopped = answer.stopped
+    course.stopped, course.notes = answer.stopped, answer.notes
     if answer.stopped == "complete" and (shown := branched(question, answer.limit, answer.bound, course.left())):
         course.see(bound=shown[0], proof=shown[1])
     course.see(bound=answer.bound, proof=Word(answer.solver))

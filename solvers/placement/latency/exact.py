@@ -30,6 +30,8 @@ class Exactly:
     stopped: str
     limit: float
     """Milliseconds that the model goes up to."""
+    notes: tuple[str, ...] = ()
+    """That it did not end by itself."""
 
 
 def exactly(
@@ -61,7 +63,8 @@ def exactly(
     found = None if answer.values is None else slots_in(model, answer.values)
     bound = least if answer.bound is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
-    return Exactly(found, bound, f"{answer.solver}, in whole quanta of {quantum:.1e} ms", stopped, greatest)
+    name, notes = f"{answer.solver}, in whole quanta of {quantum:.1e} ms", (answer.note,) if answer.note else ()
+    return Exactly(found, bound, name, stopped, greatest, notes)
 
 
 def slots_in(model: Latency, values: Values) -> list[int]:

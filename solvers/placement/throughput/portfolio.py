@@ -83,7 +83,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         run.raise_bound(*shown)
     run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
     run.raise_bound(real(end.bound, quantum), Word(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
-    return run.found(stopped=end.stopped, trace=trace)
+    return replace(run.found(stopped=end.stopped, trace=trace), notes=end.notes)
 
 
 def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:

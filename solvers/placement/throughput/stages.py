@@ -133,7 +133,7 @@ def _found(run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace
     if shown:
         run.raise_bound(*shown)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
-    return run.found(stopped=stopped, trace=(*first, *trace))
+    return replace(run.found(stopped=stopped, trace=(*first, *trace)), notes=(answer.note,) if answer.note else ())
 
 
 def _kinds(question: PlacementQuestion, cpu: Sequence[bool]) -> list[bool]:

@@ -51,6 +51,8 @@ class Together:
     solvers: tuple[str, ...]
     """Those whose bound is the best, by name and version."""
     trace: tuple[tuple[float, int | None, int], ...]
+    notes: tuple[str, ...] = ()
+    """Which solvers did not end by themselves."""
 
 
 def solved_together(model: Model, hint: Values | None, seconds: float, gap: float, seed: int, show: Callable[[Known], None]) -> Together:
@@ -96,4 +98,5 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
     values = min(found, key=model.objective_value, default=None)
     late = stopped == "complete" and not known.closed and not any(_settled(answer) for answer in answers)
     best = tuple(answer.solver for answer in answers if answer.bound == known.bound) or tuple(answer.solver for answer in answers)
-    return Together(values, known.bound, "time limit" if late else stopped, best, tuple(known.trace))
+    notes = tuple(answer.note for answer in answers if late and answer.note)
+    return Together(values, known.bound, "time limit" if late else stopped, best, tuple(known.trace), notes)

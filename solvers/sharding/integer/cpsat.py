@@ -7,7 +7,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
-from crossopt.solvers.sharding.run import Run
+from crossopt.solvers.sharding.run import EnoughError, Run
 
 _MOST = 30_000
 """Entries of matrices; beyond, writing the model takes longer than other engines take to solve it."""
@@ -31,6 +31,8 @@ def cpsat(run: Run) -> None:
         run.offer(chosen_in(choice, answer.values))
     if answer.bound is not None:
         run.bound_told(answer.bound if run.cost is None else min(answer.bound, run.cost), answer.solver)
+    if answer.stopped in {"time limit", "interrupted"}:
+        raise EnoughError(answer.note)
 
 
 def _seen(run: Run, event: Event) -> bool:

@@ -77,7 +77,7 @@ def _relax(model: Modelled, run: Run) -> bool:
     if not isinstance(found, str):
         return True
     if found == "stopped":
-        raise EnoughError
+        raise EnoughError(model.session.late)
     _tell_none(model, run)
     return False
 
@@ -96,7 +96,7 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
         if chosen is not None and not len(over):
             run.offer(back(chosen))
         if found.ending == "stopped" or chosen is None:
-            raise EnoughError
+            raise EnoughError(model.session.late)
         if not len(over):
             if gap == 0:
                 run.best_said(model.session.name)

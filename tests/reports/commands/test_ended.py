@@ -192,6 +192,32 @@ def test_a_signal_while_modules_are_loaded_waits_for_them(tmp_path: Path) -> Non
     kept(target, process.returncode, out)
 
 
+def test_a_signal_while_a_compiler_calls_back_waits_for_it(tmp_path: Path) -> None:
+    """What is raised there is printed with all its frames and forgotten; and what is only half made is let go of without a word."""
+    target = tmp_path / "result.json"
+    end = """
+    def _raw_object_cache_notify():
+        sys.stderr.write("compiling\\n")
+        sys.stderr.flush()
+        time.sleep(0.2)
+    import ctypes
+    ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()
+    class Half:
+        def __del__(self):
+            raise AttributeError("half of it is not there")
+    half = Half()
+    time.sleep(1000)"""
+    with started(TINY, end=end, target=target) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=GUARD)
+    assert "Exception ignored" not in said
+    assert "what follows is the best answer it had" not in said  # which would say that it was ended from outside
+    kept(target, process.returncode, out)
+
+
 @pytest.mark.slow
 def test_a_signal_once_there_is_progress_leaves_the_best_design(tmp_path: Path) -> None:
     target = tmp_path / "result.json"
