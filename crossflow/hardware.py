@@ -69,6 +69,8 @@ class Efficiency:
     """Seconds that the device loses between two kernels."""
     host: Real = 6.0e-6
     """Seconds that the host needs to launch one kernel; a layer cannot be faster than its launches."""
+    launch: Real = 5.0e-6
+    """Seconds between two products that one call launches: what a launch through cuBLAS costs without what lies above it."""
     step: Real = 20.0e-3
     """Seconds per training step outside the model: data loading, clipping, logging."""
     data_overlap: Real = 0.9

@@ -1,5 +1,7 @@
 """The products of a layer with its weights: attention's projections, the router, experts, and what adapters add."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
@@ -20,8 +22,7 @@ def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
     inner, found = float(model.lora_rank), list[Product]()
     for name, one in named_projections(model, ranks) if model.lora_rank else ():
         if name != "router":
-            into = Product(one.rows, one.depth, joint.get(name, 1.0) * inner, one.count)
-            found += [into, Product(one.rows, inner, one.columns, one.count)]
+            found += [replace(one, columns=joint.get(name, 1.0) * inner), replace(one, depth=inner)]
     return tuple(found)
 
 
@@ -31,14 +32,19 @@ def projections(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
 
 
 def named_projections(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
-    """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part."""
+    """The same by name: of attention, of the router, of shared experts, and last of the feed-forward part.
+
+    Experts are products of their own, each launched on one of several streams by one call (Transformer Engine's grouped linear layers,
+    transformer_engine/common/gemm/cublaslt_gemm.cu, multi_stream_cublas_gemm): the device loses nothing between them, but the call takes
+    as long as its launches (`Efficiency.launch`). Each expert has as many tokens as come to it by chance.
+    """
     tokens, split, hidden = ranks.tokens(model), ranks.tensor, float(model.hidden)
     attention = _latent_products(model, ranks) if model.latent else _attention_products(model, ranks)
     width, local, parts = model.expert_width, model.experts / expert_ranks(model, ranks), expert_split(model, ranks)
-    of_one = _tokens_of_one(model, ranks)
+    of_one, apart = _tokens_of_one(model, ranks), (local, 1.0) if model.experts > 1 else (1.0, 0.0)
     feed_forward = (
-        ("inner product", Product(of_one, hidden, (model.projections - 1) * width / parts, local)),
-        ("outer product", Product(of_one, width / parts, hidden, local)),
+        ("inner product", Product(of_one, hidden, (model.projections - 1) * width / parts, local, *apart)),
+        ("outer product", Product(of_one, width / parts, hidden, local, *apart)),
     )
     router = (("router", Product(tokens, hidden, float(model.experts))),) if model.experts > 1 else ()
     width = model.shared_experts * width

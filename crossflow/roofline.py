@@ -52,6 +52,10 @@ class Product:
     depth: Real
     columns: Real
     count: Real = 1.0
+    launches: Real = 1.0
+    """Of one call: more where the products of a batch are launched one by one on several streams."""
+    by_chance: Real = 0.0
+    """1 where each has rows of its own number, of which `rows` is the mean."""
 
     @property
     def flops(self) -> Real:
@@ -68,17 +72,23 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     l1 = elements * reloads(product, share * hardware.registers.capacity / hardware.bundles)
     registers = product.flops * hardware.register_traffic
     rate = hardware.wide_share if value_bytes > 1.0 else 1.0
-    return _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
+    cost = _roofline(tiled_time(product, hardware) / rate, product.flops, (dram, l2, l1, registers), 1.0, hardware)
+    if np.ndim(product.launches) == 0 and product.launches == 1.0:
+        return cost
+    return Cost(np.maximum(cost.time, product.launches * efficiency.launch), cost.energy, cost.kernels)
 
 
 def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """Costs of several products, each as `product_cost` has it; of products in columns over many plans equal ones are looked at once."""
-    sides = [np.broadcast_arrays(product.rows, product.depth, product.columns, product.count) for product in products]
+    shapes = [(one.rows, one.depth, one.columns, one.count) for one in products]
+    if any(np.any(one.by_chance) for one in products):
+        shapes = [(*shape, one.launches, one.by_chance) for shape, one in zip(shapes, products, strict=True)]  # type: ignore[misc]
+    sides = [np.broadcast_arrays(*shape) for shape in shapes]
     if any(side[0].ndim < 2 for side in sides) or not _in_numbers(hardware):
         return [product_cost(product, value_bytes, hardware) for product in products]
     ends = np.cumsum([0, *(len(side[0]) for side in sides)]).tolist()
     different, row = _different(np.concatenate([np.concatenate(side, axis=1) for side in sides]))
-    cost = product_cost(Product(*np.split(different, 4, axis=1)), value_bytes, hardware)
+    cost = product_cost(Product(*np.split(different, different.shape[1], axis=1)), value_bytes, hardware)
     rows = [row[start:stop] for start, stop in pairwise(ends)]
     return [Cost(np.take(cost.time, some, axis=0), np.take(cost.energy, some, axis=0), cost.kernels) for some in rows]
 
@@ -90,18 +100,21 @@ def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
 
 def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
     """The same apart: of the input's gradient, and of the weights'."""
-    both = [
-        side
-        for one in products
-        for side in (Product(one.rows, one.columns, one.depth, one.count), Product(one.depth, one.rows, one.columns, one.count))
-    ]
-    costs = product_costs(both, value_bytes, hardware)
+    costs = product_costs([side for one in products for side in (_by_input(one), _by_weights(one))], value_bytes, hardware)
     return list(zip(costs[::2], costs[1::2], strict=True))
 
 
 def input_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """For each product the cost of the one that gives the gradient of its input: dA = dC B^T."""
-    return product_costs([Product(one.rows, one.columns, one.depth, one.count) for one in products], value_bytes, hardware)
+    return product_costs([_by_input(one) for one in products], value_bytes, hardware)
+
+
+def _by_input(one: Product) -> Product:
+    return Product(one.rows, one.columns, one.depth, one.count, one.launches, one.by_chance)
+
+
+def _by_weights(one: Product) -> Product:
+    return Product(one.depth, one.rows, one.columns, one.count, one.launches)
 
 
 def _in_numbers(hardware: Hardware) -> bool:
@@ -151,17 +164,26 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
         waves * bundles * tile rows * tile columns * 2 (depth + accumulation) / (throughput * efficiency * tile's rate)
 
     at a lower efficiency where rows of the operands are not aligned to cache lines (NVIDIA, Matrix Multiplication Background, 2023).
-    Waves are ceil(tiles / bundles) for the product as a whole: the tiles of a batch share the waves.
+    Waves are ceil(tiles / bundles) for the product as a whole: the tiles of a batch share the waves. Where rows are by chance each product
+    of the batch has rows / tile rows + 1/2 tiles across in the mean, since the last one is half full, and at least one.
     """
     efficiency = hardware.efficiency
     depth = np.ceil(product.depth / _DEPTH_ALIGNMENT) * _DEPTH_ALIGNMENT + efficiency.accumulation
     best: Real = np.inf
     for rows, columns, rate in TILES:
-        tiles = np.ceil(product.rows / rows) * np.ceil(product.columns / columns) * product.count
+        tiles = _across(product, rows) * np.ceil(product.columns / columns) * product.count
         work = _places(tiles, hardware) * (rows * columns * 2.0 / rate)
         best = np.minimum(best, work)
     aligned = (np.mod(product.depth, LINE) < 0.5) & (np.mod(product.columns, LINE) < 0.5)
     return best * depth / (hardware.throughput * efficiency.matrix * np.where(aligned, 1.0, efficiency.unaligned))
+
+
+def _across(product: Product, rows: float) -> Real:
+    """Tiles of so many rows that a product has one below the other."""
+    whole = np.ceil(product.rows / rows)
+    if np.ndim(product.by_chance) == 0 and product.by_chance == 0.0:
+        return whole
+    return np.where(np.greater(product.by_chance, 0.5), np.maximum(product.rows / rows + 0.5, 1.0), whole)
 
 
 def _places(tiles: Real, hardware: Hardware) -> Real:

@@ -72,6 +72,7 @@ def plain() -> Hardware:
         half_stream=0.0,
         resident=1.0,
         kernel=0.0,
+        launch=0.0,
         host=0.0,
         step=0.0,
         overlap_loss=0.0,

@@ -283,7 +283,7 @@ def test_gradients_of_weights_that_are_put_off_are_one_product_for_each_matrix(m
     ranks_of = group(Plan())
     whole = layer(forward_pass(model, ranks_of, arithmetic), backward_pass(model, ranks_of, arithmetic), number_of(mode), arithmetic)
     trained = adapters(model, ranks_of) if model.lora_rank else projections(model, ranks_of)
-    late = [product_cost(Product(one.depth, one.rows, one.columns, one.count), 2.0, arithmetic) for one in trained]
+    late = [product_cost(Product(one.depth, one.rows, one.columns, one.count, one.launches), 2.0, arithmetic) for one in trained]
     assert number(whole.weights) == pytest.approx(sum(number(cost.time) for cost in late))
     assert number(whole.inputs) + number(whole.weights) == pytest.approx(number(whole.backward))
 

@@ -250,3 +250,34 @@ def test_attention_and_head_of_an_eight_bit_run_stay_at_sixteen_bits(plain: Hard
     assert product_cost(product, 2.0, halved).time == 2.0 * product_cost(product, 2.0, plain).time
     assert product_cost(product, 1.0, halved).time == product_cost(product, 1.0, plain).time
     assert fused_attention_cost(1e12, 0.0, halved).time == 2.0 * fused_attention_cost(1e12, 0.0, plain).time
+
+
+def test_products_of_experts_have_a_last_tile_that_is_half_full_in_the_mean(plain: Hardware) -> None:
+    """Of 64 experts with 512 tokens each: 4 1/2 tiles of 128 x 128 in place of 4, of which 10 go side by side, and at least one of few
+    tokens; gradients of weights add the same tokens up."""
+    device = replace(plain, bundles=1)
+    for rows, tiles in ((512.0, 4.5), (500.0, 500 / 128 + 0.5), (10.0, 1.0)):
+        monotone = [tiled_time(Product(rows + more, 512.0, 1280.0, 64.0, by_chance=1.0), device) for more in (0.0, 1.0, 100.0)]
+        assert sorted(map(float, monotone)) == [float(one) for one in monotone]
+        most = 64 * tiles * 10 * 128 * 128 * 2 * 512 / 0.97 / (device.throughput * device.efficiency.matrix)
+        assert float(monotone[0]) <= most * (1 + 1e-12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roofline, "TILES", ((128.0, 128.0, 1.0),))
+        chance, equal = (tiled_time(Product(512.0, 512.0, 1280.0, 64.0, by_chance=one), device) for one in (1.0, 0.0))
+        assert float(chance) == pytest.approx(float(equal) * 4.5 / 4)
+        few = tiled_time(Product(10.0, 512.0, 1280.0, 64.0, by_chance=1.0), device)
+        assert float(few) == pytest.approx(float(equal) / 4)
+
+
+def test_experts_launched_one_by_one_take_as_long_as_their_launches(plain: Hardware) -> None:
+    """256 of 5 us, where their products are shorter; a product alone launches once, and the host's time for the call is as it was."""
+    device = replace(plain, efficiency=replace(plain.efficiency, launch=5e-6, kernel=1e-6))
+    for rows in (1.0, 1e6):
+        whole, apart = (product_cost(Product(rows, 512.0, 512.0, 256.0, one), 2.0, device) for one in (1.0, 256.0))
+        assert float(apart.time) == max(float(whole.time), 256 * 5e-6)
+        assert (apart.kernels, apart.energy) == (1.0, whole.energy)
+    columns = np.full((2, 1), 10.0)
+    [one] = product_costs([Product(columns, 512.0 * columns / 10, columns * 50, columns, columns, columns / 10)], 2.0, device)
+    assert np.asarray(one.time).ravel() == pytest.approx(
+        [float(product_cost(Product(10.0, 512.0, 500.0, 10.0, 10.0, 1.0), 2.0, device).time)] * 2
+    )

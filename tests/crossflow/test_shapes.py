@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchange import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
@@ -170,8 +171,11 @@ def test_products_of_all_ranks_do_the_flops_of_the_weights(model: Transformer, p
         replace(EXPERTS, heads=4, experts=128, experts_per_token=16, shared_experts=2, prediction_layers=2),
     ],
 )
-def test_a_step_of_all_layers_and_the_head_does_the_models_flops(model: Transformer, arithmetic: Hardware) -> None:
-    """As of plain networks, with scores over the whole sequence; all shapes here fill their tiles."""
+def test_a_step_of_all_layers_and_the_head_does_the_models_flops(
+    model: Transformer, arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of plain networks, with scores over the whole sequence; all shapes here fill their tiles, and each expert has as many tokens."""
+    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
     model, one = replace(model, attention="unfused"), group(Plan())
     [none, *_] = mean_layers(model, one, arithmetic)
     seconds = model.stack * (number(none.forward) + number(none.backward)) + number(head(model, one, arithmetic).time)
@@ -300,8 +304,11 @@ def test_adapters_of_a_published_size_are_met() -> None:
         replace(EXPERTS, heads=4, experts=128, experts_per_token=16, lora_rank=256, prediction_layers=1),
     ],
 )
-def test_frozen_weights_have_no_product_for_their_gradient(model: Transformer, arithmetic: Hardware) -> None:
-    """4 FLOPs a frozen weight and token, 6 for adapters and scores; all shapes here fill their tiles."""
+def test_frozen_weights_have_no_product_for_their_gradient(
+    model: Transformer, arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 FLOPs a frozen weight and token, 6 for adapters and scores; all shapes fill their tiles, and each expert has as many tokens."""
+    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
     model, one = replace(model, attention="unfused"), group(Plan())
     [none, *_] = mean_layers(model, one, arithmetic)
     seconds = model.stack * (number(none.forward) + number(none.backward)) + number(head(model, one, arithmetic).time)

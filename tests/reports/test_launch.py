@@ -143,7 +143,10 @@ def test_megatron_hides_the_exchange_of_experts() -> None:
     found = launch("megatron", network("qwen3-235b-a22b"), plan)
     assert (found.plan, found.instead) == (plan, ())
     assert "--overlap-moe-expert-parallel-comm" in found.text
-    assert launch("torchtitan", network("qwen3-235b-a22b"), plan).plan.expert_exchange == "exposed"
+    alone = Plan(data=32, expert=8, zero=3, overlap="data", expert_exchange="hidden")
+    elsewhere = launch("torchtitan", network("qwen3-235b-a22b"), alone)
+    assert elsewhere.plan == replace(alone, expert_exchange="exposed")
+    assert any("unhidden" in sentence for sentence in elsewhere.instead)
 
 
 def network(model: str) -> Transformer:
