@@ -3,6 +3,8 @@
 from crossopt.crossflow.parameters import active_parameters, adapter_products, parameters, score_flops, step_flops, trained_parameters
 from crossopt.crossflow.workload import Transformer, Workload
 
+_OWN = " with own figures"
+"""How a network is called that has a name of the registry, and other shapes than that one."""
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
 
@@ -16,7 +18,8 @@ def model_words(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
-    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload)
+    own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
+    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *own
 
 
 def _work(model: Transformer) -> str:

@@ -19,10 +19,12 @@ from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
+from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.facts.terms import Linearized
+from crossopt.reports.facts.uses import Uses, uses_of
 from crossopt.solvers.codesign.answer import Candidate, design_of, from_words
 from crossopt.solvers.codesign.objective import DIMENSIONS
 from crossopt.solvers.proofs import Relaxation
@@ -72,10 +74,17 @@ class Facts:
     network: Network | None
     linear: Linearized | None
     """The terms of a step as an integer model has them, where one proved the bound."""
+    uses: tuple[Uses, ...] = ()
+    """Where the step goes, and those of rivals."""
 
 
-def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation | None = None) -> Facts:
-    """The facts of a design that was checked, and of the integer model that proved its bound."""
+def facts_of(
+    instance: Instance,
+    design: dict[str, Any],
+    relaxation: Relaxation | None = None,
+    rivals: tuple[tuple[str, dict[str, Any]], ...] = (),
+) -> Facts:
+    """The facts of a design that was checked, of the integer model that proved its bound, and of rivals."""
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
     areas, powers = _chip(instance, design)
@@ -85,11 +94,12 @@ def facts_of(instance: Instance, design: dict[str, Any], relaxation: Relaxation 
         stages=_stages(instance, chosen, hardware.reserved_memory),
         capacity=float(hardware.dram.capacity),
         constants=constants_of(hardware),
-        assumed=(*_assumed(instance, hardware.reserved_memory), origin_of(hardware)),
+        assumed=(*_assumed(instance, hardware.reserved_memory), origin_of(hardware), f"Measured runs: {measured_words(instance)}."),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),
         linear=None if relaxation is None else _linear(instance, design, relaxation),
+        uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
     )
 
 

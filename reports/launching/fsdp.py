@@ -15,16 +15,92 @@ OPTIONS = options_of(
 )
 _IMPORTS = (
     "import torch",
-    "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing",
+    "from torch import nn",
     "from torch.distributed.device_mesh import init_device_mesh",
-    "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard",
-    "from torch.nn.parallel import DistributedDataParallel",
 )
+_SHARDED = ("from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard",)
+_COPIED = ("from torch.nn.parallel import DistributedDataParallel",)
+_AGAIN = ("from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing",)
 _SELECTIVE = (
-    "from functools import partial",
     "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper",
-    "from torch.utils.checkpoint import create_selective_checkpoint_contexts",
+    "from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts",
 )
+_KEPT = """\
+def keeps_products(context, operation, *arguments, **named):
+    \"\"\"What a layer keeps: matrix products and attention; the rest is computed again.\"\"\"
+    aten = torch.ops.aten
+    kept = {aten.mm.default, aten.bmm.default, aten.addmm.default}
+    kept |= {aten._scaled_dot_product_flash_attention.default}
+    kept |= {aten._scaled_dot_product_efficient_attention.default}
+    return CheckpointPolicy.MUST_SAVE if operation in kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+"""
+_YOURS = """\
+# ---- yours: a stand-in of the same size, so that the script runs as it is ----
+
+
+class Network(nn.Module):
+    \"\"\"Put your own network here, with its layers in `layers`.\"\"\"
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding({vocabulary}, {hidden})
+        make = nn.TransformerEncoderLayer
+        self.layers = nn.ModuleList(
+            make({hidden}, {heads}, {ffn}, 0.0, batch_first=True, norm_first=True)
+            for _ in range({layers})
+        )
+        self.head = nn.Linear({hidden}, {vocabulary})
+
+    def forward(self, tokens):
+        hidden = self.embedding(tokens)
+        mask = nn.Transformer.generate_square_subsequent_mask(
+            tokens.shape[1], device=hidden.device, dtype=hidden.dtype
+        )
+        for layer in self.layers:
+            hidden = layer(hidden, mask, is_causal=True)
+        return self.head(hidden)
+
+
+def is_layer(part):
+    return isinstance(part, nn.TransformerEncoderLayer)
+
+
+def samples_of(step):
+    \"\"\"This rank's share of the batch: {share} samples of {sequence} tokens, and the next one.\"\"\"
+    return torch.randint({vocabulary}, ({share}, {sequence} + 1), device="cuda")
+
+
+def loss_of(model, samples):
+    logits = model(samples[:, :-1])
+    return nn.functional.cross_entropy(logits.flatten(0, 1).float(), samples[:, 1:].flatten())
+
+
+# ---- the plan ----
+
+
+def planned():
+    \"\"\"The network as the plan has it.\"\"\"
+"""
+_STEPS = """\
+def main(steps=10):
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    model = planned()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(steps):
+        microbatches = samples_of(step).split(split_size={split})
+        for number, microbatch in enumerate(microbatches):
+            last = number + 1 == len(microbatches)
+"""
+_END = """\
+        optimizer.step()
+        optimizer.zero_grad()
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()"""
 _POLICY = "create_selective_checkpoint_contexts.policy_fn_or_list"
 _DTYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp32": "torch.float32"}
 
@@ -64,39 +140,66 @@ def _mesh(plan: Plan) -> tuple[str, str]:
 
 
 def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
-    """Lines of Python with these arguments."""
+    """A script that runs, with these arguments."""
     values = {setting.name: setting.value for setting in found}
-    imports = (*_IMPORTS, *(_SELECTIVE if _POLICY in values else ()))
-    lines = [*imports, "", f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_recomputed(values)]
-    if "fully_shard.reshard_after_forward" in values:
-        dtypes = ", ".join(f"{name}={values[f'MixedPrecisionPolicy.{name}']}" for name in ("param_dtype", "reduce_dtype"))
-        lines += [
-            f"policy = MixedPrecisionPolicy({dtypes})",
-            "for part in (*model.layers, model):",
-            f"    fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward={values['fully_shard.reshard_after_forward']})",
-        ]
-    else:
-        lines.append("model = DistributedDataParallel(model, device_mesh=mesh)")
-    lines.append(f"microbatches = samples.split(split_size={values['split.split_size']})")
-    lines += ["for number, microbatch in enumerate(microbatches):", "    last = number + 1 == len(microbatches)"]
-    lines += [
-        f"    model.{call}({keyword}=last)"
+    sharded, again = "fully_shard.reshard_after_forward" in values, "apply_activation_checkpointing.check_fn" in values
+    chosen = (*(_SELECTIVE if _POLICY in values else ()), *(_AGAIN if again else ()), *(_SHARDED if sharded else _COPIED))
+    launched = f"# torchrun --nnodes NODES --nproc-per-node DEVICES train.py, on {plan.devices} devices in all"
+    shapes = {name: getattr(model, name) for name in ("vocabulary", "hidden", "heads", "ffn", "layers", "sequence")}
+    yours = _YOURS.format(share=model.global_batch // plan.data, **shapes)
+    first = ("import os", *(("from functools import partial",) if _POLICY in values else ()), "")
+    head = "\n".join([launched, "", *first, *_IMPORTS, *chosen, "", ""])
+    kept = _KEPT if _POLICY in values else ""
+    lines = [f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_placed(sharded)]
+    lines += [*_recomputed(values), *(_sharing(values) if sharded else _copying()), "return model"]
+    plan_lines = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\n{kept}{yours}{plan_lines}\n\n{_STEPS.format(split=values['split.split_size'])}{_work(model, plan, values)}{_END}"
+
+
+def _placed(sharded: bool) -> tuple[str, ...]:
+    """Where weights come to be: whole on no device where they are shared out."""
+    if not sharded:
+        return ('model = Network().to("cuda")',)
+    return ('with torch.device("meta"):', "    model = Network()")
+
+
+def _sharing(values: Settings) -> tuple[str, ...]:
+    dtypes = ", ".join(f"{name}={values[f'MixedPrecisionPolicy.{name}']}" for name in ("param_dtype", "reduce_dtype"))
+    return (
+        f"policy = MixedPrecisionPolicy({dtypes})",
+        "for part in (*model.layers, model):",
+        f"    fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward={values['fully_shard.reshard_after_forward']})",
+        'model.to_empty(device="cuda")',
+        "for weight in model.parameters():  # or load yours",
+        "    nn.init.normal_(weight, std=0.02)",
+    )
+
+
+def _copying() -> tuple[str, ...]:
+    return ("model = DistributedDataParallel(model, device_mesh=mesh)",)
+
+
+def _work(model: Transformer, plan: Plan, values: Settings) -> str:
+    """What is done with a microbatch."""
+    calls = [
+        f"model.{call}({keyword}=last)"
         for call, keyword in (
             ("set_reshard_after_backward", "reshard_after_backward"),
             ("set_requires_gradient_sync", "requires_gradient_sync"),
         )
         if f"{call}.{keyword}" in values
     ]
-    dtype = "None" if model.precision == "fp32" or plan.zero else _DTYPES[model.precision]
-    around = "" if dtype == "None" else f"    with torch.autocast('cuda', dtype={dtype}):\n    "
-    return "\n".join([*lines, f"{around}    loss_of(model, microbatch).backward()"])
+    plain = model.precision == "fp32" or plan.zero
+    around = () if plain else (f"with torch.autocast('cuda', dtype={_DTYPES[model.precision]}):",)
+    loss = f"{'' if plain else '    '}loss = loss_of(model, microbatch) / len(microbatches)"
+    return "".join(f"            {line}\n" for line in (*calls, *around, loss, "loss.backward()"))
 
 
 def _recomputed(values: Settings) -> tuple[str, ...]:
     if _POLICY in values:
-        contexts = f"lambda: create_selective_checkpoint_contexts(policy_fn_or_list={values[_POLICY]})"
         return (
-            f"wrapper = partial(checkpoint_wrapper, context_fn={contexts})",
+            f"context = partial(create_selective_checkpoint_contexts, policy_fn_or_list={values[_POLICY]})",
+            "wrapper = partial(checkpoint_wrapper, context_fn=context)",
             "apply_activation_checkpointing(model, checkpoint_wrapper_fn=wrapper, check_fn=is_layer)",
         )
     return ("apply_activation_checkpointing(model, check_fn=is_layer)",) if "apply_activation_checkpointing.check_fn" in values else ()
@@ -107,7 +210,8 @@ def parsed(text: str) -> Settings:
     found = dict[str, str | None]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call):
-            call = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            names = [node.func, *(node.args[:1] if ast.unparse(node.func) == "partial" else ())]  # what is called later counts too
+            call = next(name.attr if isinstance(name, ast.Attribute) else ast.unparse(name) for name in reversed(names))
             found |= {f"{call}.{keyword.arg}": ast.unparse(keyword.value) for keyword in node.keywords}
     return found
 

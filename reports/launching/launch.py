@@ -5,10 +5,11 @@ the plan; it is refused where it does not fit. What is printed is read back, so 
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
+from textwrap import wrap
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan
+from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
+from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
@@ -18,8 +19,8 @@ from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
 from crossopt.reports.launching.options import UNSAID, Export
 from crossopt.solvers.codesign.answer import Candidate, design_of
 
-_WIDE: Final = 60
-"""Longer settings do not move the words beside others to the right."""
+_WIDE, _PAGE = 48, 100
+"""Longer settings do not move the words beside others to the right; and the signs of a line of comments."""
 
 EXPORTS: dict[str, Export] = {
     "megatron": megatron.EXPORT,
@@ -59,9 +60,16 @@ def launch(name: str, model: Transformer, plan: Plan) -> Launch:
         raise RefusedError(f"--as {name}: {stack.name} launches no plan with these degrees: {'; '.join(broken)} ({_remedy(stack.name)})")
     settings = export.settings(model, found)
     text = export.written(model, found, settings)
-    launched = export.read(export.parsed(text), model, plan.devices)
+    launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
     words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.words) for setting in settings)
     return Launch(launched, text, words, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
+
+
+def _named_alike(model: Transformer, read: Plan, plan: Plan) -> Plan:
+    """What was read, with the layers of the ends as the plan says them where every stage holds as many: of two stages either says all."""
+    splits = [split_layers(model.stack, *(float(getattr(one, name)) for name in ("pipeline", *END_STAGES))) for one in (read, plan)]
+    held = [[int(split.on(float(stage))) for stage in range(one.pipeline)] for split, one in zip(splits, (read, plan), strict=True)]
+    return replace(read, **{name: getattr(plan, name) for name in END_STAGES}) if held[0] == held[1] else read
 
 
 def _remedy(stack: str) -> str:
@@ -102,8 +110,20 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
         lines.append(f"# launched: {_figures(launched)}; as planned: {_figures(priced)}")
         _refuse_what_does_not_fit(name, found, launched)
     width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)
-    lines += ["", found.text, "", *(f"# {setting:<{width}}  {words}" for setting, words in found.words)]
-    return "\n".join([*lines, *(f"# note: {words}" for words in found.remarks if not words.endswith(UNSAID))]) + "\n"
+    lines += ["", found.text, "", *(line for setting, words in found.words for line in _beside(f"# {setting:<{width}}", words))]
+    notes = (f"note: {words}" for words in found.remarks if not words.endswith(UNSAID))
+    return "\n".join([*lines, *(line for note in notes for line in _commented(note))]) + "\n"
+
+
+def _beside(setting: str, words: str) -> list[str]:
+    """A setting and what it does, below it where the line would be long."""
+    line = f"{setting}  {words}"
+    return [line] if len(line) <= _PAGE else [setting.rstrip(), *_commented(words, "#     ")]
+
+
+def _commented(words: str, start: str = "# ") -> list[str]:
+    """Words as comments on lines that a terminal shows whole."""
+    return wrap(words, _PAGE, initial_indent=start, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
 
 
 def _priced(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:

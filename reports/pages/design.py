@@ -8,6 +8,7 @@ from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
+from crossopt.reports.facts.uses import Uses, saved_words, uses_named
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
@@ -51,7 +52,7 @@ def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
     machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
         *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
-        *(limits_section(evaluation["limits"]), _rivals(result), _search(result), linear_section(facts.linear), _near(result)),
+        *(limits_section(evaluation["limits"]), _rivals(result, facts.uses), _search(result), linear_section(facts.linear), _near(result)),
         *(assumptions_section(facts), _proof(result)),
     )
 
@@ -142,17 +143,24 @@ def _least(conflict: Conflict) -> str:
 # --- how good, and how it was found --------------------------------------------------------------------------------------------------
 
 
-def _rivals(result: DesignResult) -> str:
+def _rivals(result: DesignResult, beside: tuple[Uses, ...]) -> str:
     if not result.rivals or result.value is None:
         return ""
     unit, found = result.question["unit"], [rival for rival in result.rivals if rival.value is not None]
     rows = [Row("this design", result.value, amount(result.value, unit))]
     rows += [Row(rival_label(rival), rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found]
+    why = [saved_words(beside[0], one) for one in beside[1:]]
+    saved = [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, why, strict=False) if words]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
     lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
     mark = "bound" if result.bound is not None else ""
     picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
-    return section("Rivals", picture, table(("", "chooses"), lines))
+    uses = table(("a step, in s", *(one.name for one in beside)), _use_rows(beside), numbers=range(1, 1 + len(beside)))
+    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses if len(beside) > 1 else "")
+
+
+def _use_rows(beside: Sequence[Uses]) -> list[tuple[str, ...]]:
+    return [(name, *(f"{one.seconds.get(name, 0.0):.4g}" for one in beside)) for name in uses_named(beside)]
 
 
 def _above(rival: Rival[Designs], value: float) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Counted, Instance, Portfolio
-from crossopt.reports.texts.design import answer
+from crossopt.reports.texts.design import answer, rival_label
 from crossopt.reports.texts.devices import best_part, best_place, counts_answer
 from crossopt.reports.texts.workloads import several_answer
 from crossopt.solvers.codesign.answer import DesignResult, design_in, relaxation_in
@@ -49,7 +49,8 @@ def _facts(instance: Instance, result: DesignResult) -> "Facts | None":
     from crossopt.reports.facts.design import facts_of  # noqa: PLC0415
 
     design = design_in(result)
-    return None if design is None else facts_of(instance, design, relaxation_in(result))
+    rivals = tuple((rival_label(one), one.answer.designs[0]) for one in result.rivals if one.answer is not None and one.value is not None)
+    return None if design is None else facts_of(instance, design, relaxation_in(result), rivals)
 
 
 def digest_of(question: Question, result: DesignResult) -> "Digest":

@@ -11,6 +11,8 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.reports.facts.measured_runs import likely_of, measured_words
+from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly
 from crossopt.reports.texts.goals import lasting_words, run_words
 from crossopt.reports.texts.near import common_words
@@ -41,16 +43,17 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
     lines = [*_headline(result), "", *_design_lines(design), *end_lines(design), *chip_lines(evaluation)]
     lines += [] if asked is None else model_lines(model_words(asked.workload))
     lines += [
-        *_value_lines(result, evaluation),
+        *_value_lines(result, evaluation, asked),
         *_run_lines(asked, result, evaluation),
         "",
         *_evaluation_lines(evaluation),
         "",
     ]
     notes = [
-        *_rival_lines(result),
+        *_rival_lines(result, asked),
         *_space_lines(result),
         *_left_out_lines(out),
+        *([] if asked is None else wrapped(f"  {'measured runs':<{_LABEL}}", measured_words(asked))),
         *(listed(f"  {'device, derived':<{_LABEL}}", asked.derived) if asked is not None and asked.derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
@@ -174,7 +177,7 @@ def _choice(name: str, value: float) -> str:
     return f"{part.replace('_', ' ')} {amount}" if kind != "edge" else f"{part.replace('_', ' ')} {amount} the edge"
 
 
-def _value_lines(result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
+def _value_lines(result: DesignResult, evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
     unit, label = result.question["unit"], result.question["objective"].replace("_", " ")
     value = amount(result.value, unit)
     bound = "no bound" if result.bound is None else f"bound {amount(result.bound, unit)}"
@@ -182,17 +185,17 @@ def _value_lines(result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
     lines = [f"  {label:<{_LABEL}}{value}      {bound}{gap}"]
     if unit != "s":
         lines.append(f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}")
-    return [*lines, *_rates(evaluation)]
+    return [*lines, *_rates(evaluation, asked)]
 
 
-def _rates(evaluation: dict[str, Any]) -> list[str]:
+def _rates(evaluation: dict[str, Any], asked: Instance | None = None) -> list[str]:
     rates = [f"{count_of(round(evaluation['tokens_per_second']))} tokens/s", f"{evaluation['utilisation']:.1%} of peak"]
     if evaluation["energy"] > 0.0:
         rates.append(f"{evaluation['average_power']:.0f} W a device on average")
         rates.append(f"{shown(evaluation['energy'], 'energy')} a step")
     if evaluation["cost"] is not None:
         rates.append(f"{evaluation['cost']:.4g} USD a step")
-    return [*_likely_line(evaluation), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
+    return [*_likely_line(evaluation, asked), *listed(f"  {'':<{_LABEL}}", " · ".join(rates))]
 
 
 def _run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[str, Any]) -> list[str]:
@@ -201,10 +204,11 @@ def _run_lines(asked: Instance | None, result: DesignResult, evaluation: dict[st
     return [line for label, said in words if said for line in listed(f"  {label:<{_LABEL}}", said)]
 
 
-def _likely_line(evaluation: dict[str, Any]) -> list[str]:
+def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
     """The step times by the optimistic and the pessimistic constants, where there are some."""
-    low, high = evaluation["likely"]
-    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants"
+    low, high = likely_of(asked, evaluation)
+    more = "" if [low, high] == list(evaluation["likely"]) else ", and the mean error on measured runs"
+    words = f"likely {time_of(low)} to {time_of(high)}, by the optimistic and the pessimistic constants{more}"
     return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
 
 
@@ -229,17 +233,25 @@ def limit_line(limit: dict[str, Any]) -> str:
     return f"    {limit['name']:<{_LABEL - 6}}{used:>11} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
 
 
-def _rival_lines(result: DesignResult) -> list[str]:
-    return [line for rival in result.rivals for line in _rival(rival, result)]
+def _rival_lines(result: DesignResult, asked: Instance | None) -> list[str]:
+    return [line for rival in result.rivals for line in _rival(rival, result, asked)]
 
 
-def _rival(rival: Rival[Designs], result: DesignResult) -> list[str]:
+def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) -> list[str]:
     if rival.value is None or rival.answer is None or result.value is None:
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival))
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
     value = f"{rival.value:.5g} {result.question['unit']}"
-    return [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
+    lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
+    why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
+    return [*lines, *(wrapped(f"  {'':<{_LABEL}}", why) if why else [])]
+
+
+def rival_saved(asked: Instance, result: DesignResult, rival: Rival[Designs]) -> str:
+    """What the answer saves of a rival's step, and on what."""
+    uses = [uses_of(asked, "", one.designs[0]) for one in (result.answer, rival.answer) if one is not None]
+    return saved_words(*uses) if len(uses) > 1 else ""
 
 
 def rival_label(rival: Rival[Designs]) -> str:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import asked_in
+from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import amount, design_words, listed, seconds_of, wrapped
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.study.figures import (
@@ -21,6 +24,8 @@ from crossopt.solvers.study.figures import (
 from crossopt.solvers.study.records import Question, Run, Study
 
 _NAME, _ENGINE, _COLUMN = 28, 16, 14
+_USE, _SECONDS, _BESIDE = 22, 11, 2
+"""Signs of a use of time and of what it takes, and the designs of which one stands beside another."""
 _SUBJECT, _LONGEST = 13, 54
 """Signs of a name beside its values on the axes, and of a name with many of them."""
 
@@ -43,7 +48,7 @@ def _one(study: Study) -> list[str]:
     seeds = (("range over seeds", 20),) if seeded else ()
     heads = (("value", 11), ("above bound", 13), *seeds, ("to 1 %", 11), ("to proof", 11), ("seconds", 11))
     lines += _table(heads, [_row(one, seeded) for one in cells])
-    lines += ["", *(line for one in cells for line in _design(one)), ""]
+    lines += ["", *(line for one in cells for line in _design(one)), "", *_uses(study)]
     return [*lines, *wrapped("  ", _verdict(study, 0)), ""]
 
 
@@ -51,16 +56,16 @@ def _cells(study: Study, question: int) -> list[Cell]:
     return [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
 
 
-def _table(heads: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table(heads: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]], first: str = "engine", wide: int = _ENGINE) -> Iterator[str]:
     """Figures behind the engine that each row begins with, in columns of these widths; those that find no room go on below."""
-    room, start = page_width() - 2 - _ENGINE, 0
+    room, start, label = page_width() - 2 - wide, 0, wide
     while start < len(heads):
         end, wide = start, 0
         while end < len(heads) and (end == start or wide + heads[end][1] <= room):
             end, wide = end + 1, wide + heads[end][1]
-        for name, *figures in (["engine", *(head for head, _ in heads)], *rows):
+        for name, *figures in ([first, *(head for head, _ in heads)], *rows):
             shown = zip(figures[start:end], heads[start:end], strict=False)
-            yield f"  {name:<{_ENGINE}}{''.join(f'{word:>{width}}' for word, (_, width) in shown)}".rstrip()
+            yield f"  {name:<{label}}{''.join(f'{word:>{width}}' for word, (_, width) in shown)}".rstrip()
         start = end
 
 
@@ -72,10 +77,34 @@ def _row(one: Cell, seeded: bool) -> list[str]:
     return [called(one.run), value, gap, *seeds, near, late(one.proved), time_of(one.seconds.middle)]
 
 
+def _uses(study: Study) -> list[str]:
+    """Where each step goes, the designs beside each other, and what the best saves of the others'."""
+    found = uses_in(study, 0)
+    if len(found) < _BESIDE:
+        return []
+    heads = [(name, max(len(name) + 2, _SECONDS)) for name in (one.name for one in found)]
+    rows = [[name, *(amount(one.seconds.get(name, 0.0), "s") for one in found)] for name in uses_named(found)]
+    lines = list(_table(heads, [*rows, ["the whole step", *(amount(one.step, "s") for one in found)]], "where the step goes", _USE))
+    lines.append("")
+    best = min(found, key=lambda one: one.step)
+    told = [(one.name, words) for one in found if (words := saved_words(best, one))]
+    return [*lines, *(line for name, words in told for line in wrapped(f"  {name:<{_ENGINE}}", words)), ""]
+
+
 def _range(one: Cell) -> str:
     if one.above is not None:
         return ends_of(one.above)
     return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (one.value.least, one.value.most))
+
+
+def uses_in(study: Study, question: int) -> list[Uses]:
+    """The uses of time of what each engine chose, each plan once; none of several workloads, each of which has a step of its own."""
+    asked, found = asked_in(study.document(question)), dict[str, Uses]()
+    for engine in study.plan.engines:
+        one = cell(study, question, engine)
+        if one is not None and one.run.design is not None and isinstance(asked, Instance):
+            found.setdefault(design_words(one.run.design), uses_of(asked, called(one.run), one.run.design))
+    return list(found.values())
 
 
 def _design(one: Cell) -> list[str]:

@@ -1,5 +1,7 @@
 """The chosen plan as settings of training stacks: every option is one that the stack has, and what is printed reads back as the plan."""
 
+import ast
+import builtins
 import json
 import re
 from dataclasses import replace
@@ -77,7 +79,8 @@ def test_a_thousand_plans_of_a_stack_read_back_from_what_is_printed(name: str) -
 def test_drawn_plans_are_of_many_kinds() -> None:
     plans = [plan for _, plan in drawn("megatron", 400)]
     assert {plan.zero for plan in plans} == {0, 1, 2, 3}
-    assert {"none", "selective", "full", "up-projections"} < {plan.recompute for plan in plans}
+    assert {"none", "selective", "full", "full-1", "full-2", "up-projections"} < {plan.recompute for plan in plans}
+    assert {plan.last_stage_layers > 0 for plan in plans} == {plan.shard > 0 for plan in plans} == {True, False}
     assert {plan.interleave > 1 for plan in plans} == {plan.expert > 1 for plan in plans} == {True, False}
     assert {plan.offload for plan in plans} == {"none", "activations"}
     assert len({plan.placement for plan in plans}) == 2
@@ -467,3 +470,32 @@ def test_the_command_takes_the_stack_of_the_question(tmp_path: Path, capsys: pyt
     assert "reshard_after_forward=True" in out
     assert "launched: " not in out
     assert read_instance(INSTANCES / "tiny.yaml", ("stack=fsdp",)).stack is not None
+
+
+@every("plan", [Plan(data=8, zero=2, recompute="elements", overlap="data"), Plan(data=8, zero=3, shard=4, overlap="data"), Plan(data=8)])
+def test_fully_shard_is_a_whole_script_whose_names_are_all_known(plan: Plan) -> None:
+    """Whatever it names is imported, defined or Python's own; its lines are short, and it says how it is run."""
+    text = launch("fsdp", MODEL, plan).text
+    tree = ast.parse(text)
+    defined = {
+        alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names
+    }
+    defined |= (
+        {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)} | set(dir(builtins)) | {"__name__"}
+    )
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    written = {node.id for node in names if isinstance(node.ctx, ast.Store)} | arguments
+    assert {node.id for node in names} <= defined | written
+    assert max(map(len, text.splitlines())) <= 105
+    assert text.startswith("# torchrun --nnodes")
+    assert text.endswith("main()")
+
+
+def test_comments_of_an_export_fit_a_hundred_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = str(tmp_path / "answer.json")
+    assert main(["solve", str(INSTANCES / "tiny.yaml"), "--set", "stack=fsdp", "--set", "zero=2", "--out", target]) == 0
+    capsys.readouterr()
+    assert main(["export", target]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if line.startswith("#")) <= 100

@@ -7,6 +7,9 @@ import pytest
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import format_quantity, parse_quantity
+from crossopt.reports.cli import main
+from crossopt.reports.facts.measured_runs import likely_of, measured_words
+from crossopt.reports.facts.uses import Uses, saved_words, uses_named
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
 from crossopt.solvers.codesign.answer import DesignResult, space_in
@@ -19,6 +22,12 @@ from tests.reports.answers import ENGINES, answered, evaluation_of
 from tests.solvers.codesign.questions import LSTM, TINY_FREE, ask, random_question
 
 PAGE = 100
+LLAMA_ON_H100 = """
+kind: codesign
+workload: {model: llama3.1-8b, global_batch: 64}
+cluster: {devices: 64}
+hardware: h100-sxm
+"""
 
 
 def space_of(result: DesignResult) -> Space:
@@ -253,3 +262,37 @@ def test_an_infeasible_answer_by_boxes_says_what_explains_it() -> None:
     text = answer(answered(ask(TINY_FREE, "budget.power=50 W"), "boxes"))
     assert "1 box of" in text
     assert "`crossopt explain` names the limits and choices that clash" in text
+
+
+def test_what_the_best_saves_of_another_step_is_said_by_use() -> None:
+    """Ten seconds less 8: three of the bubble and half a second of the optimizer less, one and a half of exchanges more."""
+    best = Uses("auto", {"compute": 5.0, "tensor exchange": 2.5, "optimizer": 0.5})
+    other = Uses("recipes", {"compute": 5.0, "pipeline bubble": 3.0, "tensor exchange": 1.0, "optimizer": 1.0})
+    said = (
+        "of its step of 10 s the optimum saves 2 s (20.0%): pipeline bubble 3 s, optimizer 500 ms; it spends more on tensor exchange 1.5 s"
+    )
+    assert saved_words(best, other) == said
+    assert saved_words(other, best) == saved_words(best, best) == ""
+    assert uses_named((best, other)) == ("compute", "pipeline bubble", "tensor exchange", "optimizer")
+
+
+def test_a_comparison_shows_steps_by_use_within_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["compare", "llama3-405b-1024xh100", "--engines", "auto,recipes,expert"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    [head] = [line for line in lines if line.startswith("  where the step goes")]
+    assert head.split()[4:] == ["exhaustive", "recipes", "expert"]
+    assert [line.split()[0] for line in lines if "of its step of" in line] == ["recipes", "expert"]
+
+
+def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -> None:
+    """Ten seconds that are 12.9 % off may be 10 / 1.129 or 10 / 0.871; by megatron-core's 7.5 % the range of the constants stays."""
+    titan, usual, deep = (ask(LLAMA_ON_H100, f"stack={stack}") for stack in ("torchtitan", "megatron-core", "deepspeed"))
+    priced = {"step_time": 10.0, "likely": [9.2, 10.9]}
+    assert likely_of(titan, priced) == pytest.approx((10 / 1.129, 10 / 0.871))
+    assert likely_of(usual, priced) == likely_of(deep, priced) == (9.2, 10.9)
+    assert likely_of(titan, {"step_time": 10.0, "likely": [10.0, 10.0]}) == (10.0, 10.0)
+    assert measured_words(usual).startswith("77 public runs of megatron-core on h100-sxm, none of which was fitted to: 7.5% off on average")
+    assert measured_words(deep).startswith("none of deepspeed on h100-sxm was compared with the model")
+    assert measured_words(ask(TINY_FREE)).startswith("none of accelerator-7nm was compared")

@@ -63,3 +63,8 @@ def test_adapters_are_told_beside_what_is_frozen() -> None:
 
 def test_what_is_no_transformer_is_told_elsewhere() -> None:
     assert model_words(Gemm("product", 8, 8, 8)) == ()
+
+
+def test_own_figures_under_a_name_of_the_registry_are_explained() -> None:
+    words = model_words(replace(network("gpt3-125m"), name="gpt3-125m with own figures"))
+    assert words[2:] == ("own figures: they differ from the registry's gpt3-125m",)

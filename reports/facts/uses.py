@@ -1,0 +1,64 @@
+"""What designs of a question spend their steps on, beside each other: where one is faster than another, by use of time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossopt.crossflow.evaluate import evaluate
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.files.units import format_quantity
+from crossopt.solvers.codesign.answer import design_of, from_words
+
+_TOLD = 3
+"""Uses that a sentence names, of what is saved and of what is spent more."""
+_SMALL = 0.001
+"""The share of a step below which a difference is not worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """A design's step, by use of time."""
+
+    name: str
+    seconds: Mapping[str, float]
+
+    @property
+    def step(self) -> float:
+        return sum(self.seconds.values())
+
+
+def uses_of(instance: Instance, name: str, design: Mapping[str, Any]) -> Uses:
+    """The uses of time of a design in words, which is priced anew."""
+    priced = evaluate(instance.workload, design_of(instance, from_words(instance, dict(design))), instance.budget, instance.prices)
+    return Uses(name, dict(priced.breakdown))
+
+
+def uses_named(several: Sequence[Uses]) -> tuple[str, ...]:
+    """Every use of time of one of them, the largest first."""
+    names = dict.fromkeys(name for one in several for name in one.seconds)
+    most = {name: max(one.seconds.get(name, 0.0) for one in several) for name in names}
+    return tuple(sorted((name for name in names if most[name] > 0.0), key=lambda name: -most[name]))
+
+
+def saved_words(best: Uses, other: Uses) -> str:
+    """What the best saves of another step, and on what, in a sentence; nothing where the steps are alike."""
+    less = {name: other.seconds.get(name, 0.0) - best.seconds.get(name, 0.0) for name in uses_named((best, other))}
+    worth = {name: seconds for name, seconds in less.items() if abs(seconds) >= _SMALL * other.step}
+    gained = sorted(((name, seconds) for name, seconds in worth.items() if seconds > 0.0), key=lambda pair: -pair[1])
+    lost = sorted(((name, -seconds) for name, seconds in worth.items() if seconds < 0.0), key=lambda pair: -pair[1])
+    if not gained or best.step >= other.step:
+        return ""
+    saved = other.step - best.step
+    words = f"of its step of {_time(other.step)} the optimum saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
+    return f"{words}; it spends more on {_listed(lost)}" if lost else words
+
+
+def _listed(pairs: Sequence[tuple[str, float]]) -> str:
+    named = [f"{name} {_time(seconds)}" for name, seconds in pairs[:_TOLD]]
+    rest = sum(seconds for _, seconds in pairs[_TOLD:])
+    return ", ".join([*named, *([f"others {_time(rest)}"] if rest else [])])
+
+
+def _time(seconds: float) -> str:
+    number, _, unit = format_quantity(seconds, "time").partition(" ")
+    return f"{float(number):.3g} {unit}"
