@@ -290,7 +290,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
     own = _efficiency(built.efficiency, file.efficiency)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built = replace(built, variants=(), error=None)
-    return replace(built, links=links, efficiency=own, host=_host(file.cluster))
+    return replace(built, links=links, efficiency=own, host=_host(file.cluster), reserved_memory=_reserved(file, built.reserved_memory))
 
 
 def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
@@ -319,7 +319,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         powers=parts_of(split.powers),
         edges=edges_of(split),
         idle_share=entry.idle_share,
-        reserved_memory=entry.reserved_memory,
+        reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
         efficiency=_efficiency(usual, file.efficiency),
         variants=() if file.efficiency else variants,  # no fit tells how far other constants are off
@@ -342,6 +342,11 @@ def _given_link(cluster: ClusterSection, level: str, report: Report) -> Link | N
 
 def _host(cluster: ClusterSection) -> Memory | None:
     return Memory(cluster.host.memory, cluster.host.bandwidth, 8.0 * cluster.host.energy) if cluster.host else None
+
+
+def _reserved(file: CodesignFile, usual: float) -> float:
+    """Bytes of a device that no plan may use: as the question says, or as is usual for the hardware."""
+    return usual if file.cluster.reserved_memory is None else file.cluster.reserved_memory
 
 
 def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:

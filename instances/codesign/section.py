@@ -83,6 +83,9 @@ class ClusterSection:
     pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
     cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
     host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
+    reserved_memory: Annotated[
+        Bytes | None, Doc("of each device that no plan may use; what the framework takes by the hardware's file where nothing is said")
+    ] = None
     failures: Annotated[
         FailuresSection | None,
         Doc("the answer then says how much of the time failures and checkpoints leave; no plan depends on it"),

@@ -367,3 +367,12 @@ def test_an_unknown_kind_names_all_that_there_are_beside_what_else_is_wrong(old:
 )
 def test_what_others_call_it_gets_the_right_remedy(setting: str, told: str) -> None:
     assert told in refusal(FIXED, setting)
+
+
+def test_reserved_memory_of_a_question_replaces_that_of_its_hardware(tmp_path: Path) -> None:
+    """12 GiB of each device in place of 4, of an A100 and of every chip of a technology."""
+    path = tmp_path / "question.yaml"
+    for text in (FIXED, FREE):
+        path.write_text(text, encoding="utf-8")
+        asked = read_instance(path, ("cluster.reserved_memory=12 GiB",))
+        assert (read_instance(path).hardware.reserved_memory, asked.hardware.reserved_memory) == (4 * 2**30, 12 * 2**30)
