@@ -179,6 +179,7 @@ def noted(number: int, case: Case, notes: dict[str, dict[str, str]]) -> str:
     """The note on one run."""
     lines = [f"\n### {number}. {case.run.title}\n\n"]
     lines.append(f"{'; '.join(missed(case)).capitalize()}. Assumed: {case.run.assumed}.")
+    lines += [f" Stated: {'; '.join(case.run.facts)}."] if case.run.facts else []
     lines.append(f" Not the plan that was launched: {case.run.differs}.\n" if case.run.differs else "\n")
     lines += [f"\n- {line}" for line in _measured(case)]
     explained = notes["runs"].get(case.run.key)

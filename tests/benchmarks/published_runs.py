@@ -32,8 +32,11 @@ class Run:
     source: str
     assumed: str
     """What of the plan the source does not state, and where it was taken from."""
+    facts: tuple[str, ...]
+    """What the source says of how the run was made beside its plan, and where."""
     differs: str
     """In what the plan that was launched is not the one that the model prices; empty where it is."""
+    hardware: str
     stack: str
     limits: Mapping[str, Any]
     """What the stack could not launch then."""
@@ -47,10 +50,6 @@ class Run:
     @property
     def devices(self) -> int:
         return int(self.base["cluster"]["devices"])
-
-    @property
-    def hardware(self) -> str:
-        return str(self.base["hardware"])
 
     @property
     def precision(self) -> str:
@@ -85,15 +84,20 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
     workload, also = {"precision": "bf16", **row["workload"]}, row.get("also", ())
     limits = table["limits"][row["limits"]] if "limits" in row else {}
     known = [settings for settings in also if _is_known(settings)]
+    stated = [table["facts"][name] for name in row.get("facts", ())]
+    for fact in stated:
+        workload |= fact.get("workload", {})
     if network := workload.pop("network", None):
         workload["transformer"] = table["networks"][network]
     cluster = {"devices": row["devices"], **row.get("cluster", {})}
-    base = {"kind": "codesign", "name": row["name"], "workload": workload, "cluster": cluster, "hardware": row["hardware"]}
+    base = {"kind": "codesign", "name": row["name"], "workload": workload, "cluster": cluster, "hardware": _device(row)}
     return Run(
         name=row["name"],
         source=row["source"],
         assumed=table["assumptions"][row["assumed"]],
+        facts=tuple(fact["words"] for fact in stated),
         differs="" if also and len(known) == len(also) else row.get("differs", ""),
+        hardware=row["hardware"],
         stack=row.get("stack", "megatron-core"),
         limits={name: values for name, values in limits.items() if name in PLAN_FIELDS},
         fitted=row.get("fitted", False),
@@ -101,6 +105,14 @@ def run_of(row: Mapping[str, Any], table: Mapping[str, Any]) -> Run:
         plan={**PLAIN, **row["plan"], **{name: value for settings in known for name, value in settings.items()}},
         stated={name: row[name] for name in ("seconds", "tokens", "teraflops", "counted") if name in row},
     )
+
+
+def _device(row: Mapping[str, Any]) -> str | dict[str, Any]:
+    """The name of the registry's device, or where a source says that it had another memory its sheet with that."""
+    if "memory" not in row:
+        return str(row["hardware"])
+    sheet = yaml.safe_load((ROOT / f"instances/registry/hardware/{row['hardware']}.yaml").read_text(encoding="utf-8"))
+    return {**sheet, "name": f"{row['hardware']} of {row['memory']}", "dram": {**sheet["dram"], "capacity": row["memory"]}}
 
 
 def _is_known(settings: Mapping[str, Any]) -> bool:

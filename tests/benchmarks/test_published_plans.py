@@ -4,10 +4,11 @@ from csv import DictReader
 from functools import cache
 
 import pytest
+import yaml
 
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.reports.api import read
-from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
+from tests.benchmarks.published_page import FASTER, NOTES, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, solve, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, launched, opened, run_of, runs, seconds, sources
 from tests.paths import reference
@@ -26,10 +27,12 @@ def test_the_page_is_what_the_model_says_of_every_run_today() -> None:
 
 
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:
+    """Where the time was not enough for a proof, the note on the run says so."""
+    notes = yaml.safe_load(NOTES.read_text(encoding="utf-8"))["runs"]
     for one in cases():
-        assert one.best.proved, one.run.title
         assert one.best_price is not None, one.run.title
-        assert one.best_price.seconds == one.best.seconds == one.best.bound, (one.run.title, AGAIN)
+        assert one.best_price.seconds == one.best.seconds, (one.run.title, AGAIN)
+        assert one.best.bound == one.best.seconds if one.best.proved else "not proved" in notes[one.run.key], (one.run.title, AGAIN)
         assert one.best_price.feasible, (one.run.title, AGAIN)
 
 
@@ -128,3 +131,13 @@ def test_the_key_of_an_answer_is_that_of_its_question() -> None:
     assert with_plan(runs()[0], {"data": 4, "tensor": 2})["choices"] == {"tensor": 2}
     assert FASTER < 1.0
     assert RUNS.exists()
+
+
+def test_what_a_source_states_is_laid_over_the_question() -> None:
+    """Each fact has words with its source; what it says of the workload is what the run is priced with."""
+    table = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
+    stated = [(run, table["facts"][name]) for run, row in zip(runs(), table["runs"], strict=True) for name in row.get("facts", ())]
+    assert stated
+    for run, fact in stated:
+        assert fact["words"] in run.facts, run.title
+        assert fact.get("workload", {}).items() <= run.base["workload"].items(), run.title
