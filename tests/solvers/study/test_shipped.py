@@ -103,16 +103,22 @@ def test_the_joint_optimum_is_proved_and_never_worse() -> None:
     assert overall(study, "boxes").proved == len(study.questions) == 11
 
 
+UNEVEN = "Llama 3 405B, 4,096 chips"
+"""Here the recipe's chunks hold one layer or two, which a search of plans avoids."""
+
+
 def test_the_chip_alone_is_the_better_half_and_a_search_of_plans_adds_little_to_the_recipes() -> None:
     study = stored(JOINT)
     halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
-    assert all(chip < plan for plan, chip in halves.values())
+    assert [name for name, (plan, chip) in halves.items() if chip >= plan] == [UNEVEN]
+    assert [round(gap, 3) for gap in halves.pop(UNEVEN)] == [0.082, 0.11]
     assert halves.pop("LSTM, 64 chips")[1] > 0.7
     plans, chips = zip(*halves.values(), strict=True)
     assert 0.03 < min(plans) < max(plans) < 0.33
     assert max(chips) < 0.06
     assert sum(chip < 0.001 for chip in chips) == 3
     recipes = {study.questions[at].name: gap_of(study, at, "recipes") for at in range(11)}
+    assert round((1.0 + recipes[UNEVEN]) / 1.082 - 1.0, 2) == 0.11
     gains = [(1.0 + recipes[name]) / (1.0 + plan) - 1.0 for name, (plan, _) in halves.items()]
     assert max(gains) < 0.05
     assert sum(gain < 0.001 for gain in gains) == 6
@@ -126,7 +132,7 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     }
     assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.09, 0.36)
     assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.04, 0.24)
-    assert max(gains["hardware-only"]) < 0.06
+    assert sorted(round(gain, 2) for gain in gains["hardware-only"])[-2:] == [0.06, 0.10]
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:
@@ -160,7 +166,7 @@ def test_every_point_of_the_scaling_study_is_proved_and_joint_is_never_worse() -
         assert all(gap_of(study, question, engine) >= gap_of(study, question, "boxes") == 0.0 for engine in RIVALS)
     restricted = overall(study, "hardware-only").above
     assert restricted is not None
-    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.0, 1.96)
+    assert (round(restricted.least, 2), round(restricted.most, 2)) == (0.0, 1.85)
 
 
 def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_slow_network() -> None:
@@ -177,16 +183,16 @@ def test_a_node_gains_less_and_less_and_levels_off_first_with_old_memory_on_a_sl
 
 def test_the_network_is_the_first_wall_and_memory_the_second() -> None:
     found = courses_of(stored(SCALING))
-    for memory, least in (("hbm1", 1.8), ("hbm2e-16", 2.0)):
+    for memory, least in (("hbm1", 1.9), ("hbm2e-16", 2.0)):
         slow, fast = found[f"{memory}, 12.5 GB/s"], found[f"{memory}, 200 GB/s"]
         assert 1.38 < slow[0] / fast[0] < 1.39
-        assert least < slow[-1] / fast[-1] < 2.02
-    for network, least in (("12.5 GB/s", 1.17), ("200 GB/s", 1.3)):
+        assert least < slow[-1] / fast[-1] < 2.1
+    for network, least in (("12.5 GB/s", 1.2), ("200 GB/s", 1.3)):
         old, new = found[f"hbm1, {network}"], found[f"hbm2e-16, {network}"]
         assert old[0] / new[0] < 1.01
         assert least < old[-1] / new[-1] < 1.32
     oldest, newest = found["hbm1, 12.5 GB/s"], found["hbm2e-16, 200 GB/s"]
-    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.3, 5.6)
+    assert (round(oldest[0] / oldest[-1], 1), round(newest[0] / newest[-1], 1)) == (3.1, 5.6)
     assert newest[3] < oldest[-1]
 
 
