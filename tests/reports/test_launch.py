@@ -67,7 +67,7 @@ def assert_reads_back(name: str, count: int) -> None:
 
 @every("name", tuple(EXPORTS))
 def test_plans_of_a_stack_read_back_from_what_is_printed(name: str) -> None:
-    assert_reads_back(name, 80)
+    assert_reads_back(name, 25)
 
 
 @pytest.mark.slow

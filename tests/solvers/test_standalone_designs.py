@@ -23,9 +23,10 @@ SETTINGS = {"recompute": "[none, full]", "recompute_layers": "[0, 1]", "schedule
 MORE = {"last_stage_layers": "[0, 1]", "sequence_parallel": "true", "tensor_exchange": "[exposed, hidden]", "zero": "[1, 3]"}
 
 
-def test_every_option_is_priced_as_its_box_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [{}, pytest.param(MORE, marks=pytest.mark.slow)], ids=["few", "more"])
+def test_every_option_is_priced_as_its_box_says(more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each combination of the options of a small question, drawn in turn."""
-    family, options = family_of("codesign"), SETTINGS | MORE | {"tensor": "[1, 2]", "pipeline": "[1, 2]", "microbatch": "[1]"}
+    family, options = family_of("codesign"), SETTINGS | more | {"tensor": "[1, 2]", "pipeline": "[1, 2]", "microbatch": "[1]"}
     found = solve("tiny", settings={f"choices.{name}": values for name, values in options.items()})
     document = json.loads(json.dumps(certificate_of_designs(result_in(found.data, family.answer, family.details))), parse_float=exactly)
     draws = iter([place for places in product(*(range(len(some)) for _, some in document["choices"])) for place in places])

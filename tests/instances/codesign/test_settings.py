@@ -121,9 +121,23 @@ MORE = {
 EXPERTS = SMALL.replace("vocabulary", "experts: 4, experts_per_token: 2, vocabulary")
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.lists(st.sampled_from(sorted(MORE)), unique=True, min_size=3, max_size=6), st.sampled_from([SMALL, EXPERTS]))
+NAMES = st.lists(st.sampled_from(sorted(MORE)), unique=True, min_size=3, max_size=6)
+
+
+@settings(max_examples=4)
+@given(NAMES, st.sampled_from([SMALL, EXPERTS]))
 def test_no_plan_is_lost_before_all_its_settings_are_known(names: list[str], text: str) -> None:
+    assert_no_plan_is_lost(names, text)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(NAMES, st.sampled_from([SMALL, EXPERTS]))
+def test_no_plan_of_more_questions_is_lost(names: list[str], text: str) -> None:
+    assert_no_plan_is_lost(names, text)
+
+
+def assert_no_plan_is_lost(names: list[str], text: str) -> None:
     """A beginning that breaks a rule may keep it with what comes after: chunks that no pipeline divides go in a V."""
     instance = ask(text, *listed({name: MORE[name] for name in {*names, "pipeline", "tensor"}}))
     assert set(plans_of(instance)) == set(every_combination(instance))
