@@ -367,11 +367,19 @@ _GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and o
 _ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
 
 
+_CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
+"""Megatron-LM, pull request 2719: with one connection much less of them hides than could."""
+_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than is priced here: measure it"
+_ALL_TO_ALL: Final = "sinks and windows over context ranks need --cp-comm-type a2a, whose exchange is another one than what is priced here"
+
+
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     """The environment, what no shape tells, and shapes that no argument says."""
-    wide = plan.tensor * plan.context > 1 and plan.zero < 2
+    wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
+    found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
+    found += [_ALL_TO_ALL] if plan.context > 1 and (model.sinks or model.window) else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}

@@ -19,7 +19,7 @@ from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.cli import main
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
-from crossopt.reports.launching.megatron import layout
+from crossopt.reports.launching.megatron import layout, remarks
 from crossopt.solvers.codesign.answer import Candidate
 from tests.every import every
 from tests.paths import INSTANCES
@@ -499,3 +499,14 @@ def test_comments_of_an_export_fit_a_hundred_columns(tmp_path: Path, capsys: pyt
     assert main(["export", target]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if line.startswith("#")) <= 100
+
+
+def test_megatron_is_told_the_environment_of_hidden_exchanges_and_the_way_of_sinks() -> None:
+    """One connection holds the exchange of experts back; fused attention with sinks or windows passes no keys around a ring."""
+    network = replace(MODEL, experts=8, experts_per_token=2, window=128, sinks=True)
+    usual = Plan(context=2, data=4, expert=2, zero=1, overlap="data")
+    hidden, alone = replace(usual, expert_exchange="hidden"), replace(usual, context=1, data=8, expert_exchange="hidden")
+    ring, held, free = (" ".join(remarks(network, plan)) for plan in (usual, hidden, alone))
+    assert ["CUDA_DEVICE_MAX_CONNECTIONS=1 less" in said for said in (ring, held, free)] == [False, True, False]
+    assert ["large CUDA_DEVICE_MAX_CONNECTIONS" in said for said in (ring, held, free)] == [False, False, True]
+    assert ["--cp-comm-type a2a" in said for said in (ring, held, free)] == [True, True, False]
