@@ -19,8 +19,9 @@ LAST = """
 import sys, time
 from crossopt.reports.cli import main
 from crossopt.solvers.FAMILY import engines
-def last(question, limits, watch):
+def say():
     sys.stderr.write("deaf\\n"); sys.stderr.flush()
+def last(question, limits, watch):
     END
 engines.ENGINES["NAME"] = last
 raise SystemExit(main())
@@ -41,7 +42,7 @@ def ended(program: str, *arguments: str, number: signal.Signals = signal.SIGTERM
     return process.returncode, out, said
 
 
-@pytest.mark.parametrize(("end", "number"), [(DEAF, signal.SIGTERM), (DEAF, signal.SIGINT), ("time.sleep(1000)", signal.SIGTERM)])
+@pytest.mark.parametrize(("end", "number"), [(DEAF, signal.SIGTERM), (DEAF, signal.SIGINT), ("say(); time.sleep(1000)", signal.SIGTERM)])
 def test_a_comparison_of_joint_designs_shows_and_writes_the_runs_that_are_done(tmp_path: Path, end: str, number: signal.Signals) -> None:
     target = tmp_path / "runs.json"
     program = JOINT.replace("END", end)
@@ -66,8 +67,9 @@ def test_a_comparison_of_another_kind_shows_its_rows_with_the_words_that_they_ar
 import dataclasses, sys, time
 from crossopt.reports.cli import main
 from crossopt.solvers.stages.chain import family
-def last(question, limits, watch):
+def say():
     sys.stderr.write("deaf\\n"); sys.stderr.flush()
+def last(question, limits, watch):
     END
 family.FAMILY = dataclasses.replace(family.FAMILY, engines={**family.FAMILY.engines, "late": last})
 raise SystemExit(main())
