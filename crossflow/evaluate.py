@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.bill import Bill
 from crossopt.crossflow.cost import Prices, step_cost
-from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of
+from crossopt.crossflow.hardware import Budget, Cluster, Hardware, faults, variants_of, variants_together
 from crossopt.crossflow.kernels.gemm import bill as gemm_bill
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
@@ -13,6 +13,7 @@ from crossopt.crossflow.kernels.lstm import bill as lstm_bill
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.plan import broken_rules as broken_plan_rules
 from crossopt.crossflow.transformer import bill as transformer_bill
+from crossopt.crossflow.transformer import step_times
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
 
 
@@ -133,8 +134,10 @@ def evaluate(workload: Workload, design: Design, budget: Budget = _UNLIMITED, pr
 
 def _likely(workload: Workload, design: Design, time: float) -> tuple[float, float]:
     """The range of the step time over the sets of constants. Sets may cross: what is slow on one workload need not be so on another."""
-    others = (replace(design, hardware=hardware) for hardware in variants_of(design.hardware))
-    times = (time, *(float(bill_of(workload, other).step_time) for other in others))
+    if isinstance(workload, Transformer) and isinstance(design.plan, Plan) and design.hardware.variants:
+        others = step_times(workload, variants_together(design.hardware), design.cluster, design.plan)
+        return min(time, float(others.min())), max(time, float(others.max()))
+    times = (time, *(float(bill_of(workload, replace(design, hardware=other)).step_time) for other in variants_of(design.hardware)))
     return min(times), max(times)
 
 

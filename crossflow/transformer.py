@@ -70,6 +70,13 @@ def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, pla
     return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
+def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Array:
+    """Seconds of a step of one plan on every device, or on one under every set of constants, without the rest of its price."""
+    plans = table([plan])
+    times: Array = np.ravel(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))))
+    return times
+
+
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
     """The itemised price of one plan on one device."""
     plans = table([plan])

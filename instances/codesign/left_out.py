@@ -1,15 +1,26 @@
 """How many combinations of plan choices are no plans of the question, and which rule each of them breaks."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Counted, Instance
-from crossopt.instances.codesign.space import combined, layouts_of, of_layouts, plain, plan_rules, plans_numbered, sound_layouts
+from crossopt.instances.codesign.space import (
+    combined,
+    kernel_plans,
+    layouts_of,
+    of_layouts,
+    plain,
+    plan_rules,
+    plans_numbered,
+    sound_layouts,
+)
 
 _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
@@ -89,3 +100,28 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
         if broken := int(len(column) - column.sum()):
             counts[sentence] = broken
     return counts, int(held.sum())
+
+
+def broken_everywhere(instance: Instance) -> tuple[str, ...]:
+    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
+    never = tuple(_never_kept(instance))
+    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+
+
+def _never_kept(instance: Instance) -> list[str]:
+    count = instance.cluster.devices
+    if not isinstance(instance.workload, Transformer):
+        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in kernel_plans(instance)]
+        return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
+    met: dict[str, bool] = {}
+    for plans in _combination_blocks(instance, layouts_of(instance)):
+        for sentence, column in plan_rules(instance, plans):
+            met[sentence] = met.get(sentence, False) or bool(column.any())
+    return [sentence for sentence, kept in met.items() if not kept]
+
+
+def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
+    """All combinations of these layouts with all other settings."""
+    total = combined(instance, layouts)
+    for start in range(0, total, _AT_ONCE):
+        yield plans_numbered(instance, layouts, np.arange(start, min(start + _AT_ONCE, total)))

@@ -19,11 +19,16 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.settings import codes_of, comings, listed_as, with_settings
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
+_AT_ONCE = 1 << 13
+"""Combinations that are sooner looked at whole than setting by setting."""
+_FEW = 1 << 18
+"""Combinations whose plans are listed once."""
 _DRAWN = 1 << 14
 """Plans that are drawn at the most."""
 _KERNEL_COMBINATIONS = 1 << 10
@@ -33,6 +38,9 @@ _LOOKED_AFTER: Final = ("microbatch", "interleave", "tensor_exchange", "schedule
 """Settings after which plans that are not whole yet are held to the rules; experts are spread by two settings, ends have two as well."""
 _ENABLING: Final = ("sequence_parallel", "schedule")
 """Settings of which others than the default may keep a rule that is broken at the default."""
+
+_DEFAULTS: Final = tuple((name, code(name, getattr(Plan(), name))) for name in PLAN_FIELDS)
+"""The code of every setting that is not made."""
 
 LAYOUT: Final = frozenset({"tensor", "context", "pipeline", "data"})
 """Settings whose product is the number of devices."""
@@ -109,13 +117,25 @@ def combined(instance: Instance, layouts: Whole) -> int:
 
 
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
-    """All plans, in blocks, some of which may be empty.
+    """All plans, in blocks, some of which may be empty; where they are few, they are listed once and kept."""
+    yield from _few_blocks(instance) if combinations(instance) <= _FEW else _blocks(instance)
 
-    Those of a transformer grow setting by setting, so that of most combinations that are no plans only the beginning is looked at."""
+
+@remembered
+def _few_blocks(instance: Instance) -> tuple[AnyPlans, ...]:
+    return tuple(_blocks(instance))
+
+
+def _blocks(instance: Instance) -> Iterator[AnyPlans]:
+    """Plans of a transformer, unless a few, grow setting by setting: of most combinations that are no plans only the beginning is seen."""
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
-    blocks, known = iter((plain(sound_layouts(instance)),)), LAYOUT
+    layouts = sound_layouts(instance)
+    if combined(instance, layouts) <= _AT_ONCE:
+        yield _all_of(instance, layouts)
+        return
+    blocks, known = iter((plain(layouts),)), LAYOUT
     for name, _ in _other_options(instance):
         known |= {name}
         blocks = _grown(instance, blocks, name, known)
@@ -185,7 +205,12 @@ def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> 
     total = combined(instance, layouts)
     if total > most:
         return _drawn(instance, rows_of(plain(layouts), random.integers(len(layouts), size=min(most, _DRAWN))), random)
-    plans = plans_numbered(instance, layouts, np.arange(total))
+    return _all_of(instance, layouts)
+
+
+def _all_of(instance: Instance, layouts: Whole) -> Plans:
+    """The plans with these layouts, all at once."""
+    plans = plans_numbered(instance, layouts, np.arange(combined(instance, layouts)))
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
@@ -203,24 +228,6 @@ def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> P
         plans = rows_of(plans, random.choice(kept, len(rows)))
     every = np.column_stack([getattr(plans, name) for name in PLAN_FIELDS])
     return rows_of(plans, np.sort(np.unique(every, axis=0, return_index=True)[1]))
-
-
-def broken_everywhere(instance: Instance) -> tuple[str, ...]:
-    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
-    never = tuple(_never_kept(instance))
-    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
-
-
-def _never_kept(instance: Instance) -> list[str]:
-    count = instance.cluster.devices
-    if not isinstance(instance.workload, Transformer):
-        broken = [broken_kernel_rules(instance.workload, plan, count) for plan in _kernel_plans(instance)]
-        return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
-    met: dict[str, bool] = {}
-    for plans in _combination_blocks(instance, layouts_of(instance)):
-        for sentence, column in plan_rules(instance, plans):
-            met[sentence] = met.get(sentence, False) or bool(column.any())
-    return [sentence for sentence, kept in met.items() if not kept]
 
 
 def allows(instance: Instance, plan: object) -> str | None:
@@ -292,7 +299,7 @@ def _about(instance: Instance, known: frozenset[str]) -> Instance:
 
 def plain(layouts: Whole) -> Plans:
     """The layouts with all other settings at their defaults."""
-    columns = {name: np.full(len(layouts), code(name, getattr(Plan(), name)), np.int64) for name in PLAN_FIELDS}
+    columns = {name: np.full(len(layouts), number, np.int64) for name, number in _DEFAULTS}
     columns.update(zip(("tensor", "context", "pipeline", "data"), layouts.T, strict=True))
     return Plans(**columns)
 
@@ -311,13 +318,6 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
     return holds
 
 
-def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:
-    """All combinations of these layouts with all other settings."""
-    total = combined(instance, layouts)
-    for start in range(0, total, _COMBINATIONS):
-        yield plans_numbered(instance, layouts, np.arange(start, min(start + _COMBINATIONS, total)))
-
-
 _MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
 """Settings that mean something only with another setting, beside what degrees they need."""
 
@@ -328,9 +328,9 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
-    own, number = np.ones(len(numbers), bool), dict[str, Whole]()
+    own, number, bare = np.ones(len(numbers), bool), dict[str, Whole](), plain(layouts)
     for (name, _), place in zip(others, places[1:], strict=True):
-        came, first = comings(instance, with_settings(plain(layouts), _MEANT.get(name, {})), name)
+        came, first = comings(instance, with_settings(bare, _MEANT.get(name, {})), name)
         columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
         # These mean nothing where nothing is shared, or spread, so that the first of them stands for all.
@@ -338,7 +338,7 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 
-def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
+def kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
     splits = dict(instance.plan_options)["split"]
     for split, (rows, columns, layers, data) in product(splits, layouts_of(instance)):
         yield KernelPlan(split=split, rows=int(rows), columns=int(columns), layers=int(layers), data=int(data))
@@ -346,7 +346,7 @@ def _kernel_plans(instance: Instance) -> Iterator[KernelPlan]:
 
 def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
     count = instance.cluster.devices
-    plans = _kernel_plans(instance)
+    plans = kernel_plans(instance)
     while block := tuple(islice(plans, _KERNEL_COMBINATIONS)):
         yield tuple(plan for plan in block if not broken_kernel_rules(instance.workload, plan, count))  # type: ignore[arg-type]
 

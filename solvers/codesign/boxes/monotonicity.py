@@ -17,6 +17,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_groups import concessions_of
@@ -32,6 +33,7 @@ _MEMBERS = 96
 _CHIPS = 4
 
 
+@remembered
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
     for name in (instance.objective, *(name for name, _ in instance.ceilings)):

@@ -15,7 +15,8 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, broken_everywhere, devices, hardware_points
+from crossopt.instances.codesign.left_out import broken_everywhere
+from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, devices, hardware_points
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate

@@ -34,6 +34,7 @@ from crossopt.crossflow.plan import (
 )
 from crossopt.crossflow.recomputation import LAYER
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.space import combinations, device_at, plan_blocks
@@ -88,6 +89,7 @@ def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candid
     return chosen[1] if chosen else None
 
 
+@remembered
 def recipes_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, beside an answer, and by which recipe."""
     name, chosen = _chosen(instance, float("inf")) or (_NONE, None)

@@ -16,11 +16,11 @@ from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import broken_everywhere
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import (
     allows,
     blocks_with_shares,
-    broken_everywhere,
     combinations,
     device_at,
     devices,
@@ -47,7 +47,12 @@ def every_combination(instance: Instance) -> list[Plan | KernelPlan]:
     model = instance.workload if isinstance(instance.workload, Transformer) else None
     kind: Any = Plan if model else KernelPlan
     names, options = zip(*instance.plan_options, strict=True)
-    every = [kind(**dict(zip(names, values, strict=True))) for values in product(*options)]
+    ways = (dict(zip(names, values, strict=True)) for values in product(*options))
+    every = [
+        kind(**way)
+        for way in ways
+        if not model or way["tensor"] * way["context"] * way["pipeline"] * way["data"] == instance.cluster.devices
+    ]
     plans = dict.fromkeys(meant(plan, model.experts) if model else plan for plan in every)
     device = device_at(instance, 0) if isinstance(instance.hardware, Hardware) else None
     return [plan for plan in plans if not broken_rules(instance.workload, Design(device, instance.cluster, plan))]  # type: ignore[arg-type]
@@ -89,6 +94,7 @@ def assert_every_plan_once(instance: Instance) -> None:
 def test_the_size_of_the_blocks_changes_neither_the_plans_nor_their_order(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = ask(text)
     usual = plans_of(instance)
+    monkeypatch.setattr(space, "_FEW", 0)
     monkeypatch.setattr(space, "_COMBINATIONS", size)
     monkeypatch.setattr(space, "_KERNEL_COMBINATIONS", size)
     assert plans_of(instance) == usual

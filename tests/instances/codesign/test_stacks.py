@@ -9,10 +9,10 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, rows_of, table
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import left_out
+from crossopt.instances.codesign.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.question import read_question
-from crossopt.instances.codesign.space import broken_everywhere, plan_blocks, unlaunched
+from crossopt.instances.codesign.space import plan_blocks, unlaunched
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, nearest
 from crossopt.instances.codesign.stacks.table import QUANTITIES
 from crossopt.instances.errors import InstanceError

@@ -197,6 +197,7 @@ def test_the_size_of_the_blocks_does_not_matter(
     usual = search(QUESTIONS[name], silent)
     monkeypatch.setattr(engine, "PRICES", prices)
     monkeypatch.setattr(engine, "_POINTS", points)
+    monkeypatch.setattr(space, "_FEW", 0)
     monkeypatch.setattr(space, "_COMBINATIONS", combinations)
     monkeypatch.setattr(space, "_KERNEL_COMBINATIONS", combinations)
     small = search(QUESTIONS[name], silent)
@@ -254,6 +255,7 @@ def test_an_interrupt_returns_the_best_design_so_far_verified_and_without_a_clai
 
 def test_progress_grows_to_the_whole_and_counts_every_design(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_POINTS", 5)
+    monkeypatch.setattr(space, "_FEW", 0)
     monkeypatch.setattr(space, "_COMBINATIONS", 3)
     seen: list[Progress] = []
     found = search(QUESTIONS["free"], seen.append)

@@ -8,6 +8,7 @@ import pytest
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Prices
 from crossopt.crossflow.hardware import Hardware
+from crossopt.instances import asked_before
 from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import plan_groups
 from crossopt.instances.codesign.boxes import corners, grid, whole
@@ -46,6 +47,7 @@ def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(prices, step_time=prices.step_time * (1.0 + 2.0 * figures[resource]))
 
     monkeypatch.setattr(pricing, "price", price)
+    monkeypatch.setattr(asked_before, "_LAST", 0)
 
 
 @pytest.mark.parametrize("engine", ["boxes", "milp", "cpsat"])
@@ -60,6 +62,7 @@ def test_a_group_of_plans_with_a_member_that_is_faster_than_its_head_is_refused(
     """As if full recomputation were never faster, which it is where every option moves what it computes again."""
     asked = slow_link()
     assert answered(asked, engine).optimal
+    monkeypatch.setattr(asked_before, "_LAST", 0)
     for module in (plan_groups, pricing, guard):
         monkeypatch.setattr(module, "concessions_of", lambda instance: ("recompute", "overlap", "offload"))
     with pytest.raises(RefusedError, match=r"recompute full, .* has less step time than the least of each; use --engine exhaustive"):
