@@ -29,7 +29,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 
-_NOTHING = np.zeros(1)
+_NOTHING, _ZERO = np.zeros(1), np.zeros(())
 
 Point = Mapping[str, int | Whole]
 """The literal of each part, by its place: the chip at which bounds shall be close; or a column of them, one for each row of the bounds."""
@@ -59,9 +59,9 @@ class Separable(NDArrayOperatorsMixin):
         if method != "__call__":
             return NotImplemented
         inputs = tuple(value.apart() if isinstance(value, Joint) else value for value in inputs)
-        parts = _parts(inputs)
+        parts = {part for value in inputs if isinstance(value, Separable) for part in value.terms}
         if len(parts) == 1:
-            return _alone(ufunc, inputs, parts[0], self.point)
+            return _alone(ufunc, inputs, parts.pop(), self.point)
         if ufunc not in _RULES:
             raise TypeError(f"no rule keeps {ufunc.__name__} of several parts a lower bound")
         return _RULES[ufunc](*(bound_of(value, self.point) for value in inputs))
@@ -160,7 +160,7 @@ def table_of(part: str, values: Array, point: Point) -> Any:  # noqa: ANN401 - t
 
 
 def _table(part: str, values: Array, point: Point) -> Separable:
-    return Separable(np.zeros(()), {part: values}, point)
+    return Separable(_ZERO, {part: values}, point)
 
 
 def bound_of(value: Any, point: Point) -> Separable:  # noqa: ANN401
@@ -185,14 +185,21 @@ def _rows(figures: Array, rows: Whole, axes: int) -> Array:
     return figures[rows] if np.ndim(figures) == axes and len(figures) > 1 else figures
 
 
-def _parts(inputs: Sequence[Any]) -> list[str]:
-    return sorted({part for value in inputs if isinstance(value, Separable) for part in value.terms})
+def _parts(bounds: Sequence[Separable]) -> list[str]:
+    return sorted({part for bound in bounds for part in bound.terms})
 
 
 def _alone(ufunc: np.ufunc, inputs: Sequence[Any], part: str, point: Point) -> Separable:
     """The model's own arithmetic, literal by literal."""
-    bounds = [bound_of(value, point) for value in inputs]
-    return _table(part, ufunc(*(bound.constant[..., None] + bound.terms.get(part, _NOTHING) for bound in bounds)), point)
+    return _table(part, ufunc(*(_by_literal(value, part) for value in inputs)), point)
+
+
+def _by_literal(value: Any, part: str) -> Array:  # noqa: ANN401
+    """A figure with the literals of a part, the only one that it may have, as its last axis."""
+    if not isinstance(value, Separable):
+        return np.asarray(value, np.float64)[..., None]
+    table = value.terms.get(part, _NOTHING)
+    return table if value.constant is _ZERO else value.constant[..., None] + table
 
 
 def _each(one: Separable, other: Separable, work: Callable[[Array, Array], Array]) -> dict[str, Array]:
