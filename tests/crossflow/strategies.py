@@ -1,8 +1,13 @@
 """Random transformers and plans for property tests."""
 
+from functools import cache
+from itertools import product
+from math import prod
+
 import numpy as np
 from hypothesis import strategies as st
 
+from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.plan import (
     OFFLOAD,
     OVERLAP,
@@ -23,6 +28,7 @@ _RECOMPUTED = (
     *("full-1", "full-2"),
     *sets_of(("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")),
 )
+_CODES = [code("recompute", word) for word in _RECOMPUTED]
 
 MODELS = (
     Transformer("gelu", layers=12, hidden=1536, heads=12, ffn=6144, vocabulary=32000, sequence=1024, global_batch=192),
@@ -168,28 +174,34 @@ def _plan(seed: int, model: Transformer, devices: int) -> Plan:
     """The first of a seeded stream of random plans that keeps every rule; few do, so that hundreds are looked at together."""
     random = np.random.default_rng(seed)
     while True:
-        drawn = _drawn(random, [part for part in range(1, devices + 1) if devices % part == 0], 256)
+        drawn = _drawn(random, model, devices, 256)
         sound = np.logical_and.reduce([holds for _, holds in rules(model, drawn, devices)])
         if sound.any():
             return plan_at(drawn, int(np.argmax(sound)))
 
 
-def _drawn(random: np.random.Generator, divisors: list[int], count: int) -> Plans:
-    """So many plans at random, whose degrees but for the context are divisors of the devices, and their product is all of these."""
-    tensor, pipeline, data = random.choice(divisors, (3, count))
-    product = tensor * pipeline * data
-    context = np.maximum(divisors[-1] // product, 1)  # where they do not divide the devices the plan breaks the first rule
+@cache
+def _layouts(devices: int) -> Whole:
+    """Degrees of tensor, context, pipeline and data parallelism, in columns, whose product is the number of devices."""
+    divisors = [part for part in range(1, devices + 1) if devices % part == 0]
+    return np.array([degrees for degrees in product(divisors, repeat=4) if prod(degrees) == devices]).T
+
+
+def _drawn(random: np.random.Generator, model: Transformer, devices: int, count: int) -> Plans:
+    """So many plans at random, each on all devices, with ranks for experts where there are some."""
+    tensor, context, pipeline, data = random.choice(_layouts(devices), count, axis=1)
     usual = random.choice([0, 0, 1, 2, 3], (2, count))
+    by_sequence = np.where(tensor > 1, random.integers(0, 2, count), 0)
     return Plans(
         tensor=tensor,
         context=context,
         pipeline=pipeline,
         data=data,
-        expert=random.choice([1, 2, 4], count),
+        expert=random.choice([1, 2, 4] if model.experts > 1 else [1], count),
         microbatch=random.integers(1, 5, count),
         interleave=random.integers(1, 4, count),
-        sequence_parallel=random.integers(0, 2, count),
-        recompute=random.choice([code("recompute", word) for word in _RECOMPUTED], count),
+        sequence_parallel=by_sequence,
+        recompute=random.choice(_CODES, count),
         zero=random.integers(0, 4, count),
         overlap=random.integers(0, len(OVERLAP), count),
         offload=random.integers(0, len(OFFLOAD), count),
@@ -199,6 +211,6 @@ def _drawn(random: np.random.Generator, divisors: list[int], count: int) -> Plan
         first_stage_layers=usual[0],
         last_stage_layers=usual[1],
         expert_tensor=random.choice([0, 0, 1, 2], count),
-        tensor_exchange=random.integers(0, len(TENSOR_EXCHANGES), count),
+        tensor_exchange=by_sequence * random.integers(0, len(TENSOR_EXCHANGES), count),
         expert_exchange=random.choice([0, 0, 1], count),
     )
