@@ -45,13 +45,13 @@ def modelled(instance: Instance) -> bool:
     return isinstance(instance.workload, Transformer) and instance.objective == "step_time" and instance.budget.step_time == float("inf")
 
 
-def agree(instance: Instance, form: str) -> list[DesignResult]:
+def agree(instance: Instance, form: str, solvers: tuple[str, ...] = ("milp", "cpsat")) -> list[DesignResult]:
     """The answers of all engines that have one, after they were compared."""
     exact = ["boxes", *(["exhaustive"] if hardware_points(instance) * combinations(instance) <= COUNTED else [])]
     found = [answered(instance, name) for name in exact]
     true = found[0].value
     assert all(result.proved and result.value == true and result.bound == true for result in found)
-    for name in ("milp", "cpsat") if modelled(instance) else ():
+    for name in solvers if modelled(instance) else ():
         result = answered(instance, name, Limits(form=form))
         assert result.settled
         assert result.proved or form != "strong" or combinations(instance) > PROVED
@@ -123,12 +123,23 @@ PLANS_OF_TODAY = {
 """Choices beside tensor parallelism and recomputation."""
 
 
-@pytest.mark.parametrize(("name", "form"), list(zip(PLANS_OF_TODAY, cycle(FORMS), strict=False)))
-def test_engines_agree_on_plans_of_today(name: str, form: str) -> None:
+@pytest.mark.parametrize(("name", "form", "solver"), list(zip(PLANS_OF_TODAY, cycle(FORMS), cycle(("milp", "cpsat")), strict=False)))
+def test_engines_agree_on_plans_of_today(name: str, form: str, solver: str) -> None:
+    agree_on_plans(name, form, (solver,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", PLANS_OF_TODAY)
+def test_engines_agree_on_plans_of_today_in_every_form(name: str, form: str) -> None:
+    agree_on_plans(name, form, ("milp", "cpsat"))
+
+
+def agree_on_plans(name: str, form: str, solvers: tuple[str, ...]) -> None:
     text = TINY_FREE.replace("  pipeline: [1, 2]\n", "")
     text = text.replace("{model: gpt3-125m", EXPERTS) if "expert" in name else text
     asked = ask(f"{text}  microbatch: [1, 4]\n  {PLANS_OF_TODAY[name]}")
-    assert agree(asked, form)[0].value is not None
+    assert agree(asked, form, solvers)[0].value is not None
 
 
 @pytest.mark.slow

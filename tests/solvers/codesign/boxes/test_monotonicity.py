@@ -105,7 +105,7 @@ def test_a_host_too_small_for_a_plan_hides_it_from_no_look() -> None:
 
 
 def questions() -> list[Instance]:
-    own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(40))]
+    own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(12))]
     objectives = [ask(TINY_FREE, f"objective={name}") for name in ("energy_per_token", "rated_energy_per_token", "die_area", "power")]
     technologies = [ask(TINY_FREE, f"technology={name}") for name in names("technologies")]
     asked = [read_asked(path) for path in ladder().values()]
@@ -116,3 +116,9 @@ def questions() -> list[Instance]:
 def test_no_question_of_the_registry_is_refused() -> None:
     for instance in questions():
         refuse_broken_bounds(instance)
+
+
+@pytest.mark.slow
+def test_no_drawn_question_is_refused() -> None:
+    for seed in range(12, 100):
+        refuse_broken_bounds(random_question(seed))
