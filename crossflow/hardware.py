@@ -83,8 +83,13 @@ class Efficiency:
     """Share of what exchanges of tensor ranks could hide behind products in parts that they do hide. With it the forward passes of Llama 3
     8B and 70B on eight tensor ranks of H100 gain 28 and 19 %, where up to 29 and 20 % were measured with torchtitan (PyTorch developers,
     "Introducing async tensor parallelism", September 2024)."""
-    expert_overlap: Real = 0.9
-    """Share of the layers' work on one microbatch behind which tokens of another can go to their experts and back."""
+    expert_overlap: Real = 0.4
+    """Share of exchanges of experts that hides behind the work on another microbatch. With it 14 layers of DeepSeek-V3 on 64 H100 gain
+    7.9 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`crossflow.hiding`)."""
+    queued_expert_overlap: Real = 0.2
+    """That share beside tensor or context ranks, for which Megatron-Core has all kernels wait in one queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
+    on devices before Blackwell. With it the same run gains 3.8 %, where 3.7 % were measured with one queue. Later devices need none, but
+    nothing is measured there: the cautious one holds."""
     overlap_loss: Real = 0.159
     """Share of the device's speed that an exchange takes while work hides it: computing takes 18.9 % longer beside exchanges in the mean of
     A100, H100 and others (Lee et al. 2025, arXiv 2507.03114), 1 - 1 / 1.189."""

@@ -14,9 +14,16 @@ the products of attention hide what attention exchanges.
 Experts (`--overlap-moe-expert-parallel-comm` of Megatron-Core from 0.14 on, megatron/core/pipeline_parallel/combined_1f1b.py; DualPipe,
 DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.1): the forward pass of one microbatch and the backward pass of another go on together,
 layer by layer, and tokens of one go to their experts and back while the other is worked on. With W seconds of a layer in both directions,
-X in which its tokens are sent in both, and a share s (`Efficiency.expert_overlap`) of the work that can hide them
+X in which its tokens are sent in both, and a share h of the exchange that hides (`Efficiency.expert_overlap`; beside tensor or context
+ranks, for which Megatron-Core asks for a single queue to the device, `Efficiency.queued_expert_overlap`)
 
-    W + X    becomes    max(W + lost X, (1 - s) W + X)
+    W + X    becomes    max(W + lost h X, h X) + (1 - h) X
+
+Both shares are of one measured pair of runs (Megatron-LM, pull request 6311: 14 layers of DeepSeek-V3, 64 H100, four stages of two chunks,
+16 expert ranks), which gained 7.8 % with 32 queues and 3.7 % with one; this model prices the exchange at 44 % of a layer there. They are on
+the cautious side of others: 16 H100 with Qwen3 30B-A3B gained 31.7 % (Megatron-Bridge, pull request 3862, a short run) where h = 0.4 makes
+23.6 %; of exchanges 86 % hid with forced balance and 62 to 69 % with a real router (torchtitan, issue 3434, another way of overlapping).
+Since h is of an exchange and not of the work, no plan hides all of an exchange however short it is.
 
 A third of it counts as forward; only the sum matters, but for gathers of weights. The exchange takes part of the device here, too: 20 of
 132 multiprocessors in DualPipe. Passes before the first backward pass and after the last forward pass have no partner: one of m on a
@@ -34,7 +41,6 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, exchange_time
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.pipeline import window
 from crossopt.crossflow.ranks import Ranks, are_folded
 from crossopt.crossflow.roofline import NOTHING, Cost
 from crossopt.crossflow.workload import Transformer
@@ -42,11 +48,18 @@ from crossopt.crossflow.workload import Transformer
 _OF_EXPERTS = ("router", "inner product", "outer product", "shared inner product", "shared outer product")
 
 
-def together(work: Real, exchanged: Real, hardware: Hardware) -> Real:
-    """Seconds of a layer forward and backward, on two microbatches, with what goes to experts behind the work."""
+def together(work: Real, exchanged: Real, share: Real, hardware: Hardware) -> Real:
+    """Seconds of a layer forward and backward, on two microbatches, with this share of what goes to experts behind the work."""
     if isinstance(exchanged, float) and exchanged == 0.0:
         return work
-    return window(work, hardware.efficiency.expert_overlap, exchanged, hardware.efficiency.overlap_loss)
+    behind = share * exchanged
+    return np.maximum(work + hardware.efficiency.overlap_loss * behind, behind) + (exchanged - behind)
+
+
+def expert_share(ranks: Ranks, hardware: Hardware) -> Real:
+    """Of exchanges of experts, what hides behind work on another microbatch."""
+    constants = hardware.efficiency
+    return np.where(np.greater(ranks.tensor * ranks.context, 1.5), constants.queued_expert_overlap, constants.expert_overlap)
 
 
 def paired_share(stages: Real, microbatches: Real) -> Real:

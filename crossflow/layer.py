@@ -114,8 +114,9 @@ class Layer:
     """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
 
 
-def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> Layer:
-    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges.
+def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hidden: Real = 0.0) -> Layer:
+    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges; passes
+    in pairs hide a share of what goes to experts.
 
     Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
     """
@@ -140,7 +141,7 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware) -> 
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
         inputs=busy_rest + (backward.exchanges() + more.exchanges()),
         weights=np.maximum(weights.time, host * weights.kernels),
-        together=together(exposed, forward.expert + backward.expert + more.expert, hardware),
+        together=together(exposed, forward.expert + backward.expert + more.expert, hidden, hardware),
     )
 
 

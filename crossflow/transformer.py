@@ -15,7 +15,7 @@ from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.hiding import paired_share
+from crossopt.crossflow.hiding import expert_share, paired_share
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
@@ -138,10 +138,10 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     A stage takes as long as its number of layers times this: right where kinds alternate more often than stages change, and near where
     the first few layers differ.
     """
-    several = []
+    several, hidden = [], expert_share(ranks, hardware)
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, mode, hardware) for mode in modes]))
+        several.append((count / model.stack, [layer(forward, backward, mode, hardware, hidden) for mode in modes]))
     if len(several) == 1:
         return several[0][1]
     return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]

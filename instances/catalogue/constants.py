@@ -21,7 +21,8 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "pipeline_overlap": ("", "share of a stage's work behind which activations can be passed on"),
     "gather_overlap": ("", "share of a layer's work behind which sharded weights can be gathered"),
     "tensor_overlap": ("", "share of what exchanges of tensor ranks could hide behind products that they do hide"),
-    "expert_overlap": ("", "share of the work on one microbatch behind which tokens of another go to their experts and back"),
+    "expert_overlap": ("", "share of exchanges of experts that hides behind the work on another microbatch"),
+    "queued_expert_overlap": ("", "that share beside tensor or context ranks, where all kernels wait in one queue"),
     "overlap_loss": ("", "share of the device's speed that an exchange takes while work hides it"),
     "loss_passes": ("passes", "over the logits for softmax and cross entropy"),
 }
@@ -38,6 +39,7 @@ _SHARES: Final = {
     "gather_overlap",
     "tensor_overlap",
     "expert_overlap",
+    "queued_expert_overlap",
 }
 _LOSS: Final = "overlap_loss"
 """A share that may be 0, and that cannot be all."""

@@ -10,9 +10,10 @@ from crossopt.crossflow.hiding import paired_share
 from crossopt.crossflow.layer import Layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import peak_memory
+from crossopt.crossflow.pipeline import step_time
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, Plan, plan_at, table
 from crossopt.crossflow.sharding import in_flight
-from crossopt.crossflow.transformer import mean_layers, parts_of, ranks, sharding
+from crossopt.crossflow.transformer import mean_layers, parts_of, ranks, sharding, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
@@ -52,20 +53,59 @@ def number(value: object) -> float:
     return float(np.asarray(value).item())
 
 
-@every("overlap", [0.9, 0.4])
-def test_tokens_go_to_experts_behind_the_work_on_another_microbatch(overlap: float) -> None:
-    """All but the first and the last of 32 microbatches in pairs: max(W + lost X, (1 - s) W + X), with a third of it forward."""
-    asked = experts()
-    device = replace(asked.hardware, efficiency=replace(asked.hardware.efficiency, expert_overlap=overlap, overlap_loss=0.2))  # type: ignore[call-overload]
-    exposed, hidden = layers_of(Plan(data=8, expert=8), replace(asked, hardware=device))
+@every(("tensor", "share"), [(1, 0.9), (1, 0.4), (2, 0.3), (2, 0.0)])
+def test_tokens_go_to_experts_behind_the_work_on_another_microbatch(tensor: int, share: float) -> None:
+    """All but the first and the last of 32 microbatches in pairs: max(W + lost h X, h X) + (1 - h) X, with a third of it forward. Beside
+    tensor ranks another share of the exchange hides."""
+    asked = experts(f"cluster: {{devices: {8 * tensor}}}")
+    shares = {"expert_overlap": share, "queued_expert_overlap": 0.1} if tensor == 1 else {"queued_expert_overlap": share}
+    device = replace(asked.hardware, efficiency=replace(asked.hardware.efficiency, **shares, overlap_loss=0.2))  # type: ignore[call-overload]
+    exposed, hidden = layers_of(Plan(tensor=tensor, data=8, expert=8), replace(asked, hardware=device))
     exchanged = number(exposed.expert)
     work = number(exposed.forward) + number(exposed.backward) - exchanged
-    pair = max(work + 0.2 * exchanged, (1.0 - overlap) * work + exchanged)
-    for one, share, whole in ((hidden.forward, 1 / 3, exposed.forward), (hidden.backward, 2 / 3, exposed.backward)):
-        assert number(one) == pytest.approx((number(whole) + 31 * share * pair) / 32)
+    pair = max(work + 0.2 * share * exchanged, share * exchanged) + (1.0 - share) * exchanged
+    for one, part, whole in ((hidden.forward, 1 / 3, exposed.forward), (hidden.backward, 2 / 3, exposed.backward)):
+        assert number(one) == pytest.approx((number(whole) + 31 * part * pair) / 32)
     shown = number(hidden.forward) + number(hidden.backward) - work
     assert number(hidden.expert) == pytest.approx(shown)
-    assert 0.0 < shown < exchanged
+    assert 0.0 < shown < exchanged or share == 0.0
+
+
+def gain(model: Transformer, plan: Plan, asked: Instance) -> float:
+    """By how much the throughput rises where tokens go to their experts behind other work."""
+    assert isinstance(asked.hardware, Hardware)
+    exposed, hidden = (
+        number(step_time(terms(model, asked.hardware, plans, parts_of(model, asked.hardware, asked.cluster, plans))))
+        for plans in (table([replace(plan, expert_exchange=way)]) for way in EXPERT_EXCHANGES)
+    )
+    return exposed / hidden - 1.0
+
+
+def on_h100(model: str, devices: int) -> tuple[Transformer, Instance]:
+    text = f"kind: codesign\nworkload: {{model: {model}, global_batch: 256}}\ncluster: {{devices: {devices}}}\nhardware: h100-sxm\n"
+    asked = read_question({"text": text, "source": "q.yaml", "settings": []})
+    assert isinstance(asked.workload, Transformer)
+    return asked.workload, asked
+
+
+@every(("queues", "measured"), [(32, 0.078), (1, 0.037)])
+def test_deepseek_v3_gains_what_was_measured_with_many_queues_and_with_one(queues: int, measured: float) -> None:
+    """Megatron-LM, pull request 6311: 14 layers and one that predicts, 2,048 tokens, 64 H100, four stages of two chunks, 16 expert ranks,
+    layers computed again (which released versions refuse together with it): 184.2 TFLOP/s, 198.5 and 191.1 hidden."""
+    network, asked = on_h100("deepseek-v3", 64)
+    assert isinstance(asked.hardware, Hardware)
+    constants = asked.hardware.efficiency
+    held = constants if queues > 1 else replace(constants, expert_overlap=constants.queued_expert_overlap)
+    plan = Plan(pipeline=4, data=16, expert=16, interleave=2, recompute="full", zero=1)
+    proxy = replace(network, layers=14, sequence=2048)
+    assert gain(proxy, plan, replace(asked, hardware=replace(asked.hardware, efficiency=held))) == pytest.approx(measured, abs=0.005)
+
+
+def test_qwen3_gains_no_more_than_was_measured() -> None:
+    """Megatron-Bridge, pull request 3862: Qwen3 30B-A3B, 16 H100, 16 expert ranks, 41.25 s and 31.31 s hidden in a short run."""
+    network, asked = on_h100("qwen3-235b-a22b", 16)
+    shapes = {"layers": 48, "hidden": 2048, "heads": 32, "expert_ffn": 768, "global_batch": 1024}
+    assert 0.2 < gain(replace(network, **shapes), Plan(data=16, expert=16, zero=1), asked) < 0.317  # type: ignore[arg-type]
 
 
 def test_as_many_microbatches_as_there_are_stages_go_alone() -> None:
