@@ -19,6 +19,7 @@ from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
+from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
@@ -94,7 +95,12 @@ def facts_of(
         stages=_stages(instance, chosen, hardware.reserved_memory),
         capacity=float(hardware.dram.capacity),
         constants=constants_of(hardware),
-        assumed=(*_assumed(instance, hardware.reserved_memory), origin_of(hardware), f"Measured runs: {measured_words(instance)}."),
+        assumed=(
+            *_assumed(instance, hardware.reserved_memory),
+            origin_of(hardware),
+            *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
+            f"Measured runs: {measured_words(instance)}.",
+        ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),

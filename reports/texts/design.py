@@ -11,6 +11,7 @@ from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.measured_runs import likely_of, measured_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly
@@ -53,11 +54,17 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *_rival_lines(result, asked),
         *_space_lines(result),
         *_left_out_lines(out),
-        *([] if asked is None else wrapped(f"  {'measured runs':<{_LABEL}}", measured_words(asked))),
+        *([] if asked is None else _rests_on(asked, design)),
         *(listed(f"  {'device, derived':<{_LABEL}}", asked.derived) if asked is not None and asked.derived else []),
         *(line for note in result.notes for line in wrapped("  ", f"{note}.")),
     ]
     return "\n".join([*lines, *notes, *([""] if notes else []), *_certificate(result)]) + "\n"
+
+
+def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
+    """How far the model is off on public runs, and what hides on the word of one of them."""
+    pairs = (("hidden exchange", hidden_words(asked, design)), ("measured runs", measured_words(asked)))
+    return [line for label, words in pairs if words for line in wrapped(f"  {label:<{_LABEL}}", words)]
 
 
 def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = ()) -> str:
