@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 
@@ -29,6 +30,10 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-80g"): Measured(48, 0.042, 0.208, fitted=True),  # llm-foundry, and fms-fsdp
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
+"""All of dense networks."""
+WITH_EXPERTS: Final = Measured(9, 0.256, 0.909)
+"""Of networks with experts, all but one by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
+_ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 _USUAL: Final = "megatron-core"
 """The stack whose runs stand where a question names none."""
 
@@ -36,6 +41,8 @@ _USUAL: Final = "megatron-core"
 def measured_words(instance: Instance) -> str:
     """How far the model is off on public runs like the question, or that nobody knows."""
     device, stack = _device(instance), _stack(instance)
+    if _has_experts(instance):
+        return _expert_words(device, stack)
     if (found := MEASURED.get((stack, device))) is None:
         which = f"{instance.stack.name} on {device}" if instance.stack is not None else device
         return f"none of {which} was compared with the model: how far off it is there, links included, is not known"
@@ -44,10 +51,29 @@ def measured_words(instance: Instance) -> str:
     return f"{found.runs} public runs of {stack} on {device}, {seen}: {found.error:.1%} off on average{most}"
 
 
+def _has_experts(instance: Instance) -> bool:
+    return isinstance(instance.workload, Transformer) and instance.workload.experts > 1
+
+
+def _expert_words(device: str, stack: str) -> str:
+    """How far off runs with experts are, whether there are some of the question's device and stack, and that others are dense."""
+    all_of = WITH_EXPERTS
+    said = (
+        f"{all_of.runs} public runs with experts on {', '.join(_ON.values())}, none of which was fitted to: {all_of.error:.1%} off on "
+        f"average, {all_of.most:.1%} at most"
+    )
+    others = [] if stack == _USUAL else [f"by {stack}"]
+    others += [] if device in _ON else [f"on {device}"]
+    none = f"; none {' '.join(others)}" if others else ""
+    dense = MEASURED.get((stack, device))
+    return said + none + ("" if dense is None else f"; the {dense.runs} of {stack} on {device}, {dense.error:.1%} off, are dense networks")
+
+
 def likely_of(instance: Instance | None, evaluation: Mapping[str, Any]) -> tuple[float, float]:
-    """The step times by the sets of constants, and no narrower than the mean error on measured runs of the stack."""
+    """The step times by the sets of constants, and no narrower than the mean error on measured runs of the stack, or of experts."""
     low, high = evaluation["likely"]
     found = None if instance is None else MEASURED.get((_stack(instance), _device(instance)))
+    found = WITH_EXPERTS if instance is not None and _has_experts(instance) else found
     if found is None or low >= high:
         return low, high
     time = evaluation["step_time"]

@@ -8,6 +8,7 @@ import yaml
 
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.reports.api import read
+from crossopt.reports.facts.measured_runs import WITH_EXPERTS
 from tests.benchmarks.published_page import FASTER, NOTES, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, solve, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, launched, opened, run_of, runs, seconds, sources
@@ -24,6 +25,12 @@ def cases() -> tuple[Case, ...]:
 def test_the_page_is_what_the_model_says_of_every_run_today() -> None:
     """Every launched plan and every optimum is priced again; the text is that of the script to the last sign."""
     assert page(cases()) == PAGE.read_text(encoding="utf-8"), AGAIN
+
+
+def test_answers_on_networks_with_experts_name_the_error_of_these_runs() -> None:
+    errors = [abs(one.error) for one in cases() if kind(one) == "experts"]
+    found = (len(errors), round(sum(errors) / len(errors), 3), round(max(errors), 3))
+    assert found == (WITH_EXPERTS.runs, WITH_EXPERTS.error, WITH_EXPERTS.most)
 
 
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:

@@ -2,8 +2,11 @@
 
 import re
 
+import pytest
+
 from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.expert_exchange import hidden_words
+from crossopt.reports.facts.measured_runs import likely_of, measured_words
 from crossopt.reports.texts.design import answer
 from tests.every import every
 from tests.reports.answers import answered, design_of, evaluation_of
@@ -45,3 +48,16 @@ def test_a_constant_of_the_question_rests_on_no_measured_run() -> None:
     words = hidden_words(asked, design_of(answered(asked)))
     assert words.startswith("80% of the exchange")
     assert re.search(r"that share is a constant of this question$", words)
+
+
+def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None:
+    """Dense runs are named as such, and what is likely is no narrower than 25.6 %."""
+    usual, older = ask(MIXTRAL), ask(MIXTRAL, "hardware=a100-80g")
+    titan = ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed")
+    shared = "9 public runs with experts on H100, B200, GB200, none of which was fitted to: 25.6% off on average, 90.9% at most; "
+    assert measured_words(usual) == f"{shared}the 77 of megatron-core on h100-sxm, 7.5% off, are dense networks"
+    assert measured_words(titan) == f"{shared}none by torchtitan; the 26 of torchtitan on h100-sxm, 12.9% off, are dense networks"
+    assert measured_words(older) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 9.1% off, are dense networks"
+    assert measured_words(ask(MIXTRAL, "hardware=mi300x")) == f"{shared}none on mi300x"
+    for asked in (usual, titan, older):
+        assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.256, 10 / 0.744))
