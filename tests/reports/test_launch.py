@@ -19,7 +19,7 @@ from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.cli import main
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
-from crossopt.reports.launching.megatron import layout, remarks
+from crossopt.reports.launching.megatron import layout
 from crossopt.solvers.codesign.answer import Candidate
 from tests.every import every
 from tests.paths import INSTANCES
@@ -117,48 +117,6 @@ def test_megatron_computes_some_layers_of_each_chunk_again() -> None:
     assert launch("megatron", llama().workload, again).plan == again  # type: ignore[arg-type]
 
 
-@every(
-    ("word", "modules"),
-    [
-        ("up-projections", "mla_up_proj"),
-        ("norms+expert-activation", "layernorm moe_act"),
-        ("norms+expert-activation+up-projections+selective", "core_attn layernorm moe_act mla_up_proj"),
-    ],
-)
-def test_megatron_computes_modules_again(word: str, modules: str) -> None:
-    """As recipes for DeepSeek-V3 have it; of others layernorm is the norm before experts alone, since that before attention is one with a
-    product."""
-    plan = Plan(pipeline=4, data=8, expert=8, zero=1, recompute=word)
-    found = launch("megatron", network("deepseek-v3"), plan)
-    assert (found.plan, found.instead) == (plan, ())
-    assert f"--recompute-granularity selective \\\n  --recompute-modules {modules} \\\n" in found.text
-    other = replace(plan, recompute="feed-forward-norm+expert-activation")
-    again = launch("megatron", network("qwen3-235b-a22b"), other)
-    assert (again.plan, again.instead) == (other, ())
-    assert "--recompute-modules layernorm moe_act" in again.text
-    elsewhere = launch("megatron", network("qwen3-235b-a22b"), replace(plan, recompute="norms+expert-activation"))
-    assert elsewhere.plan == other
-    assert any("the norm before attention" in sentence for sentence in elsewhere.instead)
-
-
-def test_megatron_hides_the_exchange_of_experts() -> None:
-    plan = Plan(pipeline=4, data=8, expert=8, interleave=4, zero=1, overlap="pipeline", expert_exchange="hidden")
-    found = launch("megatron", network("qwen3-235b-a22b"), plan)
-    assert (found.plan, found.instead) == (plan, ())
-    assert "--overlap-moe-expert-parallel-comm" in found.text
-    alone = Plan(data=32, expert=8, zero=3, overlap="data", expert_exchange="hidden")
-    elsewhere = launch("torchtitan", network("qwen3-235b-a22b"), alone)
-    assert elsewhere.plan == replace(alone, expert_exchange="exposed")
-    assert any("unhidden" in sentence for sentence in elsewhere.instead)
-
-
-def network(model: str) -> Transformer:
-    text = f"kind: codesign\nworkload: {{model: {model}, global_batch: 64}}\ncluster: {{devices: 32}}\nhardware: h100-sxm\n"
-    asked = ask(text).workload
-    assert isinstance(asked, Transformer)
-    return asked
-
-
 def test_megatron_by_hand() -> None:
     found = settings("megatron")
     shapes = {
@@ -239,25 +197,6 @@ def test_hidden_tensor_exchange_is_launched_and_read_back(name: str, zero: int, 
     assert (found.plan, found.instead) == (plan, ())
 
 
-def test_folded_experts_are_launched_and_read_back() -> None:
-    """Mixtral on eight tensor ranks, with an expert on each of eight ranks or on a pair of them."""
-    model = ask(f"kind: codesign\n{SHAPES[1]}\nhardware: h100-sxm\n").workload
-    assert isinstance(model, Transformer)
-    for plan in (
-        Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, overlap="data"),
-        Plan(tensor=4, data=4, expert=4, expert_tensor=2, sequence_parallel=True, zero=1, overlap="data"),
-        Plan(tensor=2, context=2, data=4, expert=8, expert_tensor=2, sequence_parallel=True),
-        Plan(tensor=4, data=4, expert=4, sequence_parallel=True),
-    ):
-        found = launch("megatron", model, plan)
-        assert f"--expert-tensor-parallel-size {plan.expert_tensor or plan.tensor}" in found.text
-        assert (found.plan, found.instead) == (plan, ())
-    plan = Plan(tensor=8, data=2, expert=8, expert_tensor=1, sequence_parallel=True, zero=3, overlap="data")
-    found = launch("torchtitan", model, plan)
-    assert "--parallelism.expert_tensor_parallel_degree 1" in found.text
-    assert (found.plan, found.instead) == (plan, ())
-
-
 @every(
     ("plan", "words"),
     [
@@ -306,45 +245,6 @@ def test_deepspeed_is_a_configuration_whose_batch_adds_up() -> None:
     assert document["zero_optimization"] == {"stage": 1, "overlap_comm": False}
     away = json.loads(launch("deepspeed", MODEL, Plan(data=32, zero=3, offload="weights")).text)["zero_optimization"]
     assert away["offload_param"] == {"device": "cpu"}
-
-
-def test_experts_and_precision_are_said() -> None:
-    model = Transformer(
-        "m",
-        layers=8,
-        hidden=64,
-        heads=4,
-        ffn=64,
-        vocabulary=64,
-        sequence=64,
-        global_batch=8,
-        experts=8,
-        experts_per_token=2,
-        precision="fp8",
-    )
-    found = settings("megatron", Plan(data=8, expert=4), model)
-    assert found["--num-experts"] == "8"
-    assert found["--moe-router-topk"] == "2"
-    assert found["--expert-model-parallel-size"] == "4"
-    assert found["--fp8-format"] == "hybrid"
-    assert "--bf16" in found
-    assert "--cross-entropy-loss-fusion" not in found
-    assert settings("megatron", model=replace(model, logit_bytes=2.0))["--cross-entropy-fusion-impl"] == "te"
-
-
-def test_shapes_of_latents_windows_and_experts_are_said() -> None:
-    latent = {"kv_rank": 512, "query_rank": 1536, "rope_size": 64, "value_size": 128, "head_size": 128}
-    shapes = {"layers": 6, "hidden": 1024, "heads": 8, "ffn": 2048, "vocabulary": 64, "sequence": 64, "global_batch": 8}
-    mixed = {"experts": 8, "experts_per_token": 2, "expert_ffn": 256, "shared_experts": 2, "dense_layers": 1, "prediction_layers": 1}
-    found = settings("megatron", Plan(data=8), Transformer("m", **shapes, **latent, **mixed, biases=False))  # type: ignore[arg-type]
-    assert found["--kv-lora-rank"] == "512"
-    assert found["--moe-ffn-hidden-size"] == "256"
-    assert found["--moe-shared-expert-intermediate-size"] == "512"
-    assert found["--moe-layer-freq"] == "[0]*1+[1]*5"
-    assert found["--mtp-num-layers"] == "1"
-    assert {"--multi-latent-attention", "--disable-bias-linear"} < found.keys()
-    near = Transformer("m", **shapes, window=16, global_layers=2)  # type: ignore[arg-type]
-    assert settings("megatron", Plan(data=8), near)["--window-attn-skip-freq"] == "[1,1,0,1,1,0]"
 
 
 def test_shapes_that_no_setting_says_are_told() -> None:
@@ -499,14 +399,3 @@ def test_comments_of_an_export_fit_a_hundred_columns(tmp_path: Path, capsys: pyt
     assert main(["export", target]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if line.startswith("#")) <= 100
-
-
-def test_megatron_is_told_the_environment_of_hidden_exchanges_and_the_way_of_sinks() -> None:
-    """One connection holds the exchange of experts back; fused attention with sinks or windows passes no keys around a ring."""
-    network = replace(MODEL, experts=8, experts_per_token=2, window=128, sinks=True)
-    usual = Plan(context=2, data=4, expert=2, zero=1, overlap="data")
-    hidden, alone = replace(usual, expert_exchange="hidden"), replace(usual, context=1, data=8, expert_exchange="hidden")
-    ring, held, free = (" ".join(remarks(network, plan)) for plan in (usual, hidden, alone))
-    assert ["CUDA_DEVICE_MAX_CONNECTIONS=1 less" in said for said in (ring, held, free)] == [False, True, False]
-    assert ["large CUDA_DEVICE_MAX_CONNECTIONS" in said for said in (ring, held, free)] == [False, False, True]
-    assert ["--cp-comm-type a2a" in said for said in (ring, held, free)] == [True, True, False]
