@@ -103,6 +103,14 @@ def meaning_of(model: Transformer, number: int) -> int:
     return number & ~absent
 
 
+def word_for(model: Transformer, word: str) -> str:
+    """The mode without the parts of its word that are nothing for this network: up-projections where there are no latents."""
+    number = number_of(word)
+    if number & LAYER:
+        return word_of(number)
+    return word_of(number_of("+".join(part for part in word_of(number).split("+") if meaning_of(model, number_of(part))) or "none"))
+
+
 def again(recompute: Real | Whole | int, what: int) -> Mask:
     """Which modes of recomputation, by their numbers, compute one of these modules again, or the whole LAYER."""
     found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)

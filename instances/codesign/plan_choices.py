@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import PLACEMENTS
-from crossopt.crossflow.recomputation import meaning_of, number_of, word_of
+from crossopt.crossflow.recomputation import meaning_of, number_of, word_for, word_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Options
 from crossopt.instances.codesign.section import ChoicesSection
@@ -55,7 +55,8 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     listed = {name: getattr(choices, name) for name in names}
     if isinstance(workload, Transformer):
         try:
-            listed["recompute"] = _modes(with_layers(choices.recompute, choices.recompute_layers), workload)
+            modes = with_layers(choices.recompute, choices.recompute_layers)
+            listed["recompute"] = _modes(modes, workload, strictly="recompute" in choices.only)
         except ValueError as error:
             report("choices.recompute", str(error))
     options = {name: _possible(name, listed[name], workload, cluster, choices.only, report) for name in names}
@@ -71,11 +72,16 @@ def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, .
     )
 
 
-def _modes(words: tuple[str, ...], model: Transformer) -> tuple[str, ...]:
-    """Each mode of recomputation by its one word; of those that mean the same for this network the first."""
+def _modes(words: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:
+    """Each mode of recomputation by its one word, without modules that this network does not have, or only those without such modules; of
+    those that mean the same for it the first. A ValueError where none is left."""
     meant = dict[int, str]()
-    for number in map(number_of, words):
-        meant.setdefault(meaning_of(model, number), word_of(number))
+    for word in words:
+        number, own = number_of(word), word_for(model, word)
+        if not strictly or own == word_of(number):
+            meant.setdefault(meaning_of(model, number), own)
+    if not meant:
+        raise ValueError(f"{model.name} has none of what {', '.join(words)} would compute again (none is all that it comes to)")
     return tuple(meant.values())
 
 

@@ -294,6 +294,7 @@ class ChoicesSection:
                 "last_stage_layers",
                 "expert_tensor",
                 "tensor_exchange",
+                "recompute",
             ],
             ...,
         ],

@@ -9,6 +9,7 @@ from textwrap import wrap
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
+from crossopt.crossflow.recomputation import word_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
@@ -52,7 +53,7 @@ def export_named(stack: Stack | None) -> str:
 
 def launch(name: str, model: Transformer, plan: Plan) -> Launch:
     """The nearest plan that this stack launches, as its settings; a RefusedError where there is none with these degrees."""
-    export = EXPORTS[name]
+    export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))
     stack = STACKS[export.stack]
     found = nearest(stack, model, plan)
     broken = tuple(row.sentence for row in broken_rows(stack, model, plan))

@@ -10,7 +10,7 @@ from crossopt.crossflow.layer import backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations
 from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, number_of, sets_of, word_of
+from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, number_of, sets_of, word_for, word_of
 from crossopt.crossflow.transformer import ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from crossopt.instances.codesign.question import read_question
@@ -118,5 +118,7 @@ def test_modules_that_a_network_lacks_are_nothing_there() -> None:
     meant = {word: word_of(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
     assert meant == {"up-projections": "none", "expert-activation": "none", "norms": "norms", "full": "full"}
     assert word_of(meaning_of(model, number_of("elements+up-projections"))) == "elements+up-projections"
+    words = {word: word_for(dense, word) for word in ("up-projections", "norms+expert-activation", "elements", "full-2", "activations")}
+    assert words == {"up-projections": "none", "norms+expert-activation": "norms", **{w: w for w in ("elements", "full-2", "activations")}}
     alone = replace(model, shared_experts=0)
     assert meaning_of(alone, number_of("elements")) == meaning_of(alone, number_of("norms+expert-activation"))

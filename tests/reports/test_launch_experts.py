@@ -124,3 +124,15 @@ def test_megatron_is_told_the_environment_of_hidden_exchanges_and_the_way_of_sin
     assert ["CUDA_DEVICE_MAX_CONNECTIONS=1 less" in said for said in (ring, held, free)] == [False, True, False]
     assert ["large CUDA_DEVICE_MAX_CONNECTIONS" in said for said in (ring, held, free)] == [False, False, True]
     assert ["--cp-comm-type a2a" in said for said in (ring, held, free)] == [True, True, False]
+
+
+def test_modules_that_a_network_lacks_are_never_printed() -> None:
+    """Megatron refuses mla_up_proj without latents and moe_act without experts."""
+    plan = Plan(data=8, zero=1, overlap="data")
+    plain = launch("megatron", network("llama3-8b"), plan)
+    for word in ("up-projections", "expert-activation", "expert-activation+up-projections"):
+        assert launch("megatron", network("llama3-8b"), replace(plan, recompute=word)) == plain
+    word = "feed-forward-norm+expert-activation+up-projections"
+    some = launch("megatron", network("mixtral-8x7b"), replace(plan, expert=8, recompute=word))
+    assert "--recompute-modules layernorm moe_act \\\n" in some.text
+    assert (some.plan.recompute, some.instead) == ("feed-forward-norm+expert-activation", ())

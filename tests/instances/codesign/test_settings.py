@@ -285,3 +285,15 @@ def test_failures_are_told_and_change_no_plan(tmp_path: Path, capsys: pytest.Cap
     assert answered(ask(SMALL, failing), "boxes").value == answered(ask(SMALL), "boxes").value
     with pytest.raises(InstanceError, match=r"cluster.failures.checkpoint: zero is no figure"):
         ask(SMALL, "cluster.failures={mean_time: 1000 h, checkpoint: 0 s, restart: 0 s}")
+
+
+def test_modules_that_a_network_lacks_are_computed_again_nowhere() -> None:
+    """Of a dense network without latents: the same plans as without the word, but where it is asked to the letter."""
+    plain, words = ask(SMALL, "recompute=none"), "recompute=[up-projections, expert-activation, norms+up-projections]"
+    assert dict(ask(SMALL, "recompute=up-projections").plan_options)["recompute"] == ("none",)
+    assert set(plans_of(ask(SMALL, "recompute=up-projections"))) == set(plans_of(plain))
+    assert dict(ask(SMALL, words).plan_options)["recompute"] == ("none", "norms")
+    assert dict(ask(SMALL, "recompute=[none, up-projections]", "only=recompute").plan_options)["recompute"] == ("none",)
+    assert dict(ask(EXPERTS, "recompute=expert-activation").plan_options)["recompute"] == ("expert-activation",)
+    with pytest.raises(InstanceError, match="has none of what up-projections would compute again"):
+        ask(SMALL, "recompute=up-projections", "only=recompute")
