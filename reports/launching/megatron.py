@@ -18,15 +18,14 @@ from crossopt.crossflow.recomputation import (
 )
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
+from crossopt.reports.launching.megatron_remarks import by_all_to_all, remarks
 from crossopt.reports.launching.options import (
     Export,
     Setting,
     Settings,
-    adapted,
     flags,
     options_of,
     parsed_flags,
-    unknown_shapes,
     whole,
 )
 
@@ -43,7 +42,7 @@ OPTIONS = options_of(
     --recompute-num-layers
     --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
     --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
+    --mtp-num-layers --cp-comm-type --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
@@ -51,10 +50,6 @@ OPTIONS = options_of(
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
     --cross-entropy-loss-fusion""",
 )
-_SAID = (
-    "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
-)
-"""Shapes that only some networks have, and that there are arguments for."""
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 _RECOMPUTE: dict[str, tuple[tuple[str, str | int, str], ...]] = {
     "none": (),
@@ -82,6 +77,7 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         make("--tensor-model-parallel-size", plan.tensor, "heads and widths of a layer over so many devices"),
         make("--pipeline-model-parallel-size", plan.pipeline, "stages of layers"),
         make("--context-parallel-size", plan.context, "the sequence over so many devices"),
+        *([make("--cp-comm-type", "a2a", "heads in place of the sequence inside attention")] if by_all_to_all(model, plan) else []),
         make("--micro-batch-size", plan.microbatch, "samples a replica takes at a time"),
         make("--global-batch-size", model.global_batch, f"samples of a step: {plan.data} replicas do the rest"),
     ]
@@ -357,36 +353,6 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
         if [int(split.on(float(stage))) for stage in range(pipeline)] == held:
             return ends
     raise ValueError(f"{chunks} is no even layout but for its ends")
-
-
-_UNKNOWN: Final = (
-    "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
-    "epsilon of norms (--norm-epsilon) from the network's configuration"
-)
-_GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
-_ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
-
-
-_CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
-"""Megatron-LM, pull request 2719: with one connection much less of them hides than could."""
-_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than is priced here: measure it"
-_ALL_TO_ALL: Final = "sinks and windows over context ranks need --cp-comm-type a2a, whose exchange is another one than what is priced here"
-
-
-def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
-    """The environment, what no shape tells, and shapes that no argument says."""
-    wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
-    found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
-    found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
-    found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
-    found += [_ALL_TO_ALL] if plan.context > 1 and (model.sinks or model.window) else []
-    found.append("data, tokenizer, learning rate and length of the run are yours to add")
-    found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
-    odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
-    found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
-    modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
-    bridge = f"no argument says so, and without them all weights are trained; Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
-    return (*found, *unknown_shapes(model, _SAID, adapted(model, bridge)))
 
 
 EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)

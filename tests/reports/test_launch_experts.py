@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.reports.launching.launch import EXPORTS, launch
-from crossopt.reports.launching.megatron import remarks
+from crossopt.reports.launching.megatron_remarks import remarks
 from tests.every import every
 from tests.solvers.codesign.questions import ask
 
@@ -136,3 +137,22 @@ def test_modules_that_a_network_lacks_are_never_printed() -> None:
     some = launch("megatron", network("mixtral-8x7b"), replace(plan, expert=8, recompute=word))
     assert "--recompute-modules layernorm moe_act \\\n" in some.text
     assert (some.plan.recompute, some.instead) == ("feed-forward-norm+expert-activation", ())
+
+
+def test_sinks_and_windows_over_context_ranks_go_by_all_to_all() -> None:
+    """The flag is printed, read back as the same plan, and said to be another exchange than what is priced."""
+    plan = Plan(tensor=2, context=2, data=4, sequence_parallel=True, zero=1, overlap="data")
+    found = launch("megatron", network("gpt-oss-120b"), plan)
+    assert (found.plan, found.instead) == (plan, ())
+    assert "--cp-comm-type a2a \\\n" in found.text
+    assert any("priced here is a ring" in words for words in found.remarks)
+    for model, other in (("gpt-oss-120b", replace(plan, context=1, data=8)), ("qwen3-235b-a22b", plan)):
+        assert "cp-comm-type" not in "".join((launch("megatron", network(model), other).text, *remarks(network(model), other)))
+
+
+@every(("tensor", "context", "launched"), [(2, 4, True), (1, 8, True), (4, 4, False), (1, 16, False), (8, 1, True)])
+def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, launched: bool) -> None:
+    """GPT-OSS has 64 heads with keys and values of 8."""
+    plan = Plan(tensor=tensor, context=context, data=2, sequence_parallel=tensor > 1)
+    rows = broken_rows(STACKS["megatron-core"], network("gpt-oss-120b"), plan)
+    assert [row.sentence.startswith("sinks and windows over context ranks") for row in rows] == [True] * (not launched)

@@ -12,6 +12,8 @@ _SCHEDULES: Final = Source(_REPOSITORY, "megatron/core/pipeline_parallel/schedul
 _FSDP: Final = Source(_REPOSITORY, "docs/user-guide/features/megatron_fsdp.md", "11ceb1d2acc5")
 _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-data")
 
+_ALL_TO_ALL: Final = Source("NVIDIA/TransformerEngine", "issue 2541, pull request 1160", "2026-09")
+"""Which ways over context ranks have learnable sinks, and windows; all-to-all gives each rank whole heads, as DeepSpeed Ulysses does."""
 _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b")
 
 
@@ -41,6 +43,13 @@ STACK: Final = Stack(
             Fact("tokens left by pairs of context", (0,)),
             _ARGUMENTS,
             (Fact("context", above=1),),
+        ),
+        Row(
+            "sinks and windows over context ranks go by all-to-all (--cp-comm-type a2a), for which tensor x context divides the heads and "
+            "the key-value heads",
+            Fact("heads left by width", (0,)),
+            _ALL_TO_ALL,
+            (Fact("sinks or windows", (1,)), Fact("context", above=1)),
         ),
         Row(
             "stages hide what they hand on only with interleave above 1",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Final, get_args
 
 import numpy as np
@@ -172,6 +173,10 @@ QUANTITIES: Final[dict[str, Quantity]] = {
         ("tensor", "context"), lambda model, plans: model.sequence % (2 * plans.tensor * plans.context)
     ),
     "key-value heads left over": Quantity(("tensor",), lambda model, plans: model.attention_groups % plans.tensor),
+    "heads left by width": Quantity(
+        ("tensor", "context"), lambda model, plans: gcd(model.heads, model.attention_groups) % (plans.tensor * plans.context)
+    ),
+    "sinks or windows": _of_model(lambda model: int(model.sinks or model.window > 0)),
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),

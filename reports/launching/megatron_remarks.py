@@ -1,0 +1,47 @@
+"""What is to be done beside the arguments of Megatron-LM: the environment, what no shape tells, and shapes that no argument says."""
+
+from typing import Final
+
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.workload import Transformer
+from crossopt.reports.launching.options import adapted, unknown_shapes
+
+_SAID = (
+    "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
+)
+"""Shapes that only some networks have, and that there are arguments for."""
+_UNKNOWN: Final = (
+    "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
+    "epsilon of norms (--norm-epsilon) from the network's configuration"
+)
+_GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
+_ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
+_CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
+"""Megatron-LM, pull request 2719: with one connection much less of them hides than could."""
+_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than is priced here: measure it"
+_ALL_TO_ALL: Final = (
+    "sinks and windows go over context ranks by all-to-all of queries, keys, values and results (--cp-comm-type a2a), since "
+    "TransformerEngine has no ring for them (its issue 2541); what is priced here is a ring of keys and values behind attention, "
+    "so that the launched step is somewhat longer"
+)
+
+
+def by_all_to_all(model: Transformer, plan: Plan) -> bool:
+    """Whether context ranks cannot hand keys and values on in a ring: TransformerEngine has none for sinks and windows."""
+    return plan.context > 1 and (model.sinks or model.window > 0)
+
+
+def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
+    """The environment, what no shape tells, and shapes that no argument says."""
+    wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
+    found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
+    found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
+    found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
+    found += [_ALL_TO_ALL] if by_all_to_all(model, plan) else []
+    found.append("data, tokenizer, learning rate and length of the run are yours to add")
+    found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
+    odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
+    found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
+    modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
+    bridge = f"no argument says so, and without them all weights are trained; Megatron-Bridge has peft=LoRA(dim={model.lora_rank}{modules})"
+    return (*found, *unknown_shapes(model, _SAID, adapted(model, bridge)))
