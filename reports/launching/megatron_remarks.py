@@ -17,8 +17,8 @@ _UNKNOWN: Final = (
 _GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
 _ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
-"""Megatron-LM, pull request 2719: with one connection much less of them hides than could."""
-_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than is priced here: measure it"
+"""Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
+_HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
 _ALL_TO_ALL: Final = (
     "sinks and windows go over context ranks by all-to-all of queries, keys, values and results (--cp-comm-type a2a), since "
     "TransformerEngine has no ring for them (its issue 2541); what is priced here is a ring of keys and values behind attention, "
