@@ -103,13 +103,13 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     found = launch(name, model, plan)
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _priced(instance, chosen, plan)
-    lines = [f"# {title}: {plan}", f"# on {plan.devices} devices, {_figures(priced)}"]
-    lines += [f"# NOT THIS NETWORK: {words}" for words in found.remarks if words.endswith(UNSAID)]
+    heads = [f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
+    heads += [f"NOT THIS NETWORK: {words}" for words in found.remarks if words.endswith(UNSAID)]
     if found.instead:
         launched = _priced(instance, chosen, found.plan)
-        lines += [f"# {words}" for words in found.instead]
-        lines.append(f"# launched: {_figures(launched)}; as planned: {_figures(priced)}")
+        heads += [*found.instead, f"launched: {_figures(launched)}; as planned: {_figures(priced)}"]
         _refuse_what_does_not_fit(name, found, launched)
+    lines = [line for words in heads for line in _commented(words)]
     width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)
     lines += ["", found.text, "", *(line for setting, words in found.words for line in _beside(f"# {setting:<{width}}", words))]
     notes = (f"note: {words}" for words in found.remarks if not words.endswith(UNSAID))
@@ -118,8 +118,12 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
 
 def _beside(setting: str, words: str) -> list[str]:
     """A setting and what it does, below it where the line would be long."""
-    line = f"{setting}  {words}"
-    return [line] if len(line) <= _PAGE else [setting.rstrip(), *_commented(words, "#     ")]
+    line, short = f"{setting}  {words}", setting.rstrip()
+    if len(line) <= _PAGE:
+        return [line]
+    if len(short) > _PAGE:  # its value stands among the settings
+        short = " ".join([*short.split(" ")[:2], "..."])
+    return [short, *_commented(words, "#     ")]
 
 
 def _commented(words: str, start: str = "# ") -> list[str]:

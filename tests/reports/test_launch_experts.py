@@ -1,16 +1,20 @@
 """Settings of training stacks for networks with experts, latents, windows and sinks."""
 
 from dataclasses import replace
+from typing import Any
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
-from crossopt.reports.launching.launch import EXPORTS, launch
+from crossopt.reports.launching.launch import EXPORTS, launch, launch_text
 from crossopt.reports.launching.megatron_remarks import remarks
+from crossopt.solvers.codesign.answer import Candidate
 from tests.every import every
 from tests.solvers.codesign.questions import ask
 
 MODEL = Transformer("m", layers=96, hidden=12288, heads=96, ffn=49152, vocabulary=51200, sequence=2048, global_batch=1536)
+
+HIDDEN: dict[str, Any] = {"expert_exchange": "hidden"}
 
 
 def settings(name: str, plan: Plan, model: Transformer) -> dict[str, str | None]:
@@ -156,3 +160,30 @@ def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, laun
     plan = Plan(tensor=tensor, context=context, data=2, sequence_parallel=tensor > 1)
     rows = broken_rows(STACKS["megatron-core"], network("gpt-oss-120b"), plan)
     assert [row.sentence.startswith("sinks and windows over context ranks") for row in rows] == [True] * (not launched)
+
+
+@every(
+    ("name", "plan"),
+    [
+        (
+            "megatron",
+            Plan(pipeline=8, data=32, expert=8, interleave=2, last_stage_layers=1, zero=1, overlap="both", expert_exchange="hidden"),
+        ),
+        (
+            "megatron",
+            Plan(tensor=2, context=2, data=64, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, expert_exchange="hidden"),
+        ),
+        ("torchtitan", Plan(pipeline=4, data=64, expert=8, interleave=4, zero=1, overlap="both", **HIDDEN)),
+        ("deepspeed", Plan(data=256, zero=3, overlap="data", recompute="elements")),
+        ("fsdp", Plan(data=256, zero=3, overlap="data", recompute="elements", shard=8)),
+    ],
+)
+def test_comments_fit_a_hundred_columns_and_leave_what_is_read_back(name: str, plan: Plan) -> None:
+    """Of a title as long as this one, of plans with much to say, and where another one is launched."""
+    asked = ask("kind: codesign\nworkload: {model: gpt-oss-120b, global_batch: 512}\ncluster: {devices: 256}\nhardware: h100-sxm\n")
+    assert isinstance(asked.workload, Transformer)
+    text = launch_text(name, replace(asked, name="a name of many words " * 6), Candidate(0, plan))
+    assert max(len(line) for line in text.splitlines() if line.startswith("#")) <= 100
+    parsed, settings_alone = EXPORTS[name].parsed, launch(name, asked.workload, plan).text
+    assert settings_alone in text
+    assert name not in {"megatron", "torchtitan"} or parsed(text) == parsed(settings_alone)
