@@ -6,13 +6,22 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.collectives import Members, all_gather, all_reduce_time, exchange_energy, exchange_time, ring_all_reduce, send
+from crossopt.crossflow.collectives import (
+    Exchange,
+    Members,
+    all_gather,
+    all_reduce_time,
+    exchange_energy,
+    exchange_time,
+    ring_all_reduce,
+    send,
+)
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Weights, candidates, edge_weights, layer_trained, layer_weights, stage_trained
+from crossopt.crossflow.memory import Weights, candidates, device_trained, edge_weights, layer_trained, layer_weights
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.sharding import Sharding, expert_shares
-from crossopt.crossflow.stages import is_v
+from crossopt.crossflow.stages import is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer
 
 
@@ -34,8 +43,9 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
 
     stage 0: all-reduce of the gradients; 1: reduce-scatter of gradients (or an all-reduce, see `Transformer.scattered_gradients`), and a
     gather of weights after the update; 2: the gradients of each layer are scattered in every microbatch, since no device keeps them whole;
-    3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once. Where ranks share
-    in groups, each scatter is followed by an all-reduce of the parts across the groups (FSDP's hybrid sharding, `HSDP`).
+    3: weights are gathered a layer at a time forward and backward as well. What lies beside the layers is exchanged once. Copies of a stage
+    on two devices (DualPipe) are added up and shared like others. Where ranks share in groups, each scatter is followed by an all-reduce of
+    the parts across the groups (FSDP's hybrid sharding, `HSDP`).
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
     trained = layer_trained(model, sharding)
@@ -49,13 +59,21 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     sent = _sent_energy(summed, model.gradient_bytes, layout, links) * np.where(split, 1.0, 2.0)
     sent = sent + _across_energy(summed, sharding, model, layout, links)
     sent = sent + np.where(sliced, _sent_energy(published, model.weight_bytes, layout, links), 0.0)
+    added, handed = (
+        _copies(summed, model.gradient_bytes, sharding, layout, ~split),
+        _copies(published, model.weight_bytes, sharding, layout),
+    )
+    publish = _gather_time(published, model.weight_bytes, layout, links)
+    if added and handed:
+        gradients, publish = gradients + exchange_time(added, links), publish + exchange_time(handed, links)
+        sent = sent + exchange_energy(added, links) + np.where(sliced, exchange_energy(handed, links), 0.0)
     parts = _across_energy(trained, sharding, model, layout, links)
     layer_sent = np.where(scattered, _sent_energy(trained, model.gradient_bytes, layout, links) + parts, 0.0)
     layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
         synchronize=gradients + _tied_time(model, sharding, layout, links),
-        publish=np.where(sliced, _gather_time(published, model.weight_bytes, layout, links), 0.0),
+        publish=np.where(sliced, publish, 0.0),
         gather_forward=np.where(sharded, gather, 0.0),
         gather_backward=np.where(sharded, gather, 0.0) + np.where(scattered, scatter, 0.0),
         optimizer=optimizer.time,
@@ -93,8 +111,8 @@ def _edges(model: Transformer, sharding: Sharding) -> Real:
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:
-    """The most trained parameters on any one stage, of both kinds."""
-    stages = [stage_trained(model, sharding, stage) for stage in candidates(model, sharding)]
+    """The most trained parameters on any one device, of both kinds."""
+    stages = [device_trained(model, sharding, stage) for stage in candidates(model, sharding)]
     return Weights(reduce(np.maximum, (one.shared for one in stages)), reduce(np.maximum, (one.routed for one in stages)))
 
 
@@ -138,7 +156,19 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
     if model.lora_rank or not (model.tied or model.prediction_layers):
         return 0.0
     size = model.gradient_bytes * model.vocabulary * model.hidden / sharding.tensor
-    return np.where(is_v(sharding.schedule), 0.0, exchange_time(send(size, layout.pipeline), links))
+    on_one = is_v(sharding.schedule) | is_both_ways(sharding.schedule)
+    return np.where(on_one, 0.0, exchange_time(send(size, layout.pipeline), links))
+
+
+def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:
+    """What the two devices with the same stages send each other where microbatches go both ways, after the scatter over the replicas of one
+    way and before the gather: of each rank's part all of it for both to have the sum, or a half each; None where no plan has such devices.
+    Each pair is taken to be as far apart as the neighbours in the pipeline that are farthest."""
+    both = is_both_ways(sharding.schedule)
+    if not np.any(both):
+        return None
+    half = size * _part(owned, sharding)
+    return send(np.where(both, half * np.where(whole, 2.0, 1.0), 0.0), layout.pipeline)
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:

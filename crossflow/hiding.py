@@ -29,8 +29,10 @@ A third of it counts as forward; only the sum matters, but for gathers of weight
 132 multiprocessors in DualPipe. Passes before the first backward pass and after the last forward pass have no partner: one of m on a
 device without stages, p (v - 1) + 2 (p - i - 1) + 1 of m v on stage i of p with v chunks each, in the mean p v. So 1 - p / m of all passes
 are together, and as much of the bubble: on the longest way through the stages p v of its m v + p - 1 passes are alone, and this mean is
-p (p - 1) / m passes off. A stage keeps the activations of one chunk more (p + 1 microbatches in place of p in table 2 of DeepSeek-AI; one
-more warm-up pass in Megatron-Core), though what one microbatch takes layer by layer the other gives up.
+p (p - 1) / m passes off. Under DualPipe, where microbatches come from both ends, p + 1 of m passes are alone on the devices in the middle
+(up to p / 2 - 2 more on others), and `crossflow.pipeline` counts each pass for what it is. A stage keeps the activations of one chunk
+more (p + 1 microbatches in place of p in table 2 of DeepSeek-AI; one more warm-up pass in Megatron-Core), though what one microbatch
+takes layer by layer the other gives up.
 """
 
 from collections.abc import Iterable

@@ -110,6 +110,8 @@ class Layer:
     """Of the backward seconds those without the gradients of weights, where these are put off."""
     weights: Real
     """Those put off."""
+    ahead: Real = 0.0
+    """Forward seconds of a pass alone, where `forward` is the mean over those and pairs."""
     together: Real = 0.0
     """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
 
@@ -141,6 +143,7 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
         inputs=busy_rest + (backward.exchanges() + more.exchanges()),
         weights=np.maximum(weights.time, host * weights.kernels),
+        ahead=busy_forward + forward.exchanges(),
         together=together(exposed, forward.expert + backward.expert + more.expert, hidden, hardware),
     )
 

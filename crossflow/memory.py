@@ -40,7 +40,7 @@ from crossopt.crossflow.recomputation import (
     layers_again,
 )
 from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, in_flight, layers_of, offloads
-from crossopt.crossflow.stages import Split, is_v
+from crossopt.crossflow.stages import Split, is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 
 RESIDENT_LAYERS: Final = 3.0
@@ -143,6 +143,15 @@ def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weight
     return _trained(model, sharding, stage, layers_of(model, sharding).on(stage))
 
 
+def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
+    """Those of a device with this stage, and with the one as far from the other end where microbatches go both ways."""
+    one, both = stage_trained(model, sharding, stage), is_both_ways(sharding.schedule)
+    if not np.any(both):
+        return one
+    other = stage_trained(model, sharding, sharding.pipeline - 1.0 - stage)
+    return Weights(one.shared + np.where(both, other.shared, 0.0), one.routed + np.where(both, other.routed, 0.0))
+
+
 def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
     if not model.lora_rank:
         return _weights(model, sharding, stage, layers)
@@ -169,7 +178,7 @@ def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     copy of the embedding where further tokens are predicted."""
     table = model.vocabulary * model.hidden / sharding.tensor
     positions = model.sequence * model.hidden if model.learned_positions else 0
-    single = (sharding.pipeline < 1.5) | is_v(sharding.schedule)
+    single = (sharding.pipeline < 1.5) | is_v(sharding.schedule) | is_both_ways(sharding.schedule)
     alone, last = head_parameters(model) / sharding.tensor, table + head_biases(model) / sharding.tensor
     head = np.where(single, alone, last) + one_norm(model)
     if model.prediction_layers:
@@ -260,13 +269,13 @@ def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Rea
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
-    """Bytes of one device of a stage, by use.
+    """Bytes of one device of a stage, by use; where microbatches go both ways with the stage as far from the other end.
 
     ZeRO shares over the data- and context-parallel ranks or groups of them (over those with the same experts for expert weights):
     optimizer state from stage 1, gradients from 2, weights from 3 (Rajbhandari et al. 2020). The working set holds what recomputation
     brings back of one layer, and two gathered layers under ZeRO-3; a stage with the embedding or the head alone has none.
     """
-    return _stage_memory(model, sharding, stage, _common(model, sharding))
+    return _device_memory(model, sharding, stage, _common(model, sharding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,11 +366,22 @@ def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
 
 def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemory]:
     common = _common(model, sharding)
-    return [_stage_memory(model, sharding, stage, common) for stage in candidates(model, sharding)]
+    return [_device_memory(model, sharding, stage, common) for stage in candidates(model, sharding)]
+
+
+def _device_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
+    """A device with this stage, and with the one as far from the other end where microbatches go both ways. It works on one at a time."""
+    one, both = _stage_memory(model, sharding, stage, common), is_both_ways(sharding.schedule)
+    if not np.any(both):
+        return one
+    other = _stage_memory(model, sharding, sharding.pipeline - 1.0 - stage, common)
+    held = {field.name: getattr(one, field.name) + np.where(both, getattr(other, field.name), 0.0) for field in fields(StageMemory)}
+    return StageMemory(**held | {"working": np.where(both, np.maximum(one.working, other.working), one.working)})
 
 
 def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
     """Stages of which one is the fullest: the first may hold the embedding alone, each dense layer may have a stage of its own, and the
-    next stage has none."""
+    next stage has none. Of devices with two stages also the one with those in the middle."""
     last = sharding.pipeline - 1.0
-    return [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
+    found = [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
+    return [*found, np.floor(last / 2.0)] if np.any(is_both_ways(sharding.schedule)) else found

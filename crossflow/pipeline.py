@@ -25,6 +25,15 @@ With two chunks a stage in a V (`zero-bubble-v`: section 6 there, in the order o
 and the last chunk, embedding and head. With at least 2 p - 1 microbatches the longest of eight ways, n + a forward passes of chunks, n + b
 gradients of inputs and n + c of weights, is that of the simulated passes; where F = B = W its bubble is (p - 1) F / v.
 
+With microbatches both ways (`dualpipe`: DeepSeek-AI 2024, arXiv:2412.19437, section 3.2.1, in the order of DualPipe's dualpipe.py) a device
+holds two stages, one as far from the beginning as the other from the end. P seconds of a forward pass together with a whole backward pass
+of the other way (`crossflow.hiding`), h = p / 2 and at least 2 p microbatches make the longest way through the passes
+
+    T = (m - h - 2) P + 2 h F + (h + 2) B + 3 W + (h - 1) max(B, W) + max(h F, (h - 1) B)
+
+Where F = B and W is at most that, the devices in the middle wait the published (h - 1) (P + (B + W) - 3 W). Where stages differ, pairs take
+as long as the fullest device's two stages, and passes alone as long as the fullest stage.
+
 Communication that hides behind computation is a window, max(total + its price, unhidable + communication), never a difference, so that T
 falls when any part does, operation by operation.
 """
@@ -34,8 +43,8 @@ from functools import reduce
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.stages import Split, is_v, waited_for_chunks
+from crossopt.crossflow.arrays import Mask, Real
+from crossopt.crossflow.stages import Split, is_both_ways, is_v, paired_layers, waited_for_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,10 @@ class Terms:
     """Of one layer backward what goes before the gradients of its weights, where these are put off."""
     weights: Real = 0.0
     """Those."""
+    ahead: Real = 0.0
+    """One layer forward alone, where `forward` is the mean over passes alone and together with backward ones."""
+    together: Real = 0.0
+    """One layer forward and backward, where these are passes of different microbatches that go on together."""
     schedule: Real = 0.0
     """The place in SCHEDULES."""
 
@@ -111,22 +124,42 @@ def slots(terms: Terms) -> Slots:
     forward, backward = passes(terms)
     one = forward + backward
     common, returned = _shared(terms, forward), _shared(terms, backward)
-    first, last = edges(terms)
+    (first, last), held = edges(terms), _held(terms)
     if np.any(terms.schedule):
-        returned = np.where(np.greater(terms.schedule, 0.5), _shared(terms, terms.inputs) + _weights(terms), returned)
+        returned = np.where(_in_parts(terms), _shared(terms, terms.inputs) + _weights(terms), returned)
     return Slots(
         backward=returned,
-        first=common + (split.first() - split.least) * one + first,
-        middle=common + (split.middle() - split.least) * one,
-        last=common + (split.last() - split.least) * one + last,
+        first=common + (held[0] - split.least) * one + first,
+        middle=common + (held[1] - split.least) * one,
+        last=common + (held[2] - split.least) * one + last,
         total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
     )
 
 
 def edges(terms: Terms) -> tuple[Real, Real]:
-    """What lies beside the layers of the first and of the last stage."""
+    """What lies beside the layers of the first and of the last stage; of devices with both half of it for each microbatch."""
     together = np.less(terms.split.stages, 1.5) | is_v(terms.schedule)
-    return terms.embedding + np.where(together, 1.0, 0.0) * terms.head, np.where(is_v(terms.schedule), 0.0, 1.0) * terms.head
+    first, last = terms.embedding + np.where(together, 1.0, 0.0) * terms.head, np.where(is_v(terms.schedule), 0.0, 1.0) * terms.head
+    if not np.any(is_both_ways(terms.schedule)):
+        return first, last
+    half = 0.5 * (terms.embedding + terms.head)
+    return np.where(is_both_ways(terms.schedule), half, first), np.where(is_both_ways(terms.schedule), half, last)
+
+
+def _held(terms: Terms) -> tuple[Real, Real, Real]:
+    """Layers of the first, the fullest middle and the last stage; of devices with two stages half of theirs."""
+    split = terms.split
+    if not np.any(is_both_ways(terms.schedule)):
+        return split.first(), split.middle(), split.last()
+    (ends, between), both = paired_layers(split), is_both_ways(terms.schedule)
+    pairs = ((ends, split.first()), (between, split.middle()), (ends, split.last()))
+    first, middle, last = (np.where(both, one, other) for one, other in pairs)
+    return first, middle, last
+
+
+def _in_parts(terms: Terms) -> Mask:
+    """Whether all backward passes are split."""
+    return np.greater(terms.schedule, 0.5) & ~is_both_ways(terms.schedule)
 
 
 def _shared(terms: Terms, one: Real) -> Real:
@@ -150,7 +183,7 @@ def whole_backward(terms: Terms) -> Real:
     """One layer backward, in one part or in two."""
     if not np.any(terms.schedule):
         return terms.backward
-    return np.where(np.greater(terms.schedule, 0.5), terms.inputs + terms.weights, terms.backward)
+    return np.where(_in_parts(terms), terms.inputs + terms.weights, terms.backward)
 
 
 def step_time(terms: Terms) -> Real:
@@ -212,11 +245,30 @@ def _in_v(terms: Terms) -> Real:
     return reduce(np.maximum, found) / terms.interleave
 
 
+def _both_ways(terms: Terms) -> Real:
+    """The same where half of the microbatches go up the stages."""
+    split, half = terms.split, terms.split.stages / 2.0
+    many, fill = np.maximum(terms.microbatches - half - 2.0, 0.0), np.maximum(half - 1.0, 0.0)
+    ends, between = paired_layers(split)
+    beside = terms.embedding + terms.head
+    first = many * ((ends - split.least) * terms.together) + (0.5 * terms.microbatches) * beside
+    pairs = many * (_shared(terms, terms.together / 3.0) + _shared(terms, terms.together * (2.0 / 3.0)))
+    pairs = pairs + np.maximum(first, many * ((between - split.least) * terms.together) + beside)
+    further = np.maximum(np.maximum(split.first(), split.middle()), split.last()) - split.least
+    ahead, back = (_shared(terms, one) + further * one for one in (terms.ahead, terms.inputs))
+    late = _weights(terms) + further * terms.weights
+    alone = 2.0 * half * ahead + (half + 2.0) * back + (2.0 * late + further * terms.weights)
+    waits: Real = fill * np.maximum(back, late) + np.maximum(half * ahead, fill * back)
+    return pairs + alone + waits
+
+
 def _split_passes(terms: Terms) -> Real:
     """The pipeline where backward passes are split; gradients are exchanged behind those of the last microbatch's weights."""
     pipeline = _put_off(terms)
     if np.any(is_v(terms.schedule)):
         pipeline = np.where(is_v(terms.schedule), _in_v(terms), pipeline)
+    if np.any(is_both_ways(terms.schedule)):
+        pipeline = np.where(is_both_ways(terms.schedule), _both_ways(terms), pipeline)
     return pipeline + window(_weights(terms), terms.hidden_exchange, terms.synchronize, terms.lost)
 
 
@@ -279,13 +331,13 @@ class FullestStage:
 
 def fullest_slot(terms: Terms) -> FullestStage:
     """The stage whose slot is the longest; of several the first."""
-    slot, split = slots(terms), terms.split
+    slot, split, held = slots(terms), terms.split, _held(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
     first_edges, last_edges = edges(terms)
     return FullestStage(
-        layers=np.where(is_first, split.first(), np.where(is_middle, split.middle(), split.last())),
+        layers=np.where(is_first, held[0], np.where(is_middle, held[1], held[2])),
         gathers=(alone_forward - terms.forward) + (alone_backward - whole_backward(terms)),
         host=(forward - alone_forward) + (backward - alone_backward),
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, last_edges)),

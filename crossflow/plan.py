@@ -16,14 +16,15 @@ from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
 Overlap = Literal["none", "data", "pipeline", "both"]
-Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v"]
+Schedule = Literal["1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"]
 TensorExchange = Literal["exposed", "hidden"]
 ExpertExchange = Literal["exposed", "hidden"]
 Offload = Literal["none", "weights", "activations", "weights-activations", "optimizer", "weights-optimizer", "activations-optimizer", "all"]
 
 OVERLAP: tuple[Overlap, ...] = ("none", "data", "pipeline", "both")
-SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v")
+SCHEDULES: tuple[Schedule, ...] = ("1f1b", "zero-bubble", "zero-bubble-v", "dualpipe")
 V = SCHEDULES.index("zero-bubble-v")
+BOTH_WAYS = SCHEDULES.index("dualpipe")
 TENSOR_EXCHANGES: tuple[TensorExchange, ...] = ("exposed", "hidden")
 EXPERT_EXCHANGES: tuple[ExpertExchange, ...] = ("exposed", "hidden")
 OFFLOAD: tuple[Offload, ...] = (
@@ -292,8 +293,14 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
         ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
         ("hidden expert exchange needs experts that are spread", exposed | (plans.expert > 1)),
-        ("hidden expert exchange on several stages needs interleave above 1", exposed | (plans.pipeline == 1) | (plans.interleave > 1)),
-        ("hidden expert exchange goes without split backward passes", exposed | (plans.schedule == 0)),
+        (
+            "hidden expert exchange on several stages needs interleave above 1, or dualpipe",
+            exposed | (plans.pipeline == 1) | (plans.interleave > 1) | (plans.schedule == BOTH_WAYS),
+        ),
+        (
+            "hidden expert exchange goes without split backward passes, but for those of dualpipe",
+            exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
+        ),
         ("hidden expert exchange computes no whole layers again", exposed | ~again(plans.recompute, LAYER)),
     )
 
@@ -302,7 +309,7 @@ def _schedule_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
     """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
     whole = plans.schedule == 0
     return (
-        ("split backward passes (zero-bubble) need a pipeline", whole | (plans.pipeline > 1)),
+        ("split backward passes (zero-bubble, dualpipe) need a pipeline", whole | (plans.pipeline > 1)),
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
         ("split backward passes compute no whole layers again", whole | ~again(plans.recompute, LAYER)),
         ("split backward passes offload nothing", whole | (plans.offload == 0)),
@@ -310,6 +317,18 @@ def _schedule_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
         ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
         ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
         ("zero-bubble-v deals layers out evenly", (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0)),
+        *_both_ways_rules(plans, count),
+    )
+
+
+def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
+    """What the schedule of DeepSeek-AI's DualPipe asks for (`step` of its dualpipe.py); copies of a stage share as all replicas do."""
+    other = plans.schedule != BOTH_WAYS
+    return (
+        ("dualpipe has an even number of stages", other | (plans.pipeline % 2 == 0)),
+        ("dualpipe has an even number of microbatches, at least 2 x pipeline", other | ((count % 2 == 0) & (count >= 2 * plans.pipeline))),
+        ("dualpipe has one chunk a stage (interleave 1)", other | (plans.interleave == 1)),
+        ("dualpipe shares among all replicas (shard 0)", other | (plans.shard == 0)),
     )
 
 

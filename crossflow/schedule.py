@@ -7,6 +7,10 @@ before, a backward pass for it on the chunk after; messages are part of the pass
 Where gradients of weights are put off (`zero-bubble`) a backward pass gives those of the inputs alone. Those of the weights, for which
 nobody waits, follow after as many further backward passes as there are stages before this one, so that every stage keeps as much as the
 first; forward passes begin as under 1F1B (ZB-H1, Qi et al. 2023, section 2.2; of several chunks as PyTorch's InterleavedZeroBubble).
+
+Where microbatches go both ways (`dualpipe`) the second half of them goes up the stages: a device holds the stage of its own number for
+those that go down, chunk 0, and the one as far from the other end for those that go up, chunk 1. Most passes go on in pairs, a forward pass
+with a whole backward pass of the other way, which begin when both may and end together; whole backward passes hand on at their end.
 """
 
 from collections.abc import Sequence
@@ -30,14 +34,21 @@ class Run:
 
 
 FORWARD, BACKWARD, WEIGHTS = 0, 1, 2
+_WAYS = {"f": (FORWARD,), "b": (BACKWARD, WEIGHTS), "i": (BACKWARD,), "w": ()}
+_PAIR = 3
+"""What is done in a block of two passes together: forward, the gradients of inputs and those of weights."""
 Pass = tuple[int, int, int]
 """A microbatch, a chunk, and what is done."""
+Block = tuple[Pass, ...]
+"""Passes that begin when all of them may, and hand on together."""
 
 
 def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Pass]:
     """The passes of a stage in its order. With several chunks the stages divide the microbatches."""
     if kind == "zero-bubble-v":
         return _in_v(stage, stages, microbatches)
+    if kind == "dualpipe":
+        return [one for block in _both_ways(stage, stages, microbatches) for one in block]
     count = microbatches * chunks
     hops = (stages - stage - 1) * (1 if chunks == 1 or kind == "zero-bubble" else 2)
     ahead = min(hops + (chunks - 1) * stages, count)
@@ -78,6 +89,44 @@ def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
     return [one for one in order if one[0] < microbatches]
 
 
+def _both_ways(stage: int, stages: int, microbatches: int) -> list[Block]:
+    """Of a device with two stages: its steps with the microbatches that are their turn, the gradients of weights that wait first come
+    first."""
+    near, far = (0, 1) if stage < stages // 2 else (1, 0)
+    number = {(chunk, way): chunk * microbatches // 2 for chunk in (near, far) for way in (FORWARD, BACKWARD, WEIGHTS)}
+    order, waiting = list[Block](), list[Pass]()
+    for step in _steps_both_ways(stage, stages, microbatches):
+        block = list[Pass]()
+        for letter in step:
+            chunk = near if letter.islower() else far
+            for way in _WAYS[letter.lower()]:
+                block.append((number[chunk, way], chunk, way))
+                number[chunk, way] += 1
+            if letter in "iI":
+                waiting.append((number[chunk, WEIGHTS], chunk, WEIGHTS))
+                number[chunk, WEIGHTS] += 1
+        order.append(tuple(block) or (waiting.pop(0),))
+    return order
+
+
+def _steps_both_ways(stage: int, stages: int, microbatches: int) -> list[str]:
+    """The eight steps of DeepSeek-AI's dualpipe.py: forward and whole backward passes, gradients of inputs, and of weights that wait. Two
+    letters are a pair, small ones microbatches that come from the nearer end."""
+    own = min(stage, stages - 1 - stage)
+    left, turns = stages // 2 - own - 1, microbatches // 2 - stages + own + 1
+    return [
+        *["f"] * (2 * left),
+        *["f", "F"] * (own + 1),
+        *["I", "w", "F"] * left,
+        *(["fB", "Fb"] if left else ["f", "B", "Fb"]),
+        *["fB", "Fb"] * (turns - 1),
+        *["B", "Fb"] * left,
+        *(("Bb" if turn <= own else "Ii")[turn % 2] for turn in range(2 * (own + 1))),
+        *["w", "i"] * left,
+        *["w"] * (own + 1),
+    ]
+
+
 def _put_off(order: list[Pass], further: int) -> list[Pass]:
     """The same with the gradients of weights after so many further backward passes, and the last of them at the end."""
     found, waiting = list[Pass](), list[Pass]()
@@ -107,32 +156,56 @@ class Work:
     """Of gradients of weights, where they are put off; else they are part of `backward`."""
     shares: tuple[float, ...] = ()
     """How much of it each chunk takes; all alike where nothing is said."""
+    together: float = 1.0
+    """What share of their seconds a forward and a backward pass take that go on together."""
 
 
 def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Schedule = "1f1b") -> list[Run]:
     """All passes, those of the first stage first and each stage's in its order."""
-    orders = [passes_of(stage, len(stages), microbatches, chunks, kind) for stage in range(len(stages))]
-    ended, clock, at = dict[tuple[int, int, int], float](), [0.0] * len(stages), [0] * len(stages)
+    count, last = len(stages), len(stages) * chunks
+    orders = [_blocks_of(stage, count, microbatches, chunks, kind) for stage in range(count)]
+    ended, clock, at = dict[Pass, float](), [0.0] * count, [0] * count
     runs = [list[Run]() for _ in stages]
     moved = True
     while moved:
         moved = False
         for stage, order in enumerate(orders):
-            work = stages[stage]
-            took = (work.forward, work.backward, work.weights)
             while at[stage] < len(order):
-                microbatch, chunk, way = order[at[stage]]
-                place = 2 * len(stages) - 1 - stage if kind == "zero-bubble-v" and chunk else chunk * len(stages) + stage
-                ready = _ready(ended, (microbatch, place, way), len(stages) * chunks)
-                if ready is None:
+                block = order[at[stage]]
+                passes = [(microbatch, place_of(stage, chunk, count, kind), way) for microbatch, chunk, way in block]
+                ready = [_ready(ended, one, last) for one in passes if not (len(block) > 1 and one[2] == WEIGHTS)]
+                if None in ready:
                     break
-                start = max(clock[stage], ready)
-                end = clock[stage] = start + (took[way] * work.shares[chunk] if work.shares else took[way] / chunks)
-                ended[microbatch, place, way] = end
-                runs[stage].append(Run(stage, microbatch, chunk, way != FORWARD, start, end, way == WEIGHTS))
+                end = max(clock[stage], *(one for one in ready if one is not None))
+                for (microbatch, chunk, way), (_, place, _) in zip(block, passes, strict=True):
+                    start, work = end, stages[place if kind == "dualpipe" else stage]
+                    end = start + _seconds(work, chunk, way, chunks) * (work.together if len(block) == _PAIR else 1.0)
+                    runs[stage].append(Run(stage, microbatch, chunk, way != FORWARD, start, end, way == WEIGHTS))
+                clock[stage] = end
+                ended.update(dict.fromkeys(passes, end))
                 at[stage] += 1
                 moved = True
     return [run for own in runs for run in own]
+
+
+def _seconds(work: Work, chunk: int, way: int, chunks: int) -> float:
+    """What a pass takes alone."""
+    took = (work.forward, work.backward, work.weights)[way]
+    return took * work.shares[chunk] if work.shares else took / chunks
+
+
+def _blocks_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule) -> list[Block]:
+    if kind == "dualpipe":
+        return _both_ways(stage, stages, microbatches)
+    return [(one,) for one in passes_of(stage, stages, microbatches, chunks, kind)]
+
+
+def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
+    """The place of a stage's chunk on the way of its microbatches: of a V the second ones go up the stages again, and so do microbatches
+    that go the other way."""
+    if chunk and kind in ("zero-bubble-v", "dualpipe"):
+        return (2 * stages if kind == "zero-bubble-v" else stages) - 1 - stage
+    return chunk * stages + stage
 
 
 def _ready(ended: dict[tuple[int, int, int], float], which: tuple[int, int, int], last: int) -> float | None:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
-from crossopt.crossflow.stages import Split, microbatches_in_flight, split_layers
+from crossopt.crossflow.stages import Split, is_both_ways, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 
 _BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
@@ -42,12 +42,15 @@ class Sharding:
     """1 where experts' exchanges hide behind the work on another microbatch."""
 
     def sharing(self) -> Real:
-        """Over how many ranks ZeRO shares."""
-        return np.where(self.shard > 0.5, self.shard, self.data * self.context)
+        """Over how many ranks ZeRO shares: both copies of a stage where microbatches go both ways."""
+        every = self.data * self.context
+        if np.any(is_both_ways(self.schedule)):
+            every = every * np.where(is_both_ways(self.schedule), 2.0, 1.0)
+        return np.where(self.shard > 0.5, self.shard, every)
 
 
 def in_flight(sharding: Sharding, stage: Real) -> Real:
-    """For how many microbatches a stage keeps activations."""
+    """For how many microbatches a stage keeps activations, on each of its devices."""
     counts = (sharding.pipeline, sharding.interleave, sharding.microbatches, sharding.schedule, sharding.expert_exchange)
     return microbatches_in_flight(stage, *counts)
 

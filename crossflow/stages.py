@@ -86,7 +86,19 @@ def waited_for_chunks(split: Split, interleave: Real) -> Real:
 
 def is_v(schedule: Real) -> Mask:
     """Whether the first stage holds the last chunk, and so the head, too: chunks go down the stages and up again."""
-    return np.greater(schedule, 1.5)
+    return np.equal(schedule, 2.0)
+
+
+def is_both_ways(schedule: Real) -> Mask:
+    """Whether half of the microbatches go up the stages (DualPipe), so that devices hold a stage and the one as far from the other end."""
+    return np.equal(schedule, 3.0)
+
+
+def paired_layers(split: Split) -> tuple[Real, Real]:
+    """Half of what the devices hold that have a stage and the one as far from the other end: those with the ends, and the fullest of the
+    others. Of these the fuller stages come first, so that both of a pair are fuller once they are more than half."""
+    both = np.where(np.greater(split.fuller, split.stages / 2.0 - 0.5), 1.0, np.where(np.greater(split.fuller, 0.5), 0.5, 0.0))
+    return (split.first() + split.last()) / 2.0, np.where(np.greater(split.stages, 2.5), split.between + both, split.least)
 
 
 def microbatches_in_flight(
@@ -97,8 +109,10 @@ def microbatches_in_flight(
     1F1B: min(m, p - i). Interleaved, v chunks a stage: min(m, (p (v - 1) + 2 (p - i - 1) + 1) / v), which is 1 + (p - 1) / (p v) times p
     on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3). With split backward passes min(m, p) on every
     stage, until the gradients of weights are done: the later the stage, the longer they are put off (Qi et al. 2023, section 2.2; a part
-    of what is kept is given up before). Where passes go on in pairs, forward with backward (`crossflow.hiding`), one chunk more.
+    of what is kept is given up before). Where passes go on in pairs, forward with backward (`crossflow.hiding`), one chunk more. Where
+    microbatches go both ways p + 1 on every device (table 2 of DeepSeek-AI 2024), half of them of each of its two stages.
     """
     chunks = stages * (interleave - 1.0) + 2.0 * (stages - stage - 1.0) + 1.0 + pairs
     one_in_turn = np.where(interleave > 1.5, chunks / interleave, stages - stage + pairs)
-    return np.minimum(microbatches, np.where(np.greater(schedule, 0.5), stages, one_in_turn))
+    put_off = np.where(is_both_ways(schedule), (stages + 1.0) / 2.0, stages)
+    return np.minimum(microbatches, np.where(np.greater(schedule, 0.5), put_off, one_in_turn))

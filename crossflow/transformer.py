@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Real, Whole, distinct
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
@@ -22,12 +22,12 @@ from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
-from crossopt.crossflow.plan import END_STAGES, Plan, Plans, rows_of, table
+from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import LAYER, PARTLY, again, layers_again
 from crossopt.crossflow.roofline import Cost
 from crossopt.crossflow.sharding import Sharding
-from crossopt.crossflow.stages import Split, split_layers
+from crossopt.crossflow.stages import Split, is_both_ways, split_layers
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _BLOCK = 1 << 15
@@ -183,14 +183,25 @@ def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> 
 
 def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
     """The mean layer where passes in pairs hide exchanges of experts (`crossflow.hiding`); of what these take the rest that shows."""
+    both_ways = is_both_ways(_column(plans.schedule))
+    if np.any(both_ways):
+        one = _whole_or_together(one, both_ways, _column(plans.expert_exchange) > 0.5)
     if not np.any(plans.expert_exchange):
         return one
-    paired = paired_share(_column(plans.pipeline), model.global_batch / _column(plans.microbatch * plans.data))
+    alone = _column(plans.pipeline) + np.where(both_ways, 1.0, 0.0)
+    paired = paired_share(alone, model.global_batch / _column(plans.microbatch * plans.data))
     share = np.where(_column(plans.expert_exchange) > 0.5, paired, 0.0)
     forward, backward = (
         (1.0 - share) * alone + share * part * one.together for alone, part in ((one.forward, 1 / 3), (one.backward, 2 / 3))
     )
     return replace(one, forward=forward, backward=backward, expert=one.expert + ((forward - one.forward) + (backward - one.backward)))
+
+
+def _whole_or_together(one: Layer, both_ways: Mask, hidden: Mask) -> Layer:
+    """Where passes go on in pairs by the schedule: the two parts of a backward pass one after the other, and pairs that hide nothing."""
+    back = np.where(both_ways, one.inputs + one.weights, one.backward)
+    pairs = np.where(both_ways & ~hidden, one.forward + back, one.together)
+    return replace(one, backward=back, launch=one.launch + (back - one.backward), together=pairs)
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
@@ -232,6 +243,8 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
         host_backward=parts.host.backward,
         inputs=parts.layer.inputs,
         weights=parts.layer.weights,
+        ahead=parts.layer.ahead,
+        together=parts.layer.together,
         schedule=_column(plans.schedule),
     )
 
@@ -281,7 +294,8 @@ class _Tables:
     def parts(self, model: Transformer, plans: Plans, rows: slice, host: HostTraffic) -> Parts:
         """Those of the plans in some rows; with the two parts of backward passes where these are split, and pairs of passes."""
         edge, shares = self.edge_row[rows], self.recomputed and (self.recomputed[0][rows], self.recomputed[1][rows])
-        names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()), *(_IN_PAIRS if plans.expert_exchange.any() else ()))
+        names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()))
+        names += _IN_PAIRS if plans.expert_exchange.any() or (plans.schedule == BOTH_WAYS).any() else ()
         one = _gather(self.layer, self.layer_row[rows], names)
         return Parts(
             layer=_paired(model, plans, one if shares is None else _mixed(one, _gather(self.layer, edge, names), shares)),
@@ -294,7 +308,7 @@ class _Tables:
         )
 
 
-_LAYER, _IN_PARTS, _IN_PAIRS = ("forward", "backward", "energy"), ("inputs", "weights"), ("together",)
+_LAYER, _IN_PARTS, _IN_PAIRS = ("forward", "backward", "energy"), ("inputs", "weights"), ("together", "ahead")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
 
 

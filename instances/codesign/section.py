@@ -247,9 +247,12 @@ class ChoicesSection:
         "none",
     )
     schedule: Annotated[
-        tuple[Literal["1f1b", "zero-bubble", "zero-bubble-v"], ...],
+        tuple[Literal["1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"], ...],
         Choice(),
-        Doc("in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V)"),
+        Doc(
+            "in which order stages work: one forward and one backward in turn, or so with gradients of weights put off (ZB-H1, ZB-V), or "
+            "with microbatches both ways on two copies of each stage (DualPipe)"
+        ),
     ] = ("1f1b",)
     first_stage_layers: Annotated[
         tuple[int, ...],

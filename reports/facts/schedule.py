@@ -1,11 +1,11 @@
 """What a report shows of a step over time: every pass of every microbatch on every stage, and what follows once, as plain data.
 
 A stage's passes take what `crossflow.pipeline` charges it for one microbatch, with the forward part of the embedding and the head as
-`crossflow.operators` has it. The model's time of the pipeline is a closed form, exact for equal stages; of uneven ones it may differ from
-the passes in their order, by a margin that is told.
+`crossflow.operators` has it. The model's time of the pipeline is a closed form, exact for equal stages; of uneven ones, and
+where pairs alone hide exchanges of experts, it may differ from the passes in their order, by a margin that is told.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Step:
     """One training step. Microbatches in the middle that run like those before them are left out: `skipped` of them."""
 
     passes: tuple[Passes, ...]
-    """One for each stage."""
+    """One for each stage; where microbatches go both ways for each device, of its two stages the mean."""
     runs: tuple[Run, ...]
     """Those of the microbatches that are not skipped, as if there were no others."""
     microbatches: int
@@ -81,6 +81,8 @@ class Step:
     """What follows once, in this order."""
     total: float
     """Seconds of the step, as the model prices it."""
+    both_ways: bool = False
+    """Whether the second half of the microbatches goes up the stages."""
 
 
 def step_of(instance: Instance, design: dict[str, object]) -> Step | None:
@@ -119,6 +121,7 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
         pipeline=total - sum(seconds for _, seconds in after),
         after=tuple((name, seconds) for name, seconds in after if seconds > 0.0),
         total=total,
+        both_ways=plan.schedule == "dualpipe",
     )
 
 
@@ -135,7 +138,7 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
     forward, backward = passes(needed)
     split, messages = needed.split, needed.interleave * needed.transfer
     weights = needed.weights if plan.schedule != "1f1b" else np.float64(0.0)
-    before = needed.inputs if plan.schedule != "1f1b" else backward
+    before = needed.inputs if plan.schedule not in ("1f1b", "dualpipe") else backward
     kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, before)]
     inner = mean_over_kinds(model, lambda kind: _exchanged(forward_pass(kind, group, hardware)))
     sent = inner + (forward - needed.forward)
@@ -162,7 +165,12 @@ def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
                 shares=_shares(int(layers), plan.interleave, first=first),
             )
         )
-    return tuple(found)
+    return tuple(map(_mean, found, reversed(found))) if plan.schedule == "dualpipe" else tuple(found)
+
+
+def _mean(one: Passes, other: Passes) -> Passes:
+    """What a device with two stages does for one microbatch."""
+    return Passes(*((a + b) / 2.0 for a, b in zip(astuple(one)[:6], astuple(other)[:6], strict=True)))
 
 
 def _shares(layers: int, chunks: int, *, first: bool) -> tuple[float, ...]:

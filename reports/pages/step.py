@@ -83,6 +83,8 @@ def _passes(step: Step) -> Iterator[Block]:
             moved = step.skipped > 0 and run.start > ending
             start = run.start + later if moved else run.start
             number = run.microbatch + (step.skipped if moved else 0) + 1
+            if step.both_ways:
+                number = run.microbatch + step.skipped // 2 * (moved + run.chunk) + 1
             yield from _run(step.passes[run.stage], run, start, (step.chunks, f"{number:,}"))
 
 

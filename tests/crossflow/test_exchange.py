@@ -101,6 +101,19 @@ def test_first_and_last_stage_add_up_the_gradients_of_a_tied_table(plain: Hardwa
     assert exchanged(DATA, plain)["synchronize"] == exchanged(DATA, plain, replace(GPT, tied=True))["synchronize"]
 
 
+@pytest.mark.parametrize(("zero", "summed", "handed"), [(0, 2, 0), (1, 1, 1)])
+def test_both_copies_of_a_stage_are_added_up_and_shared(plain: Hardware, zero: int, summed: int, handed: int) -> None:
+    """Twice the weights over four replicas; the copies then send each other the quarter that each rank has, or half of it, and where state
+    is shared half of the new weights. The optimizer of a rank has an eighth."""
+    model = replace(GPT, tied=False)
+    found = exchanged(Plan(data=4, pipeline=2, zero=zero, schedule="dualpipe"), plain, model)
+    whole, turns = parameters(model), 2 - zero
+    assert found["synchronize"] == pytest.approx((turns * 3 / 4 * 4 + summed * 4 / 8) * whole / 100e9)
+    assert found["publish"] == pytest.approx(zero * (3 / 4 * 2 + handed * 2 / 8) * whole / 100e9)
+    alone = exchanged(Plan(data=8, zero=zero), plain, model)
+    assert found["optimizer"] == pytest.approx(alone["optimizer"])
+
+
 def test_expert_weights_are_exchanged_only_among_those_who_hold_the_same(plain: Hardware) -> None:
     """Eight data ranks, experts over four: pairs of ranks all-reduce two experts a layer, all eight the rest; the pairs are on one node."""
     expert = 2 * 1024 * 4096

@@ -108,6 +108,17 @@ def test_qwen3_gains_no_more_than_was_measured() -> None:
     assert 0.2 < gain(replace(network, **shapes), Plan(data=16, expert=16, zero=1), asked) < 0.317  # type: ignore[arg-type]
 
 
+def test_passes_of_both_ways_are_alone_on_one_stage_more_than_there_are() -> None:
+    """1 - (p + 1) / m of them are pairs, which take what pairs take elsewhere; without hidden exchanges all as long as passes alone."""
+    asked = experts("cluster: {devices: 32}")
+    exposed, hidden = layers_of(Plan(pipeline=4, data=8, expert=8, schedule="dualpipe"), asked)
+    whole = number(exposed.forward) + number(exposed.inputs) + number(exposed.weights)
+    assert number(exposed.together) == pytest.approx(whole)
+    assert number(hidden.ahead) == number(exposed.forward) == number(exposed.ahead)
+    saved = whole - number(hidden.forward) - number(hidden.backward)
+    assert saved == pytest.approx((1 - 5 / 32) * (whole - number(hidden.together)))
+
+
 def test_as_many_microbatches_as_there_are_stages_go_alone() -> None:
     """1 - p / m of the passes are paired, and none where stages are as many as microbatches."""
     asked = experts("cluster: {devices: 32}")

@@ -353,6 +353,31 @@ def test_the_first_stage_of_a_v_holds_the_embedding_and_the_head(tied: bool) -> 
     assert number(first.activations + last.activations) == pytest.approx(number(begin.activations + end.activations))
 
 
+@every("tied", [False, True])
+def test_a_device_of_both_ways_holds_two_stages(tied: bool) -> None:
+    """Weights and gradients of both, a tied table once; optimizer state that is shared is that of one stage in the mean, since both copies
+    share it; activations of p + 1 microbatches, where the second of eight stages has seven under 1F1B."""
+    model = replace(GPT, tied=tied, layers=16)
+    one, both = (shards(Plan(pipeline=4, data=4, zero=1, schedule=way), model) for way in ("1f1b", "dualpipe"))  # type: ignore[arg-type]
+    found = dict(fullest_stage(model, both))
+    first, last = (stage_memory(model, one, stage) for stage in (0, 3))
+    table_bytes = 2.0 * model.vocabulary * model.hidden
+    assert number(found["weights"]) == pytest.approx(number(first.weights + last.weights) - tied * table_bytes)
+    assert number(found["gradients"]) == pytest.approx(number(first.gradients + last.gradients) - tied * 2.0 * table_bytes)
+    assert number(found["optimizer"]) == pytest.approx(number(first.optimizer + last.optimizer - tied * 6.0 * table_bytes / 4) / 2)
+    alone, pair = (stage_memory(model, replace(split, pipeline=np.float64(8)), 1).activations for split in (one, both))
+    assert number(pair) == pytest.approx(number(alone) * (8 + 1) / 7)
+
+
+@given(st.integers(1, 6), st.integers(0, 40), st.sampled_from(MODELS))
+def test_no_device_of_both_ways_is_fuller_than_the_fullest_one(half: int, more: int, model: Transformer) -> None:
+    model = replace(model, layers=max(2 * half + more, model.dense_layers + 1), global_batch=64)
+    split = shards(Plan(pipeline=2 * half, schedule="dualpipe"), model)
+    every = [number(stage_memory(model, split, stage).total()) for stage in range(2 * half)]
+    assert every == pytest.approx(every[::-1])
+    assert number(peak_memory(model, split)) == pytest.approx(max(every))
+
+
 def test_the_first_stage_without_dense_layers_is_looked_at_where_the_first_holds_the_embedding_alone() -> None:
     """Six layers, the first one dense, on eight stages: stage 0 has none, stage 1 the dense one, stage 2 the first with experts."""
     model = Transformer(

@@ -1,5 +1,6 @@
 """The passes of a pipeline: each once, after what it waits for, one at a time on a stage, and together as long as the closed form says."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as some
 
 from crossopt.crossflow.pipeline import Terms, bubble, step_time
 from crossopt.crossflow.plan import SCHEDULES, Schedule
-from crossopt.crossflow.schedule import Run, Work, passes_of, schedule
+from crossopt.crossflow.schedule import Run, Work, passes_of, place_of, schedule
 from crossopt.crossflow.stages import chunk_sizes, microbatches_in_flight, split_layers
 
 SECONDS = some.floats(0.1, 10.0)
@@ -16,11 +17,6 @@ SECONDS = some.floats(0.1, 10.0)
 
 def end(runs: list[Run]) -> float:
     return max(run.end for run in runs)
-
-
-def place_of(run: Run, stages: int, kind: Schedule) -> int:
-    """The chunk of the network that a stage runs: of a V the second ones go up the stages again."""
-    return 2 * stages - 1 - run.stage if kind == "zero-bubble-v" and run.chunk else run.chunk * stages + run.stage
 
 
 @given(
@@ -33,14 +29,16 @@ def test_every_pass_runs_once_after_what_it_waits_for(
     stages: list[tuple[float, float, float]], groups: int, chunks: int, kind: Schedule
 ) -> None:
     count, turns = len(stages) * groups, 2 if kind == "zero-bubble-v" else chunks if len(stages) > 1 else 1
+    if kind == "dualpipe":
+        stages, count, turns = [*stages, *stages], 4 * len(stages) + 2 * (groups - 1), 1
     runs = schedule([Work(*stage) for stage in stages], count, turns, kind)
-    places = {(run.microbatch, place_of(run, len(stages), kind), run.backward + run.weights): run for run in runs}
+    places = {(run.microbatch, place_of(run.stage, run.chunk, len(stages), kind), run.backward + run.weights): run for run in runs}
     assert len(runs) == len(places) == (2 if kind == "1f1b" else 3) * count * turns * len(stages)
     for (microbatch, place, way), run in places.items():
         before = [(microbatch, place - 1, 0), (microbatch, place + 1, 1), (microbatch, place, 1)][way]
         assert before not in places or places[before].end <= run.start
         assert not way or places[microbatch, place, way - 1].end <= run.start
-        assert run.end - run.start == pytest.approx(stages[run.stage][way] / turns)
+        assert run.end - run.start == pytest.approx(stages[place if kind == "dualpipe" else run.stage][way] / turns)
     for stage in range(len(stages)):
         own = [run for run in runs if run.stage == stage]
         assert all(one.end <= other.start for one, other in pairwise(own))
@@ -77,13 +75,15 @@ def test_as_many_microbatches_are_under_way_as_memory_is_kept_for(stages: int, g
     turns, count = chunks if stages > 1 else 1, stages * groups
     if kind == "zero-bubble-v":
         turns, count = 2, 2 * stages - 2 + groups
+    if kind == "dualpipe":
+        stages, turns, count = 2 * stages, 1, 4 * stages + 2 * (groups - 1)
     for stage in range(stages):
         under_way, most = 0, 0
         for _, _, way in passes_of(stage, stages, count, turns, kind):
             under_way += {0: 1, 1: -(kind == "1f1b"), 2: -1}[way]
             most = max(most, under_way)
         kept = microbatches_in_flight(float(stage), float(stages), float(turns), float(count), float(SCHEDULES.index(kind)))
-        assert most / turns == pytest.approx(float(kept))
+        assert most / turns == pytest.approx(float(kept) * (2 if kind == "dualpipe" else 1))
 
 
 def stepping(layers: int, stages: int, parts: tuple[float, float, float], count: int, chunks: int, schedule: float = 1.0) -> Terms:
@@ -176,6 +176,62 @@ def test_the_bubble_is_the_published_one(stages: int, count: int, chunks: int) -
     layers = stages * chunks
     assert bubble(stepping(layers, stages, (1.0, 1.0, 1.0), count, chunks)) == pytest.approx((stages - 1) * 1.0)
     assert bubble(stepping(layers, stages, (3.0, 4.0, 2.0), count, chunks)) == pytest.approx((stages - 1) * 5.0)
+
+
+def both_ways(layers: int, stages: int, parts: tuple[float, float, float], count: int, share: float = 1.0) -> Terms:
+    """A step of nothing but layers whose microbatches go both ways, where a pair of passes takes this share of its seconds."""
+    ahead, back, late = parts
+    pair, alone = share * sum(parts), (stages + 1) / count
+    forward, backward = (alone * one + (1.0 - alone) * part * pair for one, part in ((ahead, 1 / 3), (back + late, 2 / 3)))
+    terms = stepping(layers, stages, parts, count, 1, schedule=3.0)
+    return replace(terms, forward=forward, backward=backward, ahead=ahead, together=pair)
+
+
+@some.composite
+def pairs(draw: some.DrawFn) -> tuple[tuple[float, float, float], float]:
+    """Seconds of the parts, and the share of them that a pair takes: no less than the longer of both passes."""
+    ahead, back, late = draw(PARTS)
+    longer = max(ahead, back + late) / max(ahead + back + late, 1e-9)
+    return (ahead, back, late), draw(some.floats(min(longer, 1.0), 1.0))
+
+
+@given(pairs(), some.integers(1, 5), some.integers(0, 8))
+def test_stages_of_both_ways_end_as_the_closed_form_says(work: tuple[tuple[float, float, float], float], half: int, more: int) -> None:
+    """However long the parts and the pairs are to each other, and no device is at work for longer."""
+    (parts, share), stages, count = work, 2 * half, 4 * half + 2 * more
+    runs = schedule([Work(*parts, together=share)] * stages, count, 1, "dualpipe")
+    terms = both_ways(stages, stages, parts, count, share)
+    assert end(runs) == pytest.approx(float(step_time(terms)), abs=1e-9)
+    assert float(bubble(terms)) >= -1e-9 * float(step_time(terms))
+
+
+@given(pairs(), some.integers(1, 4), some.integers(-2, 20), some.integers(0, 6))
+def test_uneven_stages_of_both_ways_never_take_longer_than_the_closed_form(
+    work: tuple[tuple[float, float, float], float], half: int, extra: int, more: int
+) -> None:
+    """Nor less than the pairs of passes on the fullest device."""
+    (parts, share), stages, count = work, 2 * half, 4 * half + 2 * more
+    terms = both_ways(max(stages + extra, 1), stages, parts, count, share)
+    held = [float(terms.split.on(stage)) for stage in range(stages)]
+    ended = end(schedule([Work(*(each * part for part in parts), together=share) for each in held], count, 1, "dualpipe"))
+    least = count / 2 * max(one + other for one, other in zip(held, reversed(held), strict=True)) * share * sum(parts)
+    assert least * (1.0 - 1e-9) <= ended <= float(step_time(terms)) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 8), (8, 20), (16, 120)])
+@pytest.mark.parametrize(("ahead", "late", "pair"), [(1.0, 1.0, 3.0), (1.0, 0.8, 2.8), (1.0, 1.0, 2.5), (2.0, 0.5, 3.5)])
+def test_the_bubble_of_both_ways_is_the_published_one(stages: int, count: int, ahead: float, late: float, pair: float) -> None:
+    """(PP/2 - 1) (F&B + B - 3W) (table 2 of DeepSeek-AI 2024; 8 stages and 20 microbatches are those of its figure 5): of the devices in
+    the middle, where forward takes as long as the gradients of inputs."""
+    terms = both_ways(stages, stages, (ahead, ahead, late), count, pair / (2.0 * ahead + late))
+    assert bubble(terms) == pytest.approx((stages / 2 - 1) * (pair + (ahead + late) - 3.0 * late))
+
+
+def test_heads_and_embeddings_lie_on_both_ends_of_both_ways() -> None:
+    """A device with both has half of them for each microbatch, beside half of the layers of its two stages."""
+    terms = replace(both_ways(8, 4, (1.0, 1.0, 1.0), 8), embedding=1.0, head=3.0)
+    plain = both_ways(8, 4, (1.0, 1.0, 1.0), 8)
+    assert step_time(terms) - step_time(plain) == pytest.approx(8 * (1.0 + 3.0) / 2)
 
 
 def test_a_small_step_by_hand() -> None:

@@ -24,7 +24,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "zero": ("[0, 1]", "[1, 3]", "[0, 1, 2, 3]"),
     "shard": ("[0]", "[0, 2]", "[0, 2, 4]"),
     "overlap": ("[none, both]", "[none, data, pipeline, both]"),
-    "schedule": ("[1f1b]", "[1f1b, zero-bubble]", "[1f1b, zero-bubble-v]", "[zero-bubble, zero-bubble-v]"),
+    "schedule": ("[1f1b]", "[1f1b, zero-bubble]", "[1f1b, zero-bubble-v]", "[zero-bubble, zero-bubble-v]", "[1f1b, dualpipe]"),
     "first_stage_layers": ("[0]", "[0, 1]", "[0, 2]"),
     "last_stage_layers": ("[0]", "[0, 1]", "[0, 3]"),
     "placement": ("[tensor-context-data-pipeline]", "[tensor-context-data-pipeline, data-tensor-context-pipeline]"),

@@ -52,6 +52,11 @@ STACK: Final = Stack(
             (Fact("schedule", above=0),),
         ),
         Row(
+            "no microbatches go both ways (dualpipe)",
+            Fact("schedule", ("1f1b", "zero-bubble", "zero-bubble-v")),
+            _SCHEDULES,
+        ),
+        Row(
             "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble, ZBVZeroBubble)",
             Fact("interleave", above=1),
             _SCHEDULES,

@@ -112,7 +112,7 @@ MORE = {
     **OPTIONS,
     "expert_tensor": ["0", "1", "2"],
     "tensor_exchange": ["exposed", "hidden"],
-    "schedule": ["1f1b", "zero-bubble", "zero-bubble-v"],
+    "schedule": ["1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"],
     "first_stage_layers": ["0", "1", "3"],
     "last_stage_layers": ["0", "1", "2"],
     "shard": ["0", "2", "4"],

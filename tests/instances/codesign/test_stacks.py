@@ -78,6 +78,8 @@ def listed(plans: object) -> Plans:
         ("torchtitan", Plan(pipeline=16, data=1, microbatch=8), "as many microbatches"),
         ("torchtitan", Plan(pipeline=4, data=4, zero=3), "whole through the step"),
         ("megatron-core", Plan(pipeline=2, data=8, schedule="zero-bubble"), "not split"),
+        ("megatron-core", Plan(pipeline=2, data=8, schedule="dualpipe"), "not split"),
+        ("torchtitan", Plan(pipeline=2, data=8, zero=1, schedule="dualpipe"), "both ways"),
         ("torchtitan", Plan(pipeline=2, data=8, zero=1, schedule="zero-bubble"), "several chunks"),
         ("deepspeed", Plan(pipeline=4, data=4, schedule="zero-bubble"), "not split"),
         ("torchtitan", Plan(data=16, zero=3, expert_tensor=2, expert=2, overlap="data"), "each expert is whole"),

@@ -108,7 +108,7 @@ def random_question(seed: int) -> Instance:
         )
     choices = {**(_HARDWARE_CHOICES if free else {}), **_PLAN_CHOICES, **({"expert": ("1", "[1, 2, 4]")} if model == _EXPERTS else {})}
     choices |= {
-        "schedule": ("1f1b", "[1f1b, zero-bubble, zero-bubble-v]"),
+        "schedule": ("1f1b", "[1f1b, zero-bubble, zero-bubble-v, dualpipe]"),
         "last_stage_layers": ("0", "[0, 1]"),
         "expert_tensor": ("0", "[0, 1, 2]"),
         "tensor_exchange": ("exposed", "[exposed, hidden]"),

@@ -118,6 +118,10 @@ PLANS_OF_TODAY = {
     "  sequence_parallel: [false, true]\n",
     "split backward passes": "context: [1, 2]\n  pipeline: [2, 4]\n  interleave: [1, 2]\n  zero: [0, 1, 2]\n"
     "  schedule: [1f1b, zero-bubble, zero-bubble-v]\n  overlap: [none, both]\n",
+    "both ways": "context: [1, 2]\n  pipeline: [2, 4]\n  zero: [0, 1]\n  schedule: [1f1b, zero-bubble, dualpipe]\n"
+    "  overlap: [none, both]\n",
+    "both ways with experts": "pipeline: [1, 2, 4]\n  expert: [1, 2, 4]\n  expert_exchange: [exposed, hidden]\n  zero: [0, 1]\n"
+    "  schedule: [1f1b, dualpipe]\n",
     "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
 }
 """Choices beside tensor parallelism and recomputation."""
