@@ -18,7 +18,7 @@ def embedding(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     """Gather forward and scatter-add backward of one microbatch on the first stage, with the sum over the split vocabulary."""
     size = ranks.tokens(model) * model.hidden * model.activation_bytes
     cost = stream_cost(2.0 * size, 0.0, hardware)
-    cost = cost if model.lora_rank else cost + stream_cost(3.0 * size, 0.0, hardware)
+    cost = cost if not model.all_trained else cost + stream_cost(3.0 * size, 0.0, hardware)
     return cost + Cost(tensor_exchange(size, ranks, hardware), 0.0, 0.0)
 
 

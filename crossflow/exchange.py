@@ -18,7 +18,7 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.layout import Layout
-from crossopt.crossflow.memory import Weights, candidates, device_trained, edge_weights, layer_trained, layer_weights
+from crossopt.crossflow.memory import Weights, candidates, device_trained, edge_trained, layer_trained, layer_weights
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.sharding import Sharding, expert_shares
 from crossopt.crossflow.stages import is_both_ways, is_v
@@ -48,7 +48,7 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     the parts across the groups (FSDP's hybrid sharding, `HSDP`).
     """
     links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
-    trained = layer_trained(model, sharding)
+    trained, back = layer_trained(model, sharding), model.trained_share
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
     gather = _gather_time(one, model.weight_bytes, layout, links)
@@ -68,14 +68,14 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
         gradients, publish = gradients + exchange_time(added, links), publish + exchange_time(handed, links)
         sent = sent + exchange_energy(added, links) + np.where(sliced, exchange_energy(handed, links), 0.0)
     parts = _across_energy(trained, sharding, model, layout, links)
-    layer_sent = np.where(scattered, _sent_energy(trained, model.gradient_bytes, layout, links) + parts, 0.0)
-    layer_sent = layer_sent + np.where(sharded, 2.0 * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
+    layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)
+    layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
         synchronize=gradients + _tied_time(model, sharding, layout, links),
         publish=np.where(sliced, publish, 0.0),
         gather_forward=np.where(sharded, gather, 0.0),
-        gather_backward=np.where(sharded, gather, 0.0) + np.where(scattered, scatter, 0.0),
+        gather_backward=back * (np.where(sharded, gather, 0.0) + np.where(scattered, scatter, 0.0)),
         optimizer=optimizer.time,
         energy=sent + optimizer.energy,
         gather_energy=layer_sent,
@@ -107,7 +107,7 @@ def _edges(model: Transformer, sharding: Sharding) -> Real:
     if model.lora_rank:
         return 0.0 * sharding.pipeline
     last = sharding.pipeline - 1.0
-    return np.maximum(edge_weights(model, sharding, 0.0 * last), edge_weights(model, sharding, last))
+    return np.maximum(edge_trained(model, sharding, 0.0 * last), edge_trained(model, sharding, last))
 
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:

@@ -116,13 +116,14 @@ class Layer:
     """Forward and backward seconds where experts' exchanges hide behind the work on another microbatch; of layers without, as they are."""
 
 
-def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hidden: Real = 0.0) -> Layer:
-    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges; passes
-    in pairs hide a share of what goes to experts.
+def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hidden: Real = 0.0, trained: float = 1.0) -> Layer:
+    """A layer of which these modules are computed again (`crossflow.recomputation`), or the whole forward pass with its exchanges; the mean
+    one of layers of which a share goes backward. Passes in pairs hide a share of what goes to experts.
 
     Each direction takes at least as long as the host needs to launch its kernels; then the ranks meet in the exchanges.
     """
     more = _again(forward, recompute)
+    backward, more = (side if trained == 1.0 else _share_of(side, trained) for side in (backward, more))
     host = hardware.efficiency.host
     work_forward, work_backward = forward.seconds(), backward.seconds() + more.seconds()
     busy_forward = np.maximum(work_forward, host * forward.kernels())
@@ -146,6 +147,12 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
         ahead=busy_forward + forward.exchanges(),
         together=together(exposed, forward.expert + backward.expert + more.expert, hidden, hardware),
     )
+
+
+def _share_of(side: Pass, share: float) -> Pass:
+    """What a share of the layers does."""
+    seconds = {name: getattr(side, name) * share for name in ("tensor", "context", "expert", "energy")}
+    return replace(side, **seconds, **{name: getattr(side, name).times(share) for name in ("work", "core", "rest", "weights")})
 
 
 def _again(forward: Pass, modules: int) -> Pass:

@@ -153,6 +153,9 @@ def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weigh
 
 
 def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
+    if model.frozen_layers is not None:
+        one, layers = _kind_weights(model, sharding), np.maximum(layers - model.frozen_layers, 0.0)
+        return Weights(layers * one.shared + edge_trained(model, sharding, stage), layers * one.routed)
     if not model.lora_rank:
         return _weights(model, sharding, stage, layers)
     one = _mixed_weights(model, sharding, dense_share(model, sharding, stage), _kind_trained)
@@ -176,15 +179,25 @@ def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     """Parameters of one device beside its layers: the embedding on the first stage, head and final norm on the last one, which holds a
     copy of the embedding where further tokens are predicted."""
-    table = model.vocabulary * model.hidden / sharding.tensor
     positions = model.sequence * model.hidden if model.learned_positions else 0
+    inputs = model.vocabulary * model.hidden / sharding.tensor + positions
+    return np.where(stage < 0.5, inputs, 0.0) + _output_weights(model, sharding, stage)
+
+
+def edge_trained(model: Transformer, sharding: Sharding, stage: Real) -> Real:
+    """Of them those that are trained, where all layers may be."""
+    return (edge_weights if model.frozen_layers is None else _output_weights)(model, sharding, stage)
+
+
+def _output_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
+    table = model.vocabulary * model.hidden / sharding.tensor
     single = (sharding.pipeline < 1.5) | is_v(sharding.schedule) | is_both_ways(sharding.schedule)
     alone, last = head_parameters(model) / sharding.tensor, table + head_biases(model) / sharding.tensor
     head = np.where(single, alone, last) + one_norm(model)
     if model.prediction_layers:
         head = head + model.prediction_layers * prediction_parameters(model)
         head = head + np.where(single | model.tied, 0.0, table)
-    return np.where(stage < 0.5, table + positions, 0.0) + np.where(_has_head(sharding, stage), head, 0.0)
+    return np.where(_has_head(sharding, stage), head, 0.0)
 
 
 def _has_head(sharding: Sharding, stage: Real) -> Mask:
@@ -300,7 +313,7 @@ def _common(model: Transformer, sharding: Sharding) -> _Common:
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     held = common.split.on(stage)
     flight = in_flight(sharding, stage)
-    activations = _layer_activations(sharding, held, flight, common)
+    activations = _layer_activations(sharding, np.maximum(held - (model.frozen_layers or 0), 0.0), flight, common)
     weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
     optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
     return StageMemory(
@@ -335,7 +348,7 @@ def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, fligh
     and before a cap as well."""
     tokens = sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
-    first = flight * tokens * model.hidden / norm_split if model.dropout else 0.0 * tokens
+    first = flight * tokens * model.hidden / norm_split if model.dropout and model.frozen_layers is None else 0.0 * tokens
     logits = model.vocabulary / sharding.tensor * (model.logit_bytes / 4.0 * (2.0 if model.logit_cap else 1.0))
     last = 4.0 * tokens * (model.hidden / norm_split + logits) * (1.0 + model.prediction_layers)
     return np.where(stage < 0.5, first, 0.0) + np.where(_has_head(sharding, stage), last, 0.0)

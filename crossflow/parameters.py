@@ -121,6 +121,8 @@ def _adapted(model: Transformer, experts: int) -> int:
 
 def trained_parameters(model: Transformer) -> int:
     """Those that gradients and optimizer state are kept of."""
+    if model.frozen_layers is not None:
+        return parameters(model) - embedding_parameters(model) - model.frozen_layers * layer_parameters(model)
     if not model.lora_rank:
         return parameters(model) + model.prediction_layers * (layer_parameters(_counted(model)[-1][1]) + prediction_parameters(model))
     return sum(count * adapter_parameters(kind) for count, kind in feed_forward_kinds(model))
@@ -155,13 +157,14 @@ def step_flops(model: Transformer) -> float:
     6 B s [ L (h d (2a + 2 a_kv) + 2 s a d + top_k p h f + h E) + h V ], p = 2 or 3 feed-forward matrices. For f = 4h, a d = h it is
     72 B s L h^2 (1 + s / (6h) + V / (12 L h)) (Narayanan et al. 2021, eq. 3, which counts a recomputed forward pass as well: 96).
     In a window s is the reach, W (2 - W / s): twice what the causal mask leaves, as s is. Each layer that predicts a further token counts
-    as a layer, 2 h^2 and a head.
+    as a layer, 2 h^2 and a head. Layers that have no backward pass do a third.
     """
     if model.lora_rank:
         return _lora_flops(model)
     layers = sum(count * (_products(kind) + attention_width(kind)) for count, kind in _whole_counts(model))
     further = model.prediction_layers * (2 * model.hidden * model.hidden + model.hidden * model.vocabulary)
-    return 6.0 * model.tokens * (layers + further + model.hidden * model.vocabulary)
+    forward_alone = (model.frozen_layers or 0) / model.stack * layers
+    return 6.0 * model.tokens * (layers + further + model.hidden * model.vocabulary) - 4.0 * model.tokens * forward_alone
 
 
 def _lora_flops(model: Transformer) -> float:
@@ -177,8 +180,14 @@ def adapter_products(model: Transformer) -> float:
 
 
 def score_flops(model: Transformer) -> float:
-    """Those of a step in attention's scores and what they weigh, 12 s a d a token and layer."""
-    return 6.0 * model.tokens * sum(count * attention_width(kind) for count, kind in _whole_counts(model))
+    """Those of a step in attention's scores and what they weigh, 12 s a d a token and layer that is trained."""
+    every = 6.0 * model.tokens * sum(count * attention_width(kind) for count, kind in _whole_counts(model))
+    return every if not model.frozen_layers else (1.0 + 2.0 * model.trained_share) / 3.0 * every
+
+
+def frozen_products(model: Transformer) -> float:
+    """Multiplications of one token with the weights of layers that have no backward pass."""
+    return (model.frozen_layers or 0) / model.stack * sum(count * _products(kind) for count, kind in _whole_counts(model))
 
 
 def attention_width(model: Transformer) -> float:

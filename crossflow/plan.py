@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.recomputation import LAYER, again, least_recomputed, number_of, recompute_words, word_of
+from crossopt.crossflow.recomputation import LAYER, PARTLY, again, least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 
@@ -276,6 +276,17 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         *_schedule_rules(plans, count),
         *_end_rules(model, plans),
         *_expert_rules(model, plans),
+        *(_frozen_rules(plans) if model.frozen_layers else ()),
+    )
+
+
+def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
+    """Where the first layers have no backward pass all layers are on one stage, whose layers differ in nothing else."""
+    return (
+        ("frozen layers go without a pipeline", plans.pipeline == 1),
+        ("frozen layers offload nothing", plans.offload == 0),
+        ("frozen layers go without layers of which a part is computed again", plans.recompute < PARTLY),
+        ("frozen layers go without hidden expert exchange", plans.expert_exchange == 0),
     )
 
 

@@ -141,7 +141,8 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     several, hidden = [], expert_share(ranks, hardware)
     for count, kind in layer_kinds(model):
         forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
-        several.append((count / model.stack, [layer(forward, backward, mode, hardware, hidden) for mode in modes]))
+        layers = [layer(forward, backward, mode, hardware, hidden, model.trained_share) for mode in modes]
+        several.append((count / model.stack, layers))
     if len(several) == 1:
         return several[0][1]
     return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]

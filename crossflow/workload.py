@@ -93,6 +93,8 @@ class Transformer:
     lora_rank: int = 0
     """Trained are adapters alone, of this rank beside each matrix of a layer but the router's (Hu et al. 2021, arXiv:2106.09685); all
     other weights are frozen. 0 trains all weights."""
+    frozen_layers: int | None = None
+    """The embedding and so many of the first layers are not trained, and so have no backward pass; 0 is the embedding alone."""
 
     def __post_init__(self) -> None:
         for fault in (*_faults_of_size(self), *_faults_of_shape(self)):
@@ -152,6 +154,15 @@ class Transformer:
     def stack(self) -> int:
         """Layers that stages hold: those that predict further tokens are dealt out as layers like any other."""
         return self.layers + self.prediction_layers
+
+    @property
+    def all_trained(self) -> bool:
+        return not self.lora_rank and self.frozen_layers is None
+
+    @property
+    def trained_share(self) -> float:
+        """Of the layers those with a backward pass."""
+        return 1.0 - (self.frozen_layers or 0) / self.stack
 
     @property
     def reach(self) -> float:
@@ -220,8 +231,24 @@ def _faults_of_shape(model: Transformer) -> Iterator[str]:
     if model.global_layers and (not model.window or model.global_layers > model.layers):
         yield f"global_layers is {model.global_layers}: give a window, and at most the {model.layers} layers"
     yield from _faults_of_latents(model)
+    yield from _faults_of_frozen(model)
     if model.parallel_blocks and model.norms > 2:
         yield f"norms is {model.norms}: parallel blocks have 1 or 2"
+
+
+def _faults_of_frozen(model: Transformer) -> Iterator[str]:
+    """Without a backward pass are the first layers, all of one kind, and a table that nothing else uses."""
+    if model.frozen_layers is None:
+        return
+    if not 0 <= model.frozen_layers < model.layers:
+        yield f"frozen_layers is {model.frozen_layers}, from 0 to {model.layers - 1} are needed: the last layer is trained"
+    if model.lora_rank:
+        yield "frozen_layers means nothing beside lora_rank, with which all layers are frozen: leave one out"
+    if model.tied:
+        yield "frozen_layers needs a head of its own (tied: false): a table that is also the head is trained there"
+    for field in ("dense_layers", "prediction_layers"):
+        if getattr(model, field):
+            yield f"frozen_layers is not held with {field}: leave it out"
 
 
 def _faults_of_latents(model: Transformer) -> Iterator[str]:

@@ -35,6 +35,11 @@ class WorkloadSection:
         Doc("how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said"),
     ] = None
     lora_rank: Annotated[Positive | None, Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = None
+    frozen_layers: Annotated[
+        int | None,
+        Bounds(0),
+        Doc("the embedding and so many of the first layers are not trained, and have no backward pass; 0 is the embedding alone"),
+    ] = None
     gradient_bytes: Annotated[float | None, Bounds(1.0), Doc("bytes of one gradient value")] = None
     optimizer_bytes: Annotated[float | None, Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = None
     logit_bytes: Annotated[
@@ -55,7 +60,7 @@ USUAL_CAPACITY: Final = 1.1
 loss 18.6 % of the time of a layer with 128 experts on 8 ranks is waited, a factor of 1.23 (Qi et al. 2026, arXiv:2604.19654). With an
 auxiliary loss it is between the two."""
 _NOT_IN_DENSE: Final = ("capacity_factor",)
-_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank", "logit_bytes")
+_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank", "frozen_layers", "logit_bytes")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -128,6 +133,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         capacity_factor=_or(section.capacity_factor, USUAL_CAPACITY if shape.experts > 1 else 1.0),
         attention=section.attention,
         lora_rank=section.lora_rank or 0,
+        frozen_layers=section.frozen_layers,
         precision=section.precision,
         gradient_bytes=_or(section.gradient_bytes, 4.0),
         optimizer_bytes=_or(section.optimizer_bytes, 12.0),

@@ -1,6 +1,14 @@
 """A network in words: how many weights it has, its shape, its batch, and the work of a token."""
 
-from crossopt.crossflow.parameters import active_parameters, adapter_products, parameters, score_flops, step_flops, trained_parameters
+from crossopt.crossflow.parameters import (
+    active_parameters,
+    adapter_products,
+    frozen_products,
+    parameters,
+    score_flops,
+    step_flops,
+    trained_parameters,
+)
 from crossopt.crossflow.workload import Transformer, Workload
 
 _OWN = " with own figures"
@@ -36,6 +44,10 @@ def _work(model: Transformer) -> str:
 
 def _multiplied(model: Transformer, flops: float) -> str:
     """How often each weight is counted: forward, and backward for its input and, where it is trained, for itself."""
+    if model.frozen_layers:
+        alone = frozen_products(model)
+        trained = _amount((flops - 2.0 * alone) / 6.0)
+        return f"6 for each of {trained} trained weights that multiply it, 2 for each of {_amount(alone)} frozen ones"
     if not model.lora_rank:
         return f"6 for each of {_amount(flops / 6.0)} weights that multiply it"
     frozen = _amount((flops - 6.0 * adapter_products(model)) / 4.0)

@@ -145,8 +145,11 @@ def _transformer(workload: WorkloadSection, files: Files, report: Report) -> Tra
     if model is not None and not isinstance(model, Transformer):
         report("workload", "graphs are generated from transformers only (give model or transformer)")
         return None
-    if model is not None and model.lora_rank:
-        report("workload.lora_rank", "graphs are generated of networks whose weights are all trained (remove it)")
+    if model is not None and not model.all_trained:
+        report(
+            f"workload.{'lora_rank' if model.lora_rank else 'frozen_layers'}",
+            "graphs are generated of networks whose weights are all trained (remove it)",
+        )
         return None
     return model
 

@@ -61,8 +61,8 @@ def _model(file: ShardingFile, files: Files, report: Report) -> Transformer | No
     model = build_workload(file.workload, files, lambda path, message: report(f"workload.{path}".strip("."), message))
     if model is None:
         return None
-    if not isinstance(model, Transformer) or model.experts > 1 or model.latent or model.parallel_blocks or model.lora_rank:
-        without = "without latents, parallel blocks or adapters"
+    if not isinstance(model, Transformer) or model.experts > 1 or model.latent or model.parallel_blocks or not model.all_trained:
+        without = "without latents, parallel blocks, adapters or frozen layers"
         report("workload", f"problems are generated from dense transformers only, {without} (give model or transformer)")
         return None
     return model

@@ -92,8 +92,8 @@ class _Mesh:
 
 def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int], level_sizes: tuple[int, ...], limit: int) -> Network:
     """The problem of a training step on a mesh whose last axis joins neighbours."""
-    if model.experts > 1 or model.latent or model.parallel_blocks or model.lora_rank:
-        beside = "nor such with latents, parallel blocks or adapters"
+    if model.experts > 1 or model.latent or model.parallel_blocks or not model.all_trained:
+        beside = "nor such with latents, parallel blocks, adapters or frozen layers"
         raise ValueError(f"networks with experts are not split operator by operator, {beside} (give a dense one)")
     mesh = _mesh(model, hardware, mesh_axes(sizes, level_sizes))
     graph, steps, places = _Graph(), list(network(model)), {}

@@ -17,6 +17,7 @@ from crossopt.crossflow.parameters import (
     active_parameters,
     adapter_parameters,
     attention_parameters,
+    embedding_parameters,
     layer_parameters,
     multiplied_parameters,
     parameters,
@@ -28,7 +29,7 @@ from crossopt.crossflow.parameters import (
 from crossopt.crossflow.plan import Plan, broken_rules, table
 from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.ranks import Ranks
-from crossopt.crossflow.recomputation import RECOMPUTE, number_of
+from crossopt.crossflow.recomputation import LAYER, RECOMPUTE, number_of
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds
 from tests.every import every
@@ -329,6 +330,87 @@ def test_what_is_frozen_is_neither_summed_nor_published(plain: Hardware) -> None
             assert number(adapted.synchronize) == 0.0
             assert number(adapted.gather_forward) >= number(usual.gather_forward)
             assert number(adapted.gather_backward) < number(usual.gather_backward)
+
+
+# --- frozen layers --------------------------------------------------------------------------------------------------------------------
+
+FROZEN = replace(DENSE, tied=False, frozen_layers=3)
+"""Three of four layers."""
+
+
+def test_frozen_layers_and_the_embedding_have_no_gradients_nor_optimizer_state() -> None:
+    """Nor do they keep activations; weights are the same."""
+    whole = replace(FROZEN, frozen_layers=None)
+    own = layer_parameters(DENSE)
+    assert parameters(FROZEN) == parameters(whole)
+    assert trained_parameters(FROZEN) == parameters(whole) - 3 * own - embedding_parameters(whole)
+    usual, frozen = (stage_memory(model, sharding(model, table([Plan()])), 0.0) for model in (whole, FROZEN))
+    assert number(frozen.weights) == number(usual.weights)
+    assert number(frozen.gradients) == 4.0 * trained_parameters(FROZEN)
+    assert number(frozen.optimizer) == 12.0 * trained_parameters(FROZEN)
+    kept = layer_activations(whole, sharding(whole, table([Plan()])), 0)
+    assert number(usual.activations) - number(frozen.activations) == pytest.approx(3 * number(kept))
+
+
+def test_the_embedding_alone_is_frozen_on_any_stage() -> None:
+    whole, frozen = replace(FROZEN, frozen_layers=None), replace(FROZEN, frozen_layers=0)
+    for stage in range(2):
+        one, other = (stage_memory(model, sharding(model, table([Plan(pipeline=2)])), float(stage)) for model in (whole, frozen))
+        assert number(one.gradients - other.gradients) == 4.0 * embedding_parameters(whole) * (stage == 0)
+        assert number(one.activations) == number(other.activations)
+    assert step_flops(frozen) == step_flops(whole)
+
+
+def test_frozen_layers_go_forward_alone(arithmetic: Hardware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 FLOPs a weight and token in them, 6 in the others; recomputation in proportion."""
+    monkeypatch.setattr(roofline, "_across", lambda product, rows: product.rows / rows)
+    model, one = replace(FROZEN, heads=4, attention="unfused"), group(Plan())
+    whole = replace(model, frozen_layers=None)
+    [mean], [full] = (mean_layers(network, one, arithmetic, [LAYER]) for network in (model, whole))
+    assert number(mean.forward) == number(full.forward)
+    assert number(mean.backward) == pytest.approx(number(full.backward) / 4)
+    assert number(mean.recompute) == pytest.approx(number(full.recompute) / 4)
+    [mean] = mean_layers(model, one, arithmetic)
+    seconds = model.stack * (number(mean.forward) + number(mean.backward)) + number(head(model, one, arithmetic).time)
+    assert model.global_batch * seconds == pytest.approx(step_flops(model) / 100e12, rel=1e-12)
+    assert step_flops(model) == pytest.approx(step_flops(whole) - 3 / 4 * 2 / 3 * (step_flops(whole) - 6.0 * whole.tokens * 1024 * 32000))
+    assert score_flops(model) == pytest.approx(score_flops(whole) / 2)
+
+
+def test_gradients_of_frozen_layers_are_not_exchanged(plain: Hardware) -> None:
+    """Under ZeRO-3 their weights are gathered forward alone."""
+    for zero in (0, 1, 2, 3):
+        plans = table([Plan(data=16, zero=zero)])
+        whole = replace(FROZEN, frozen_layers=None)
+        usual, frozen = (data_exchange(m, sharding(m, plans), lay_out(plans, CLUSTER), plain) for m in (whole, FROZEN))
+        share = trained_parameters(FROZEN) / parameters(whole)
+        assert number(frozen.optimizer) == pytest.approx(share * number(usual.optimizer), rel=1e-12)
+        assert number(frozen.gather_forward) == number(usual.gather_forward)
+        assert number(frozen.gather_backward) == pytest.approx(number(usual.gather_backward) / 4)
+        if zero < 2:
+            assert number(frozen.synchronize) == pytest.approx(share * number(usual.synchronize), rel=1e-12)
+            assert number(frozen.publish) == pytest.approx(share * number(usual.publish), rel=1e-12)
+
+
+@every(
+    ("change", "said"),
+    [
+        ({"frozen_layers": 4}, "from 0 to 3 are needed"),
+        ({"tied": True}, "needs a head of its own"),
+        ({"lora_rank": 8}, "means nothing beside lora_rank"),
+        ({"prediction_layers": 1}, "not held with prediction_layers"),
+    ],
+)
+def test_what_is_not_held_beside_frozen_layers_is_told(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        replace(FROZEN, **change)
+
+
+def test_frozen_layers_are_on_one_stage() -> None:
+    told = "frozen layers go without a pipeline"
+    assert told in broken_rules(FROZEN, Plan(pipeline=2), 2)
+    assert told not in broken_rules(replace(FROZEN, frozen_layers=0), Plan(pipeline=2), 2)
+    assert "frozen layers offload nothing" in broken_rules(FROZEN, Plan(offload="all"), 1)
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------------------------

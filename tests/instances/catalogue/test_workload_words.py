@@ -61,6 +61,12 @@ def test_adapters_are_told_beside_what_is_frozen() -> None:
     assert "4 for each of 68.71B frozen weights that multiply it · 6 for adapters, 207.1M weights in all" in work
 
 
+def test_layers_without_a_backward_pass_are_counted_apart() -> None:
+    """Of 68.71 billion weights in 80 layers and the head half are in 40 layers."""
+    _, work = model_words(replace(network("llama2-70b"), frozen_layers=40))
+    assert "6 for each of 34.49B trained weights that multiply it, 2 for each of 34.23B frozen ones" in work
+
+
 def test_what_is_no_transformer_is_told_elsewhere() -> None:
     assert model_words(Gemm("product", 8, 8, 8)) == ()
 

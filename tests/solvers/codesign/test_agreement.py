@@ -98,6 +98,7 @@ OF_TODAY = {
     "attention_cap: true, logit_cap: true, sinks: true",
     "windows and dense first layers": "ffn: 2048, window: 128, global_layers: 2, experts: 4, experts_per_token: 2, dense_layers: 2",
     "parallel blocks": "ffn: 2048, kv_heads: 1, norms: 1, parallel_blocks: true, biases: [norms]",
+    "frozen layers": "ffn: 2048, tied: false, experts: 4, experts_per_token: 2, global_layers: 1, window: 128",
     "adapters": "ffn: 2048, experts: 4, experts_per_token: 2, dense_layers: 1",
 }
 """Shapes beside four layers of 512 with eight heads."""
@@ -155,7 +156,7 @@ def test_engines_agree_on_networks_of_today_in_every_form(name: str, form: str) 
 
 def agree_today(name: str, form: str) -> None:
     shape = f"{{layers: 4, hidden: 512, heads: 8, vocabulary: 8192, sequence: 512, {OF_TODAY[name]}}}"
-    adapters = ", lora_rank: 8" if name == "adapters" else ""
+    adapters = {"adapters": ", lora_rank: 8", "frozen layers": ", frozen_layers: 2"}.get(name, "")
     text = TINY_FREE.replace("{model: gpt3-125m, global_batch: 64}", f"{{transformer: {shape}, global_batch: 64{adapters}}}")
     instance = ask(f"{text}  context: [1, 2]\n  expert: [1, 2]\n  zero: [0, 1, 3]\n")
     assert agree(instance, form)[0].value is not None
