@@ -5,7 +5,7 @@ mixtures of experts, latents, fused attention and context parallelism need no fo
 each stage holds as many of them as come to it, chunks of a stage counted as one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Final
@@ -75,17 +75,22 @@ _OfKind = Callable[[Transformer, Sharding], Weights]
 
 def layer_weights(model: Transformer, sharding: Sharding) -> Weights:
     """Parameters of one layer on one device, of the mean one where the first ones are dense."""
-    return _mixed_weights(model, sharding, model.dense_layers / model.stack, _kind_weights)
+    return _mixed(_of_kinds(model, sharding, _kind_weights), model.dense_layers / model.stack)
 
 
 def layer_trained(model: Transformer, sharding: Sharding) -> Weights:
     """Of them those that are trained."""
-    return _mixed_weights(model, sharding, model.dense_layers / model.stack, _kind_trained)
+    return _mixed(_of_kinds(model, sharding, _kind_trained), model.dense_layers / model.stack)
 
 
-def _mixed_weights(model: Transformer, sharding: Sharding, dense: Real, figure: _OfKind) -> Weights:
+def _of_kinds(model: Transformer, sharding: Sharding, figure: _OfKind) -> tuple[Weights, ...]:
+    """Of a layer of each kind."""
+    return tuple(figure(kind, sharding) for _, kind in feed_forward_kinds(model))
+
+
+def _mixed(kinds: Sequence[Weights], dense: Real) -> Weights:
     """Of layers of which this share is dense."""
-    first, *rest = (figure(kind, sharding) for _, kind in feed_forward_kinds(model))
+    first, *rest = kinds
     if not rest:
         return first
     return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(_pair(first), _pair(rest[0]), strict=True)))
@@ -129,18 +134,19 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    return _weights(model, sharding, stage, layers_of(model, sharding).on(stage))
-
-
-def _weights(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
-    """Those of some of its layers and of what lies beside them."""
-    one = _mixed_weights(model, sharding, dense_share(model, sharding, stage), _kind_weights)
-    return Weights(layers * one.shared + edge_weights(model, sharding, stage), layers * one.routed)
+    one = _mixed(_of_kinds(model, sharding, _kind_weights), dense_share(model, sharding, stage))
+    return _owned(one, layers_of(model, sharding).on(stage), edge_weights(model, sharding, stage))
 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
-    """Of the parameters of a stage those that are trained."""
-    return _trained(model, sharding, stage, layers_of(model, sharding).on(stage))
+    """Of the parameters of a stage those that are trained: adapters alone, or all but those of the first layers and the embedding."""
+    if model.frozen_layers is not None:
+        layers = np.maximum(layers_of(model, sharding).on(stage) - model.frozen_layers, 0.0)
+        return _owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
+    if not model.lora_rank:
+        return stage_weights(model, sharding, stage)
+    one = _mixed(_of_kinds(model, sharding, _kind_trained), dense_share(model, sharding, stage))
+    return _owned(one, layers_of(model, sharding).on(stage))
 
 
 def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
@@ -152,27 +158,28 @@ def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weigh
     return Weights(one.shared + np.where(both, other.shared, 0.0), one.routed + np.where(both, other.routed, 0.0))
 
 
-def _trained(model: Transformer, sharding: Sharding, stage: Real, layers: Real) -> Weights:
-    if model.frozen_layers is not None:
-        one, layers = _kind_weights(model, sharding), np.maximum(layers - model.frozen_layers, 0.0)
-        return Weights(layers * one.shared + edge_trained(model, sharding, stage), layers * one.routed)
-    if not model.lora_rank:
-        return _weights(model, sharding, stage, layers)
-    one = _mixed_weights(model, sharding, dense_share(model, sharding, stage), _kind_trained)
-    return Weights(layers * one.shared, layers * one.routed)
+def _owned(one: Weights, layers: Real, beside: Real | None = None) -> Weights:
+    """Those of so many layers and of what lies beside them."""
+    shared = layers * one.shared
+    return Weights(shared if beside is None else shared + beside, layers * one.routed)
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
     """Which share of the layers of a stage is among the first, dense ones; none where it holds the embedding or the head alone."""
+    return _dense_share(model, layers_of(model, sharding), stage)
+
+
+def _dense_share(model: Transformer, split: Split, stage: Real) -> Real:
     if not model.dense_layers:
         return 0.0
-    split = layers_of(model, sharding)
     held = split.on(stage)
     return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / np.maximum(held, 1.0)
 
 
 def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
     """For how many layers this lies on the device."""
+    if not np.any(sharding.offload):
+        return layers
     return np.where(offloads(sharding, what), np.minimum(layers, RESIDENT_LAYERS), layers)
 
 
@@ -293,9 +300,11 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """What is the same on every stage: bytes kept of a layer and microbatch, where it is computed again and where not, the working set,
-    and how layers are dealt out."""
+    """What is the same on every stage: parameters of a layer of each kind, bytes kept of a layer and microbatch, where it is computed again
+    and where not, the working set, and how layers are dealt out."""
 
+    weights: tuple[Weights, ...]
+    trained: tuple[Weights, ...]
     kept: Real
     whole: Real
     working: Real
@@ -303,23 +312,26 @@ class _Common:
 
 
 def _common(model: Transformer, sharding: Sharding) -> _Common:
-    kinds = [_kind_weights(kind, sharding) for _, kind in feed_forward_kinds(model)]
-    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in kinds)), layer_activations(model, sharding, sharding.recompute)
+    weights = _of_kinds(model, sharding, _kind_weights)
+    trained = _of_kinds(model, sharding, _kind_trained) if model.lora_rank else weights
+    largest, kept = reduce(np.maximum, (one.shared + one.routed for one in weights)), layer_activations(model, sharding, sharding.recompute)
     gathered = np.where(sharding.zero > 2.5, 2.0 * model.weight_bytes * largest, 0.0)
     whole = layer_activations(model, sharding, 0)
-    return _Common(kept, whole, gathered + (whole - kept), layers_of(model, sharding))
+    return _Common(weights, trained, kept, whole, gathered + (whole - kept), layers_of(model, sharding))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    held = common.split.on(stage)
+    held, dense = common.split.on(stage), _dense_share(model, common.split, stage)
     flight = in_flight(sharding, stage)
-    activations = _layer_activations(sharding, np.maximum(held - (model.frozen_layers or 0), 0.0), flight, common)
-    weights = _weights(model, sharding, stage, _on_device(sharding, "weights", held))
-    optimizer = _trained(model, sharding, stage, _on_device(sharding, "optimizer", held))
+    frozen = model.frozen_layers or 0
+    activations = _layer_activations(sharding, np.maximum(held - frozen, 0.0), flight, common)
+    one, edge = _mixed(common.weights, dense), edge_weights(model, sharding, stage)
+    trained, beside = (_mixed(common.trained, dense), None) if model.lora_rank else (one, edge_trained(model, sharding, stage))
+    with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (held, _on_device(sharding, "optimizer", held)))
     return StageMemory(
-        weights=model.weight_bytes * share_out(sharding, weights, 3),
-        gradients=model.gradient_bytes * share_out(sharding, _trained(model, sharding, stage, held), 2),
-        optimizer=model.optimizer_bytes * share_out(sharding, optimizer, 1),
+        weights=model.weight_bytes * share_out(sharding, _owned(one, _on_device(sharding, "weights", held), edge), 3),
+        gradients=model.gradient_bytes * share_out(sharding, _owned(trained, with_gradients, beside), 2),
+        optimizer=model.optimizer_bytes * share_out(sharding, _owned(trained, with_states, beside), 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
         working=np.where(held > 0.5, common.working, 0.0),
     )

@@ -109,13 +109,15 @@ def ceiling_figures(instance: Instance, hardware: Hardware, plans: AnyPlans) -> 
 
 def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     """Bytes that the thriftiest member of each family needs."""
-    if not isinstance(heads, Plans) or not len(heads):
-        return memory_of(instance.workload, heads)
+    model = instance.workload
+    if not isinstance(heads, Plans) or not isinstance(model, Transformer) or not len(heads):
+        return memory_of(model, heads)
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
     if "recompute" not in concessions_of(instance):
-        return memory_of(instance.workload, thrifty)
-    ways = (with_settings(thrifty, {"recompute": number}) for number in codes_of(instance, "recompute"))
-    return reduce(np.minimum, (memory_of(instance.workload, plans) for plans in ways))
+        return memory_of(model, thrifty)
+    ways = np.array([codes_of(instance, "recompute")], np.float64)
+    found: Array = np.asarray(peak_memory(model, replace(sharding(model, thrifty), recompute=ways)))
+    return np.min(found, axis=1)
 
 
 def hosted(instance: Instance, plans: AnyPlans) -> Mask:

@@ -1,14 +1,22 @@
 """Prices of blocks of designs: memory without time is the memory of the price, and no value that is none gets through."""
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 import pytest
 
+from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.instances.codesign.boxes import corners, grid, whole
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
+from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import device_at, plan_blocks
 from crossopt.instances.errors import ModelError
-from crossopt.solvers.codesign.pricing import joined, memory_of, price, values_of
+from crossopt.solvers.codesign.pricing import joined, least_memory_of, memory_of, price, values_of
+from tests.offloading_questions import slow_link
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask
 
@@ -19,6 +27,23 @@ def test_memory_without_time_is_the_memory_of_the_price(instance: Instance) -> N
     prices = price(instance.workload, device_at(instance, 0), instance.cluster, plans)
     assert len(plans) > 1
     assert np.array_equal(memory_of(instance.workload, plans), prices.memory[:, 0])
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        read_instance(INSTANCES / "tiny.yaml"),
+        slow_link("recompute=[none, selective, full]", "recompute_layers=[0, 1]", "offload=[none, activations]"),
+    ],
+)
+def test_the_thriftiest_member_is_that_of_each_mode_on_its_own(instance: Instance) -> None:
+    """To the last bit, though the modes are looked at together."""
+    blocks = [block.heads for block in family_blocks(instance)]
+    heads = with_settings(joined_tables([some for some in blocks if isinstance(some, Plans)]), {"offload": 0})
+    offload = reduce(or_, codes_of(instance, "offload"))
+    modes = [with_settings(heads, {"offload": offload, "recompute": mode}) for mode in codes_of(instance, "recompute")]
+    assert len(modes) > 1
+    assert np.array_equal(least_memory_of(instance, heads), np.min([memory_of(instance.workload, plans) for plans in modes], axis=0))
 
 
 @pytest.mark.parametrize("setting", ["cluster.node.latency=1e305 s", "cluster.node.bandwidth=1e-320 GB/s"])
