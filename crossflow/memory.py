@@ -8,7 +8,6 @@ each stage holds as many of them as come to it, chunks of a stage counted as one
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Final
 
 import numpy as np
 
@@ -39,12 +38,9 @@ from crossopt.crossflow.recomputation import (
     again,
     layers_again,
 )
-from crossopt.crossflow.sharding import Sharding, copies_split, expert_shares, expert_split, in_flight, layers_of, offloads
+from crossopt.crossflow.sharding import Sharding, Weights, copies_split, expert_split, in_flight, layers_of, offloads, on_device, share_out
 from crossopt.crossflow.stages import Split, is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
-
-RESIDENT_LAYERS: Final = 3.0
-"""Layers of which what is offloaded stays on the device: one in use, one coming and one going."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +55,6 @@ class StageMemory:
 
     def total(self) -> Real:
         return self.weights + self.gradients + self.optimizer + self.activations + self.working
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Parameters of one device: `shared` ones every data-parallel rank holds, `routed` ones only the ranks with the same experts."""
-
-    shared: Real
-    routed: Real
 
 
 _OfKind = Callable[[Transformer, Sharding], Weights]
@@ -174,13 +162,6 @@ def _dense_share(model: Transformer, split: Split, stage: Real) -> Real:
         return 0.0
     held = split.on(stage)
     return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / np.maximum(held, 1.0)
-
-
-def _on_device(sharding: Sharding, what: str, layers: Real) -> Real:
-    """For how many layers this lies on the device."""
-    if not np.any(sharding.offload):
-        return layers
-    return np.where(offloads(sharding, what), np.minimum(layers, RESIDENT_LAYERS), layers)
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -327,9 +308,9 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
     activations = _layer_activations(sharding, np.maximum(held - frozen, 0.0), flight, common)
     one, edge = _mixed(common.weights, dense), edge_weights(model, sharding, stage)
     trained, beside = (_mixed(common.trained, dense), None) if model.lora_rank else (one, edge_trained(model, sharding, stage))
-    with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (held, _on_device(sharding, "optimizer", held)))
+    with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (held, on_device(sharding, "optimizer", held)))
     return StageMemory(
-        weights=model.weight_bytes * share_out(sharding, _owned(one, _on_device(sharding, "weights", held), edge), 3),
+        weights=model.weight_bytes * share_out(sharding, _owned(one, on_device(sharding, "weights", held), edge), 3),
         gradients=model.gradient_bytes * share_out(sharding, _owned(trained, with_gradients, beside), 2),
         optimizer=model.optimizer_bytes * share_out(sharding, _owned(trained, with_states, beside), 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
@@ -339,20 +320,13 @@ def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _
 
 def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Common) -> Real:
     """What layers keep on the device; where others leave it, those that stay may be the ones that keep all."""
-    resident = _on_device(sharding, "activations", held * flight)
+    resident = on_device(sharding, "activations", held * flight)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
         return resident * common.kept
     full = np.minimum(resident, (held - layers_again(sharding.recompute, sharding.interleave, held)) * flight)
     mixed = full * common.whole + (resident - full) * common.kept
     part = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
     return np.where(part, mixed, resident * _mean_kept(sharding, common.kept, common.whole, held))
-
-
-def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
-    """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
-    ranks = sharding.sharing()
-    share = owned.shared / ranks + owned.routed * expert_shares(sharding) / ranks
-    return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:

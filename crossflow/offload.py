@@ -16,8 +16,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.hardware import Memory
-from crossopt.crossflow.memory import RESIDENT_LAYERS, Weights, kept_activations, layer_trained, layer_weights, share_out
-from crossopt.crossflow.sharding import Sharding, in_flight, layers_of, offloads
+from crossopt.crossflow.memory import kept_activations, layer_trained, layer_weights
+from crossopt.crossflow.sharding import RESIDENT_LAYERS, Sharding, Weights, in_flight, layers_of, offloads, share_out
 from crossopt.crossflow.workload import Transformer
 
 

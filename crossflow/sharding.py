@@ -10,6 +10,8 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.stages import Split, is_both_ways, microbatches_in_flight, split_layers
 from crossopt.crossflow.workload import Transformer
 
+RESIDENT_LAYERS: Final = 3.0
+"""Layers of which what is offloaded stays on the device: one in use, one coming and one going."""
 _BITS: Final = {"weights": 1.0, "activations": 2.0, "optimizer": 4.0}
 
 
@@ -80,3 +82,25 @@ def expert_shares(sharding: Sharding) -> Real:
     """Data- and context-parallel ranks for each replica of an expert."""
     split = np.where(np.greater(sharding.expert_tensor, 0.5), sharding.expert_tensor, sharding.tensor)
     return sharding.expert * (split / sharding.tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Parameters of one device: `shared` ones every data-parallel rank holds, `routed` ones only the ranks with the same experts."""
+
+    shared: Real
+    routed: Real
+
+
+def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:
+    """How many of the parameters one device holds a value of, if replicas share them out from this ZeRO stage on."""
+    ranks = sharding.sharing()
+    share = owned.shared / ranks + owned.routed * expert_shares(sharding) / ranks
+    return np.where(sharding.zero > zero - 0.5, share, owned.shared + owned.routed)
+
+
+def on_device(sharding: Sharding, what: str, layers: Real) -> Real:
+    """For how many layers this lies on the device."""
+    if not np.any(sharding.offload):
+        return layers
+    return np.where(offloads(sharding, what), np.minimum(layers, RESIDENT_LAYERS), layers)

@@ -4,7 +4,6 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import END_STAGES, Plan
 from crossopt.crossflow.recomputation import (
     ATTENTION,
@@ -16,6 +15,7 @@ from crossopt.crossflow.recomputation import (
     number_of,
     word_of,
 )
+from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 from crossopt.reports.launching.megatron_remarks import by_all_to_all, remarks

@@ -117,7 +117,8 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
         return memory_of(model, thrifty)
     ways = np.array([codes_of(instance, "recompute")], np.float64)
     found: Array = np.asarray(peak_memory(model, replace(sharding(model, thrifty), recompute=ways)))
-    return np.min(found, axis=1)
+    least: Array = found.min(axis=1)
+    return least
 
 
 def hosted(instance: Instance, plans: AnyPlans) -> Mask:

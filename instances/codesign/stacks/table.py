@@ -8,7 +8,6 @@ from typing import Final, get_args
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.memory import RESIDENT_LAYERS
 from crossopt.crossflow.plan import (
     END_STAGES,
     EXPERT_EXCHANGES,
@@ -23,6 +22,7 @@ from crossopt.crossflow.plan import (
     code,
 )
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
+from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Precision, Transformer
 

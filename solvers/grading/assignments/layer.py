@@ -5,11 +5,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from crossopt.crossflow.memory import layer_activations, layer_weights, share_out
+from crossopt.crossflow.memory import layer_activations, layer_weights
 from crossopt.crossflow.parameters import layer_parameters, step_flops
 from crossopt.crossflow.recomputation import number_of
 from crossopt.crossflow.roofline import Product
-from crossopt.crossflow.sharding import Sharding
+from crossopt.crossflow.sharding import Sharding, share_out
 from crossopt.crossflow.workload import Transformer
 from crossopt.solvers.grading.handouts import public
 from crossopt.solvers.grading.marks import Assignment, Case, Task, figure
