@@ -252,6 +252,7 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
     batch = plans.data * plans.microbatch
     count = model.global_batch // np.maximum(batch, 1)
     groups, product = model.attention_groups, plans.tensor * plans.context * plans.pipeline * plans.data
+    data, transfers, layers, moved, *others = concession_rules(model, plans)
     shares_groups = (groups % plans.tensor == 0) | (plans.tensor % groups == 0)
     return (
         (f"tensor x context x pipeline x data is the {devices} devices", product == devices),
@@ -269,24 +270,43 @@ def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
         ),
         ("sequence parallel needs tensor parallel", (plans.sequence_parallel == 0) | (plans.tensor > 1)),
         ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
-        ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
-        ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        data,
+        transfers,
         *_group_rules(plans),
         ("hidden tensor exchange needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
-        *_schedule_rules(plans, count),
+        *_schedule_rules(plans, count, (layers, moved)),
         *_end_rules(model, plans),
         *_expert_rules(model, plans),
         *(_frozen_rules(plans) if model.frozen_layers else ()),
+        *others,
     )
 
 
 def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
-    """Where the first layers have no backward pass all layers are on one stage, whose layers differ in nothing else."""
+    """Where the first layers have no backward pass, all layers are on one stage."""
     return (
         ("frozen layers go without a pipeline", plans.pipeline == 1),
+        ("frozen layers go without hidden expert exchange", plans.expert_exchange == 0),
+    )
+
+
+def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
+    """The rules that speak of concessions, each of one. Where the first layers have no backward pass, layers of a stage differ in nothing
+    else."""
+    layers = again(plans.recompute, LAYER)
+    found = (
+        ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
+        ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
+        ("split backward passes compute no whole layers again", (plans.schedule == 0) | ~layers),
+        ("split backward passes offload nothing", (plans.schedule == 0) | (plans.offload == 0)),
+        ("hidden expert exchange computes no whole layers again", (plans.expert_exchange == 0) | ~layers),
+    )
+    if not model.frozen_layers:
+        return found
+    return (
+        *found,
         ("frozen layers offload nothing", plans.offload == 0),
         ("frozen layers go without layers of which a part is computed again", plans.recompute < PARTLY),
-        ("frozen layers go without hidden expert exchange", plans.expert_exchange == 0),
     )
 
 
@@ -312,18 +332,16 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
             "hidden expert exchange goes without split backward passes, but for those of dualpipe",
             exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
         ),
-        ("hidden expert exchange computes no whole layers again", exposed | ~again(plans.recompute, LAYER)),
     )
 
 
-def _schedule_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
+def _schedule_rules(plans: Plans, count: Whole, concessions: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
     whole = plans.schedule == 0
     return (
         ("split backward passes (zero-bubble, dualpipe) need a pipeline", whole | (plans.pipeline > 1)),
         ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
-        ("split backward passes compute no whole layers again", whole | ~again(plans.recompute, LAYER)),
-        ("split backward passes offload nothing", whole | (plans.offload == 0)),
+        *concessions,
         ("split backward passes have layers dealt out evenly", whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0))),
         ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
         ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),

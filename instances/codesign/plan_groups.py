@@ -9,11 +9,12 @@ The last step is none where all of them offload activations (`crossflow.plan.cos
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import cast
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, concession_rules, costs_only, rows_of
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.settings import codes_of, comings, with_settings
@@ -77,16 +78,19 @@ def _without_concessions(instance: Instance) -> Instance:
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
-    """How many combinations of concessions keep the rules. The counts of those that no rule joins multiply."""
-    counts = np.ones(len(plain), np.int64)
+    """How many combinations of concessions keep the rules that speak of them, since plain plans keep the others. The counts of those that
+    no rule joins multiply."""
+    model, counts = cast("Transformer", instance.workload), np.ones(len(plain), np.int64)
     for names in _joined_concessions(instance):
-        judged = _speaking_of(instance, names)
+        stack = None if instance.stack is None else instance.stack.about_any(frozenset(names))
         coming = [comings(instance, plain, name) for name in names]
         kept = np.zeros(len(plain), np.int64)
         for places in product(*(range(came.shape[1]) for came, _ in coming)):
             chosen = {name: came[:, place] for name, (came, _), place in zip(names, coming, places, strict=True)}
             own = [first[:, place] for (_, first), place in zip(coming, places, strict=True)]
-            kept += np.logical_and.reduce([keeps_rules(judged, replace(plain, **chosen)), *own])
+            plans = replace(plain, **chosen)
+            about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans)))
+            kept += np.logical_and.reduce([*own, *(column for _, column in about)])
         counts *= kept
     return counts
 
@@ -99,9 +103,3 @@ def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
         if len(met) > 1:
             groups = [group for group in groups if group not in met] + [set[str]().union(*met)]
     return [tuple(name for name in CONCESSIONS if name in group) for group in groups]
-
-
-def _speaking_of(instance: Instance, names: tuple[str, ...]) -> Instance:
-    """The question without what its stack says of other concessions, which are at their defaults here."""
-    others = frozenset(concessions_of(instance)) - set(names)
-    return instance if instance.stack is None else replace(instance, stack=instance.stack.apart_from(others))

@@ -8,7 +8,7 @@ from time import monotonic
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import combinations, hardware_choice, hardware_points
-from crossopt.solvers.answer import Found, Limits, Rival, Watch
+from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -17,7 +17,7 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
-from crossopt.solvers.codesign.rivals.recipes import recipes_design, recipes_rivals
+from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
 from crossopt.solvers.codesign.rivals.searchers.driver import Searcher, searched
@@ -34,6 +34,8 @@ Narrow = Callable[[Instance, float], Instance | None]
 Rule = Callable[[Instance, float], Candidate | None]
 """Chooses a design without searching, before the deadline."""
 
+_PRACTICE = 0.5
+"""Share of the time that the recipes may take before a search that begins with their design."""
 _PROVING, _PROVING_SHARE = 10.0, 3.0
 """Seconds, and times what the answer took, for a proof of it in whole numbers."""
 COUNTED = 20_000_000
@@ -55,15 +57,18 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Found[Design
         stopped=found.stopped,
         reasons=reasons_of(reasons),
         notes=() if complete else (seen,),
-        rivals=_rivals(instance, found.best, found.stopped),
+        rivals=_rivals(instance, found.best, found.stopped, None),
         trace=found.trace,
         value=found.value,
     )
 
 
 def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """Branch and bound over boxes of hardware points, with the tree of its cuts as the certificate."""
-    found = by_boxes.search(instance, watch, Spend(monotonic() + limits.seconds, limits.gap))
+    """Branch and bound over boxes of hardware points, with the tree of its cuts as the certificate; the recipes' design is there before."""
+    began = monotonic()
+    practice, known = _practice(instance, limits, watch)
+    spent = monotonic() - began
+    found = by_boxes.search(instance, watch, Spend(began + limits.seconds, limits.gap), known)
     points = hardware_points(instance)
     tree = Tree(found.plans * points, points, (found.plans,), (found.groups,), (found.promising,), len(found.cuts), found.cuts)
     return Found(
@@ -72,8 +77,8 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
         proof=None if found.bound is None else cut_in_boxes(tree),
         engine="boxes",
         stopped=found.stopped,
-        rivals=_rivals(instance, found.best, found.stopped),
-        trace=found.trace,
+        rivals=_rivals(instance, found.best, found.stopped, practice),
+        trace=tuple((spent + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,
     )
 
@@ -148,9 +153,23 @@ def _least(value: float | None) -> float:
     return float("inf") if value is None else value
 
 
-def _rivals(instance: Instance, best: Candidate | None, stopped: str) -> tuple[Rival[Designs], ...]:
+def _practice(instance: Instance, limits: Limits, watch: Watch) -> tuple[Practice | None, Candidate | None]:
+    """What practice would choose, and its design where that keeps every limit: an answer before all plans are listed. Nothing where the
+    recipes take too much of the time."""
+    try:
+        found = practice_of(instance, monotonic() + _PRACTICE * limits.seconds)
+    except TimeoutError:
+        return None, None
+    verdict = verify(instance, found.design) if found.design else None
+    if verdict is None or verdict.violations:
+        return found, None
+    watch(Progress(f"begins with the design by {found.name}", verdict.value, None, partial(answer_of, instance, found.design)))
+    return found, found.design
+
+
+def _rivals(instance: Instance, best: Candidate | None, stopped: str, practice: Practice | None) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, told beside an answer that came to its end."""
-    return recipes_rivals(instance) if best is not None and stopped == "complete" else ()
+    return recipes_rivals(instance, practice) if best is not None and stopped == "complete" else ()
 
 
 def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits, watch: Watch) -> Found[Designs]:
@@ -163,7 +182,9 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     refuse_others(instance, engine)
     base, began = backends.Spend(workers=limits.workers, seed=limits.seed), monotonic()
     near = max(limits.gap, LEAST_GAP)
-    found = refine(instance, backends.backend(solver), FORMS[limits.form], near, limits.seconds, watch, base)
+    practice, known = _practice(instance, limits, watch)
+    begun = monotonic() - began
+    found = refine(instance, backends.backend(solver), FORMS[limits.form], near, limits.seconds - begun, watch, base, known=known)
     relaxation = Relaxation(found.solver, found.rounds, found.tangents, limits.form, found.plans)
     spent = monotonic() - began
     left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
@@ -175,8 +196,8 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
         engine=engine,
         stopped=found.stopped,
         notes=found.notes,
-        rivals=_rivals(instance, found.best, found.stopped),
-        trace=found.trace,
+        rivals=_rivals(instance, found.best, found.stopped, practice),
+        trace=tuple((begun + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,
         coarse=LEAST_GAP,
         solver=found.solver,

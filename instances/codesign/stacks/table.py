@@ -96,6 +96,10 @@ class Stack:
         """The rows that speak of none but these settings."""
         return replace(self, rows=tuple(row for row in self.rows if row.settings <= settings))
 
+    def about_any(self, settings: frozenset[str]) -> "Stack":
+        """The rows that speak of one of these settings."""
+        return replace(self, rows=tuple(row for row in self.rows if row.settings & settings))
+
     def apart_from(self, settings: frozenset[str]) -> "Stack":
         """The rows that speak of none of these settings."""
         return replace(self, rows=tuple(row for row in self.rows if not row.settings & settings))

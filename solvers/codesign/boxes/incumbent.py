@@ -7,8 +7,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-from crossopt.crossflow.plan import Plan
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, point_number
+from crossopt.crossflow.plan import Plan, table
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, places_of, point_number, whole
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.codesign.answer import Candidate, candidate
@@ -31,6 +31,15 @@ class Incumbent:
 def candidate_of(space: Grid, best: Incumbent) -> Candidate | None:
     """The design by the number of its hardware point."""
     return None if best.plan is None else Candidate(point_number(space, best.places), best.plan)
+
+
+def incumbent_of(instance: Instance, space: Grid, known: Candidate | None) -> Incumbent:
+    """A design that is known already, by its value; none where it keeps not every limit."""
+    if known is None:
+        return Incumbent(float("inf"), whole(space).low[0], None)
+    places = places_of(space, known.point)
+    plans: AnyPlans = table([known.plan]) if isinstance(known.plan, Plan) else (known.plan,)
+    return at_row(float(best_plans(instance, space, plans, places, 1)[1][0]), places, plans, 0)
 
 
 def at_row(value: float, places: Whole, plans: AnyPlans, row: int) -> Incumbent:

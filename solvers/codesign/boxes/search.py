@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask
-from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid, whole
+from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Kept, corners, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
@@ -23,12 +23,14 @@ from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.boxes.branch import Node, PlanSearch, Search, Spend, Split, branch, parts_of, root_node, split_nodes
 from crossopt.solvers.codesign.boxes.descent import found_from
-from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of
+from crossopt.solvers.codesign.boxes.incumbent import Incumbent, at_row, candidate_of, incumbent_of
 from crossopt.solvers.codesign.boxes.monotonicity import refuse_broken_bounds
 from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
 
 _PROMISING = 256
 """Groups among whose members the design to start from is sought."""
+_KEPT = 1 << 20
+"""Groups of which the heads are kept for who looks at their members; of more all are listed again."""
 _HEADS = 1024
 """Groups whose members are priced together."""
 
@@ -79,6 +81,9 @@ class Survey:
     plans: int = 0
     pool: AnyPlans = ()
     """Heads with the least bounds."""
+    fitting: list[AnyPlans] = field(default_factory=list)
+    """Heads of groups of which a member fits, of every block; none where they are too many to keep."""
+    fit: int = 0
     complete: bool = False
 
     def every(self) -> Array:
@@ -105,16 +110,17 @@ class Survivors:
     """Whether all groups were looked at, so that `least` bounds every design, even where there was no time for their members."""
 
 
-def survivors(instance: Instance, deadline: float, within: float | None = None) -> Survivors:
+def survivors(instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None) -> Survivors:
     """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
-    With `within` those stay as well that may be up to this share above it. A RefusedError where bounds prove nothing on this question.
+    With `within` those stay as well that may be up to this share above it. A design that is known already is started from where none better
+    is found. A RefusedError where bounds prove nothing on this question.
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance, space)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool)), survey.every()
+    start, every = _start(instance, space, members(instance, survey.pool), known), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -123,7 +129,7 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     """The members of the groups bounded below the start that are so themselves, the most promising groups first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
-    heads = kept_heads(instance, [block < _below(left.start, within) for block in survey.bounds])
+    heads = kept_heads(instance, survey, [block < _below(left.start, within) for block in survey.bounds])
     bounds = survey.every()
     order = np.argsort(bounds := bounds[bounds < _below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
@@ -132,7 +138,7 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
         if not bounds[rows[0]] < _below(start, within):
             break
         if monotonic() >= deadline:
-            return left
+            return replace(left, start=start)
         plans = members(instance, rows_of(heads, rows))
         values = values_of(instance, survey.chip, plans)[:, 0]
         kept = np.flatnonzero(values < _below(start, within))
@@ -150,10 +156,10 @@ def _below(start: Incumbent, within: float | None) -> float:
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
-def search(instance: Instance, watch: Watch, spend: Spend) -> Found:
-    """The least design, or the best one found in time with a bound on all others."""
+def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None) -> Found:
+    """The least design, or the best one found in time with a bound on all others; `known` is one that was there before."""
     began = monotonic()
-    left = survivors(instance, spend.deadline)
+    left = survivors(instance, spend.deadline, known=known)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
@@ -260,25 +266,30 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
         survey.bounds.append(bounds)
         survey.plans += int(block.counts.sum())
         finite = np.flatnonzero(np.isfinite(bounds))
-        together = np.concatenate([pooled, bounds[finite]])
+        fitting, together = rows_of(block.heads, finite), np.concatenate([pooled, bounds[finite]])
         best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
-        survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block.heads, finite)]), best), together[best]
+        survey.pool, pooled, survey.fit = rows_of(joined([survey.pool, fitting]), best), together[best], survey.fit + len(finite)
+        survey.fitting = [*survey.fitting, fitting] if survey.fit <= _KEPT else []
         if monotonic() >= deadline:
             return survey
     survey.complete = True
     return survey
 
 
-def _start(instance: Instance, space: Grid, pool: AnyPlans) -> Incumbent:
-    """The design to start from: down into the best boxes, then steps that lower the value."""
+def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None) -> Incumbent:
+    """The design to start from: down into the best boxes, then steps that lower the value; or the known one where that is better."""
     found = found_from(instance, space, root_node(instance, space).box, pool) if len(pool) else None
-    return Incumbent(float("inf"), whole(space).low[0], None) if found is None else found
+    before = incumbent_of(instance, space, known)
+    return before if found is None or before.value < found.value else found
 
 
-def kept_heads(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
-    """The heads of the groups that are kept; none where nothing was kept."""
+def kept_heads(instance: Instance, survey: Survey, kept: Sequence[Mask]) -> AnyPlans:
+    """The heads of the groups that are kept, of which a member fits; none where nothing was kept."""
     if not any(block.any() for block in kept):
         return joined([])
+    if survey.fit <= _KEPT:
+        own = [which[np.isfinite(bounds)] for which, bounds in zip(kept, survey.bounds, strict=True)]
+        return joined([rows_of(heads, np.flatnonzero(which)) for heads, which in zip(survey.fitting, own, strict=True)])
     return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
 
 

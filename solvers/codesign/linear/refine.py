@@ -169,10 +169,11 @@ def refine(
     watch: Watch,
     base: Spend = ALONE,
     within: float | None = None,
+    known: Candidate | None = None,
 ) -> Refined:
-    """Solve, price, tighten, until no design is better than the best one by more than the gap."""
+    """Solve, price, tighten, until no design is better than the best one by more than the gap; `known` is one that was there before."""
     began = monotonic()
-    left = survivors(instance, began + seconds, within)
+    left = survivors(instance, began + seconds, within, known)
     offset = monotonic() - began
     found = refine_among(instance, left, backend, form, gap, began + seconds, watch, base, within)
     return replace(found, trace=tuple((offset + at, value, bound) for at, value, bound in found.trace))

@@ -89,11 +89,24 @@ def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candid
     return chosen[1] if chosen else None
 
 
+@dataclass(frozen=True, slots=True)
+class Practice:
+    """What practice would choose, and by which recipe; or why nothing."""
+
+    name: str
+    design: Candidate | None
+
+
 @remembered
-def recipes_rivals(instance: Instance) -> tuple[Rival[Designs], ...]:
+def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
+    """The recipes' choice; a TimeoutError at the deadline."""
+    return Practice(*(_chosen(instance, deadline) or (_NONE, None)))
+
+
+def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, beside an answer, and by which recipe."""
-    name, chosen = _chosen(instance, float("inf")) or (_NONE, None)
-    return (Rival("recipes", None, answer_of(instance, chosen), name),)
+    chosen = practice_of(instance) if practice is None else practice
+    return (Rival("recipes", None, answer_of(instance, chosen.design), chosen.name),)
 
 
 def _chosen(instance: Instance, deadline: float) -> tuple[str, Candidate] | None:

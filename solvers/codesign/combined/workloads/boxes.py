@@ -81,7 +81,7 @@ def search(asked: Joint, watch: Watch, spend: Spend) -> Found:
     if not complete:
         return _found(asked, space, surveys, (), Search(root, start, stopped="time limit"), None, first)
     kept = [[in_place(asked, minima, place, block) < start.value for block in one.bounds] for place, one in enumerate(surveys)]
-    plans = [members(part, kept_heads(part, which)) for part, which in zip(asked.parts, kept, strict=True)]
+    plans = [members(part, kept_heads(part, one, which)) for part, one, which in zip(asked.parts, surveys, kept, strict=True)]
     every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(asked.parts, chips, plans, strict=True)]
     lists = [_sorted(bounds, bounds < np.inf) for bounds in every]
     plans = [rows_of(some, np.flatnonzero(bounds < np.inf)) for some, bounds in zip(plans, every, strict=True)]

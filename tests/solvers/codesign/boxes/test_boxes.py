@@ -12,13 +12,16 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend, root_node
 from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
 from crossopt.solvers.codesign.enumeration import exhaustive
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.rivals.megatron import expert_design
 from tests.every import every
 from tests.once import once
 from tests.paths import INSTANCES
+from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
 from tests.solvers.codesign.wide_questions import wide_question
 
@@ -135,6 +138,44 @@ def test_a_deadline_before_the_plans_are_looked_at_claims_no_bound() -> None:
     assert found.value is not None
     assert found.best is not None
     assert verify(QUICK, found.best).value == found.value
+
+
+def test_a_search_without_time_for_the_plans_ends_with_the_design_that_was_known() -> None:
+    """At the start nothing is listed but the first block of groups, whose best one may be slower."""
+    known = solved(RATED).best
+    assert known is not None
+    found = search(RATED, silent, Spend(deadline=monotonic()), known)
+    assert (found.best, found.value, found.bound) == (known, solved(RATED).value, None)
+
+
+def test_a_known_design_over_a_limit_is_no_start() -> None:
+    slow = expert_design(RATED)
+    assert slow is not None
+    hurried = replace(RATED, budget=replace(RATED.budget, step_time=0.5 * (verify(RATED, slow).details.step_time)))
+    assert search(hurried, silent, Spend(), slow).value == search(hurried, silent, Spend()).value
+
+
+@pytest.mark.parametrize("engine", ["boxes", "milp"])
+def test_an_engine_that_proves_tells_the_recipes_design_before_it_lists_plans(engine: str) -> None:
+    told: list[Progress] = []
+    result = answered(QUICK, engine, watch=told.append)
+    [recipes] = result.rivals
+    assert recipes.answer is not None
+    assert told[0].best == recipes.value
+    assert told[0].answer is not None
+    assert told[0].answer() == recipes.answer
+
+
+def test_too_many_groups_to_keep_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_boxes, "_KEPT", 0)
+    again, found = search(QUICK, silent, Spend()), solved(QUICK)
+    assert (again.best, again.value, again.bound, again.promising, again.cuts) == (
+        found.best,
+        found.value,
+        found.bound,
+        found.promising,
+        found.cuts,
+    )
 
 
 def stopped_after(instance: Instance, looks: int) -> Found:
