@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, generate
     from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
     from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-    from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads
+    from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.parameters import parameters, step_flops
-    from crossopt.crossflow.plan import Plan, Plans, broken_rules, table
+    from crossopt.crossflow.plan import Plan, Plans, table
+    from crossopt.crossflow.plan_rules import broken_rules
     from crossopt.crossflow.technology import Technology, scale_logic, scale_network
     from crossopt.crossflow.transformer import price
     from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload

@@ -38,7 +38,7 @@ Communication that hides behind computation is a window, max(total + its price, 
 falls when any part does, operation by operation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -343,3 +343,13 @@ def fullest_slot(terms: Terms) -> FullestStage:
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, last_edges)),
         transfers=(common - split.least * forward) + (slot.backward - split.least * backward),
     )
+
+
+def mean_slot(terms: Terms) -> tuple[FullestStage, Real]:
+    """What a stage does for one microbatch on average over all of them, and the seconds that the fullest one takes beyond that."""
+    fullest, split = fullest_slot(terms), terms.split
+    forward, backward = passes(terms)
+    layers = (split.least * split.stages + split.extra) / split.stages
+    edges = (terms.embedding + terms.head) / split.stages
+    beyond = (fullest.layers - layers) * (forward + backward) + (fullest.edges - edges)
+    return replace(fullest, layers=layers, edges=edges), np.maximum(beyond, 0.0)

@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import permutations
-from math import gcd
 from operator import and_, or_
 from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.recomputation import LAYER, PARTLY, again, least_recomputed, number_of, recompute_words, word_of
-from crossopt.crossflow.stages import split_layers
+from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.recomputation import least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.workload import Transformer
 
 Overlap = Literal["none", "data", "pipeline", "both"]
@@ -42,9 +40,6 @@ END_STAGES = ("first_stage_layers", "last_stage_layers")
 DIMENSIONS = ("tensor", "context", "data", "pipeline")
 PLACEMENTS: tuple[str, ...] = tuple("-".join(order) for order in permutations(DIMENSIONS))
 """Orders in which the dimensions are laid on the devices, the first on neighbouring ones."""
-
-_TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
-"""Orders in which tensor, context and data ranks are neighbours."""
 
 CONCESSIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "recompute": least_recomputed,
@@ -242,168 +237,3 @@ def applied(model: Transformer, plans: Plans) -> Plans:
         expert_exchange=np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
         **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
     )
-
-
-Rule = tuple[str, Mask]
-
-
-def rules(model: Transformer, plans: Plans, devices: int) -> tuple[Rule, ...]:
-    """What a plan must satisfy to be a plan at all, in words, each with a column that is true where it holds."""
-    batch = plans.data * plans.microbatch
-    count = model.global_batch // np.maximum(batch, 1)
-    groups, product = model.attention_groups, plans.tensor * plans.context * plans.pipeline * plans.data
-    data, transfers, layers, moved, *others = concession_rules(model, plans)
-    shares_groups = (groups % plans.tensor == 0) | (plans.tensor % groups == 0)
-    return (
-        (f"tensor x context x pipeline x data is the {devices} devices", product == devices),
-        (f"tensor divides the {model.heads} heads", model.heads % plans.tensor == 0),
-        (f"tensor divides the {groups} key-value heads, or is a multiple of them", shares_groups),
-        (f"tensor divides the hidden size {model.hidden}", model.hidden % plans.tensor == 0),
-        (f"tensor divides the feed-forward width {' and '.join(map(str, model.widths))}", gcd(*model.widths) % plans.tensor == 0),
-        (f"context x tensor (with sequence parallel) divides the sequence {model.sequence}", _divides_sequence(model, plans)),
-        (f"pipeline x interleave is at most the {model.stack} layers with embedding and head", _fills_chunks(model, plans)),
-        ("interleave needs a pipeline", (plans.interleave == 1) | (plans.pipeline > 1)),
-        (f"data x microbatch divides the global batch {model.global_batch}", model.global_batch % np.maximum(batch, 1) == 0),
-        (
-            "with interleave the pipeline divides the number of microbatches",
-            (plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0),
-        ),
-        ("sequence parallel needs tensor parallel", (plans.sequence_parallel == 0) | (plans.tensor > 1)),
-        ("ZeRO needs data or context parallel", (plans.zero == 0) | (plans.data * plans.context > 1)),
-        data,
-        transfers,
-        *_group_rules(plans),
-        ("hidden tensor exchange needs sequence parallel", (plans.tensor_exchange == 0) | (plans.sequence_parallel == 1)),
-        *_schedule_rules(plans, count, (layers, moved)),
-        *_end_rules(model, plans),
-        *_expert_rules(model, plans),
-        *(_frozen_rules(plans) if model.frozen_layers else ()),
-        *others,
-    )
-
-
-def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
-    """Where the first layers have no backward pass, all layers are on one stage."""
-    return (
-        ("frozen layers go without a pipeline", plans.pipeline == 1),
-        ("frozen layers go without hidden expert exchange", plans.expert_exchange == 0),
-    )
-
-
-def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """The rules that speak of concessions, each of one. Where the first layers have no backward pass, layers of a stage differ in nothing
-    else."""
-    layers = again(plans.recompute, LAYER)
-    found = (
-        ("overlap of data exchange needs data or context parallel", ((plans.overlap & 1) == 0) | (plans.data * plans.context > 1)),
-        ("overlap of pipeline transfers needs a pipeline", ((plans.overlap & 2) == 0) | (plans.pipeline > 1)),
-        ("split backward passes compute no whole layers again", (plans.schedule == 0) | ~layers),
-        ("split backward passes offload nothing", (plans.schedule == 0) | (plans.offload == 0)),
-        ("hidden expert exchange computes no whole layers again", (plans.expert_exchange == 0) | ~layers),
-    )
-    if not model.frozen_layers:
-        return found
-    return (
-        *found,
-        ("frozen layers offload nothing", plans.offload == 0),
-        ("frozen layers go without layers of which a part is computed again", plans.recompute < PARTLY),
-    )
-
-
-def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """Experts over the data-parallel ranks, or folded over all ranks of a stage."""
-    usual, split, exposed = plans.expert_tensor == 0, np.maximum(plans.expert_tensor, 1), plans.expert_exchange == 0
-    divides, block = model.experts % plans.expert == 0, plans.tensor * plans.context * plans.data
-    together = np.isin(plans.placement, _TOGETHER)
-    return (
-        (f"expert divides the {model.experts} experts and data", divides & (~usual | (plans.data % plans.expert == 0))),
-        ("expert_tensor x expert divides tensor x context x data", usual | (block % (split * plans.expert) == 0)),
-        (f"expert_tensor divides the width {model.expert_width} of an expert", usual | (model.expert_width % split == 0)),
-        ("folded experts of several tensor ranks need sequence parallel", usual | (plans.tensor == 1) | (plans.sequence_parallel == 1)),
-        ("folded experts need pipeline as the first or the last dimension of the placement", usual | together),
-        ("expert_tensor as large as tensor needs experts that are spread", usual | (split != plans.tensor) | (plans.expert > 1)),
-        ("groups of ranks that share go without folded experts", usual | (plans.shard == 0)),
-        ("hidden expert exchange needs experts that are spread", exposed | (plans.expert > 1)),
-        (
-            "hidden expert exchange on several stages needs interleave above 1, or dualpipe",
-            exposed | (plans.pipeline == 1) | (plans.interleave > 1) | (plans.schedule == BOTH_WAYS),
-        ),
-        (
-            "hidden expert exchange goes without split backward passes, but for those of dualpipe",
-            exposed | (plans.schedule == 0) | (plans.schedule == BOTH_WAYS),
-        ),
-    )
-
-
-def _schedule_rules(plans: Plans, count: Whole, concessions: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """What backward passes in two parts go without, as far as they are priced here: what the second part needs is kept until then."""
-    whole = plans.schedule == 0
-    return (
-        ("split backward passes (zero-bubble, dualpipe) need a pipeline", whole | (plans.pipeline > 1)),
-        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
-        *concessions,
-        ("split backward passes have layers dealt out evenly", whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0))),
-        ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
-        ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
-        ("zero-bubble-v deals layers out evenly", (plans.schedule != V) | (plans.first_stage_layers + plans.last_stage_layers == 0)),
-        *_both_ways_rules(plans, count),
-    )
-
-
-def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
-    """What the schedule of DeepSeek-AI's DualPipe asks for (`step` of its dualpipe.py); copies of a stage share as all replicas do."""
-    other = plans.schedule != BOTH_WAYS
-    return (
-        ("dualpipe has an even number of stages", other | (plans.pipeline % 2 == 0)),
-        ("dualpipe has an even number of microbatches, at least 2 x pipeline", other | ((count % 2 == 0) & (count >= 2 * plans.pipeline))),
-        ("dualpipe has one chunk a stage (interleave 1)", other | (plans.interleave == 1)),
-        ("dualpipe shares among all replicas (shard 0)", other | (plans.shard == 0)),
-    )
-
-
-def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """What is left where the first or the last stage has a number of layers of its own; a chunk beside embedding or head may have none."""
-    even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
-    split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
-    ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
-    between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
-    return (
-        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
-        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", even | (ends & between)),
-    )
-
-
-def _group_rules(plans: Plans) -> tuple[Rule, ...]:
-    """A group of ranks that share has whole groups of context ranks in it, and those of experts."""
-    whole, replicas = plans.shard == 0, plans.shard // plans.context
-    return (
-        ("groups of ranks that share (shard) need ZeRO", whole | (plans.zero > 0)),
-        ("context divides the ranks that share (shard), which divide data x context", whole | _divide(plans, replicas)),
-        ("expert divides the replicas that share (shard)", whole | (replicas % plans.expert == 0)),
-    )
-
-
-def _divide(plans: Plans, replicas: Whole) -> Mask:
-    found: Mask = (plans.shard % plans.context == 0) & (replicas > 0) & (plans.data % np.maximum(replicas, 1) == 0)
-    return found
-
-
-def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:
-    """The rules that this plan breaks, in words."""
-    return tuple(sentence for sentence, holds in rules(model, table([plan]), devices) if not holds[0])
-
-
-def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
-    """Every chunk holds a layer, the embedding or the head: the first and the last one may hold these alone (Llama team 2024)."""
-    filled: Mask = np.less_equal(plans.pipeline * plans.interleave, model.stack + 2 * (plans.pipeline > 1))
-    return filled
-
-
-def _in_groups(plans: Plans, count: Whole) -> Mask:
-    """Microbatches go through interleaved chunks in groups of as many as there are stages, but in a V."""
-    return np.asarray((plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0))
-
-
-def _divides_sequence(model: Transformer, plans: Plans) -> Mask:
-    split = plans.context * np.where(plans.sequence_parallel == 1, plans.tensor, 1)
-    return np.equal(model.sequence % split, 0)

@@ -21,7 +21,7 @@ from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
 from crossopt.crossflow.offload import HostTraffic, host_traffic
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import Terms, bubble, exposed_exchange, fullest_slot, step_time, whole_backward
+from crossopt.crossflow.pipeline import FullestStage, Terms, bubble, exposed_exchange, fullest_slot, mean_slot, step_time, whole_backward
 from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, rows_of, table
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import LAYER, PARTLY, again, layers_again
@@ -48,7 +48,7 @@ class Parts:
 
 
 def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
-    """Prices of every plan on every device, by tables. Plans must satisfy the rules of `crossflow.plan.rules`."""
+    """Prices of every plan on every device, by tables. Plans must satisfy the rules of `crossflow.plan_rules`."""
     shape = (len(plans), devices_in(hardware))
     times, energies, memory = np.empty(shape), np.empty(shape), np.empty((shape[0], 1))
     tables = _tables(model, hardware, cluster, plans)
@@ -73,8 +73,7 @@ def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, pla
 def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Array:
     """Seconds of a step of one plan on every device, or on one under every set of constants, without the rest of its price."""
     plans = table([plan])
-    times: Array = np.ravel(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))))
-    return times
+    return np.asarray(step_time(terms(model, hardware, plans, parts_of(model, hardware, cluster, plans))), np.float64).ravel()
 
 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
@@ -85,7 +84,7 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
     time, split = step_time(needed), sharding(model, plans)
     return Bill(
         step_time=_single(time),
-        time=tuple((name, _single(seconds)) for name, seconds in _step_items(needed, parts.layer)),
+        time=tuple((name, _single(seconds)) for name, seconds in _step_items(needed, parts.layer, fullest_slot(needed))),
         memory=tuple((name, _single(size)) for name, size in fullest_stage(model, split)),
         energy=_single(step_energy(model, hardware, plans, parts, time)),
         flops=step_flops(model),
@@ -93,9 +92,19 @@ def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -
     )
 
 
-def _step_items(needed: Terms, one: Layer) -> Items:
-    """Seconds of the step by use, as the fullest stage spends them."""
-    stage = fullest_slot(needed)
+def mean_items(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Items:
+    """Seconds of the step by use, as a stage spends them on average, with those that the fullest one takes beyond that: what plans whose
+    slowest stages are of different kinds differ by."""
+    plans = table([plan])
+    parts = parts_of(model, hardware, cluster, plans)
+    needed = terms(model, hardware, plans, parts)
+    stage, beyond = mean_slot(needed)
+    items = (*_step_items(needed, parts.layer, stage), ("unequal stages", needed.microbatches * beyond))
+    return tuple((name, _single(seconds)) for name, seconds in items)
+
+
+def _step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
+    """Seconds of the step by use, as a stage spends them."""
     runs = needed.microbatches * stage.layers
     return (
         ("compute", runs * one.arithmetic),
@@ -311,8 +320,6 @@ class _Tables:
 
 _LAYER, _IN_PARTS, _IN_PAIRS = ("forward", "backward", "energy"), ("inputs", "weights"), ("together", "ahead")
 _EXCHANGE = tuple(field.name for field in fields(DataExchange))
-
-
 _LAID = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "placement")
 """What the layout of a plan depends on."""
 
@@ -355,11 +362,8 @@ Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
     """Rows of the named fields of a table; fields without rows and fields not named are left out."""
-    values = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        values[field.name] = value[rows] if field.name in names and np.ndim(value) == 2 else (value if field.name in names else 0.0)
-    return type(record)(**values)
+    values = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
+    return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 
 def _stack(modes: list[Layer], rows: int, columns: int) -> Layer:

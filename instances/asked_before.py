@@ -18,7 +18,7 @@ def remembered(work_out: Callable[Concatenate[Asked, How], Known]) -> Callable[C
     last: list[tuple[Asked, Known]] = []
 
     @wraps(work_out)
-    def ask(question: Asked, *others: How.args, **settings: How.kwargs) -> Known:
+    def ask(question: Asked, /, *others: How.args, **settings: How.kwargs) -> Known:
         for asked, known in last[:_LAST]:
             if asked is question or asked == question:
                 return known

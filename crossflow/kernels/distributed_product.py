@@ -36,7 +36,7 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-from crossopt.crossflow.mesh import Mesh, link_loads
+from crossopt.crossflow.kernels.mesh import Mesh, link_loads
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, product_cost
 
 

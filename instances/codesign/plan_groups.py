@@ -14,7 +14,8 @@ from typing import cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, concession_rules, costs_only, rows_of
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
+from crossopt.crossflow.plan_rules import concession_rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.settings import codes_of, comings, with_settings

@@ -17,7 +17,8 @@ from crossopt.crossflow.cost import device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, joined, option, rows_of, table
+from crossopt.crossflow.plan_rules import Rule, rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options

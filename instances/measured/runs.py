@@ -12,7 +12,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from crossopt.crossflow.hardware import Cluster, Hardware
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.plan import Overlap, Plan, broken_rules
+from crossopt.crossflow.plan import Overlap, Plan
+from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.cells import UNSTATED, Row, read_rows

@@ -1,14 +1,22 @@
-"""What designs of a question spend their steps on, beside each other: where one is faster than another, by use of time."""
+"""What designs of a question spend their steps on, beside each other: where one is faster than another, by use of time.
+
+Uses are those of a stage on average, and what the slowest stage takes beyond that stands by itself: else a plan whose last stage is the
+slowest would seem to spend more on the head than one whose middle stages are, though both have the same head.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from crossopt.crossflow.evaluate import evaluate
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.transformer import mean_items
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.codesign.answer import design_of, from_words
 
+UNEQUAL = "`unequal stages` is what the slowest stage takes beyond the mean of all, of which the other uses are"
 _TOLD = 3
 """Uses that a sentence names, of what is saved and of what is spent more."""
 _SMALL = 0.001
@@ -29,8 +37,11 @@ class Uses:
 
 def uses_of(instance: Instance, name: str, design: Mapping[str, Any]) -> Uses:
     """The uses of time of a design in words, which is priced anew."""
-    priced = evaluate(instance.workload, design_of(instance, from_words(instance, dict(design))), instance.budget, instance.prices)
-    return Uses(name, dict(priced.breakdown))
+    chosen = design_of(instance, from_words(instance, dict(design)))
+    if isinstance(instance.workload, Transformer) and isinstance(chosen.plan, Plan):
+        items = mean_items(instance.workload, chosen.hardware, chosen.cluster, chosen.plan)
+        return Uses(name, {use: float(seconds) for use, seconds in items})
+    return Uses(name, dict(evaluate(instance.workload, chosen, instance.budget, instance.prices).breakdown))
 
 
 def uses_named(several: Sequence[Uses]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.uses import Uses, saved_words, uses_named
+from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
@@ -156,7 +156,8 @@ def _rivals(result: DesignResult, beside: tuple[Uses, ...]) -> str:
     mark = "bound" if result.bound is not None else ""
     picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
     uses = table(("a step, in s", *(one.name for one in beside)), _use_rows(beside), numbers=range(1, 1 + len(beside)))
-    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses if len(beside) > 1 else "")
+    note = paragraph(f"{UNEQUAL.capitalize()}.") if any(one.seconds.get("unequal stages") for one in beside) else ""
+    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses + note if len(beside) > 1 else "")
 
 
 def _use_rows(beside: Sequence[Uses]) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
-from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
+from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import amount, design_words, listed, seconds_of, wrapped
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.study.figures import (
@@ -85,7 +85,7 @@ def _uses(study: Study) -> list[str]:
     heads = [(name, max(len(name) + 2, _SECONDS)) for name in (one.name for one in found)]
     rows = [[name, *(amount(one.seconds.get(name, 0.0), "s") for one in found)] for name in uses_named(found)]
     lines = list(_table(heads, [*rows, ["the whole step", *(amount(one.step, "s") for one in found)]], "where the step goes", _USE))
-    lines.append("")
+    lines += [*(wrapped("  ", UNEQUAL) if any(one.seconds.get("unequal stages") for one in found) else []), ""]
     best = min(found, key=lambda one: one.step)
     told = [(one.name, words) for one in found if (words := saved_words(best, one))]
     return [*lines, *(line for name, words in told for line in wrapped(f"  {name:<{_ENGINE}}", words)), ""]

@@ -5,7 +5,7 @@ import pytest
 from crossopt.crossflow.hardware import Cluster, Link
 from crossopt.crossflow.kernels.distributed_product import grid, shared_links
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, broken_rules, kernel_plans
-from crossopt.crossflow.mesh import Mesh
+from crossopt.crossflow.kernels.mesh import Mesh
 from crossopt.crossflow.workload import Gemm, Lstm
 from tests.every import every
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.mesh import LinkLoads, Mesh, link_loads, placement
+from crossopt.crossflow.kernels.mesh import LinkLoads, Mesh, link_loads, placement
 from tests.every import every
 
 DERATES = Path(__file__).parents[2] / "../shared/data/crossflow/derates.csv"

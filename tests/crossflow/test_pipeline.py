@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, slots, step_time, window
+from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, mean_slot, slots, step_time, window
 from crossopt.crossflow.stages import split_layers
 
 PLAIN = Terms(
@@ -183,6 +183,17 @@ def test_the_fullest_stage_says_what_it_does_beside_its_layers() -> None:
     assert (middle.layers, middle.edges) == (3.0, 0.0)
     first = fullest_slot(replace(PLAIN, embedding=7.0, head=7.0))
     assert (first.layers, first.edges) == (2.0, 7.0)
+
+
+def test_the_mean_stage_and_what_the_fullest_takes_beyond_it_make_the_fullest() -> None:
+    """Of 2, 3, 3, 2 layers the middle ones have half a layer more than the mean, and neither embedding nor head."""
+    uneven = replace(PLAIN, split=split_layers(10, 4), embedding=0.5, head=1.0)
+    mean, beyond = mean_slot(uneven)
+    one = uneven.forward + uneven.backward
+    assert (mean.layers, mean.edges) == (2.5, 0.375)
+    assert beyond == 0.5 * one - 0.375
+    even, none = mean_slot(PLAIN)
+    assert (even.layers, none) == (2.0, 0.0)
 
 
 @st.composite

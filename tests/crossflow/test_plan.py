@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.plan import CONCESSIONS, Plan, broken_rules, code, option, plan_at, rows_of, table
+from crossopt.crossflow.plan import CONCESSIONS, Plan, code, option, plan_at, rows_of, table
+from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.recomputation import RECOMPUTE, layers_again
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans

@@ -26,7 +26,8 @@ from crossopt.crossflow.parameters import (
     step_flops,
     trained_parameters,
 )
-from crossopt.crossflow.plan import Plan, broken_rules, table
+from crossopt.crossflow.plan import Plan, table
+from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.projections import named_projections, projections
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.recomputation import LAYER, RECOMPUTE, number_of

@@ -5,14 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from crossopt.crossflow.evaluate import evaluate
+from crossopt.crossflow.plan import Plan
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
 from crossopt.reports.facts.measured_runs import likely_of, measured_words
-from crossopt.reports.facts.uses import Uses, saved_words, uses_named
+from crossopt.reports.facts.uses import Uses, saved_words, uses_named, uses_of
 from crossopt.reports.texts.design import answer, evaluation_text
 from crossopt.reports.texts.near import common_words
-from crossopt.solvers.codesign.answer import DesignResult, space_in
+from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of, space_in, to_words
 from crossopt.solvers.codesign.claims import reasons_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.explain.single import evaluate_single
@@ -274,6 +276,27 @@ def test_what_the_best_saves_of_another_step_is_said_by_use() -> None:
     assert saved_words(best, other) == said
     assert saved_words(other, best) == saved_words(best, best) == ""
     assert uses_named((best, other)) == ("compute", "pipeline bubble", "tensor exchange", "optimizer")
+
+
+def test_the_head_takes_as_long_whichever_stage_is_the_slowest() -> None:
+    """A last stage with as many layers as others and the head is the slowest; with less layers stages between are."""
+    text = """
+kind: codesign
+workload: {model: deepseek-v3, global_batch: 512}
+cluster: {devices: 256}
+hardware: h100-sxm
+choices: {tensor: 8, pipeline: 8, expert: 4, last_stage_layers: [8, 5], recompute: full, zero: 1, sequence_parallel: true}
+"""
+    asked = ask(text)
+    common = Plan(tensor=8, pipeline=8, data=4, expert=4, sequence_parallel=True, recompute="full", zero=1)
+    plans = [replace(common, last_stage_layers=layers) for layers in (8, 5)]
+    last, middle = (uses_of(asked, "", to_words(asked, Candidate(0, plan))).seconds for plan in plans)
+    shown, hidden = (dict(evaluate(asked.workload, design_of(asked, Candidate(0, plan)), asked.budget).breakdown) for plan in plans)
+    assert shown["embedding and head"] > 0.0 == hidden["embedding and head"]
+    assert last["embedding and head"] == middle["embedding and head"] > 0.0
+    assert sum(last.values()) == pytest.approx(sum(shown.values()), rel=1e-12)
+    assert sum(middle.values()) == pytest.approx(sum(hidden.values()), rel=1e-12)
+    assert last["unequal stages"] > 0.0
 
 
 def test_a_comparison_shows_steps_by_use_within_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
+from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, table
+from crossopt.crossflow.plan_rules import rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import deepspeed, fsdp, megatron_core, torchtitan
 from crossopt.instances.codesign.stacks.table import WORDS, Row, Stack

@@ -18,9 +18,9 @@ from crossopt.crossflow.plan import (
     SCHEDULES,
     TENSOR_EXCHANGES,
     Plans,
-    Rule,
     code,
 )
+from crossopt.crossflow.plan_rules import Rule
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import split_layers

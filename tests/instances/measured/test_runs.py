@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.crossflow.hardware import Cluster
-from crossopt.crossflow.plan import Plan, broken_rules
+from crossopt.crossflow.plan import Plan
+from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
