@@ -6,7 +6,7 @@ combination of what it depends on, for all devices, and gathered: `price`. The s
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -362,7 +362,7 @@ Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
     """Rows of the named fields of a table; fields without rows and fields not named are left out."""
-    values = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
+    values: dict[str, Any] = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
-How = ParamSpec("How")
 Asked = TypeVar("Asked")
 Known = TypeVar("Known")
 
@@ -12,17 +11,16 @@ _LAST = 8
 """Questions of which the answers are kept."""
 
 
-def remembered(work_out: Callable[Concatenate[Asked, How], Known]) -> Callable[Concatenate[Asked, How], Known]:
-    """The function, which looks first whether it was asked the same just before; what is said beside the question may end the work, and
-    change nothing of what comes out. Questions hold documents, so that they have no hash."""
+def remembered(work_out: Callable[[Asked], Known]) -> Callable[[Asked], Known]:
+    """The function, which looks first whether it was asked the same just before. Questions hold documents, so that they have no hash."""
     last: list[tuple[Asked, Known]] = []
 
     @wraps(work_out)
-    def ask(question: Asked, /, *others: How.args, **settings: How.kwargs) -> Known:
+    def ask(question: Asked) -> Known:
         for asked, known in last[:_LAST]:
             if asked is question or asked == question:
                 return known
-        known = work_out(question, *others, **settings)
+        known = work_out(question)
         last[:] = [(question, known), *last][:_LAST]
         return known
 

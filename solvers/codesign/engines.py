@@ -12,6 +12,7 @@ from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
+from crossopt.solvers.codesign.boxes.close_calls import close_calls
 from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
@@ -70,6 +71,7 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     spent = monotonic() - began
     found = by_boxes.search(instance, watch, Spend(began + limits.seconds, limits.gap), known)
     points = hardware_points(instance)
+    notes = close_calls(instance, found.survey, found.value, began + limits.seconds) if found.stopped == "complete" else ()
     tree = Tree(found.plans * points, points, (found.plans,), (found.groups,), (found.promising,), len(found.cuts), found.cuts)
     return Found(
         answer=answer_of(instance, found.best),
@@ -77,6 +79,7 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
         proof=None if found.bound is None else cut_in_boxes(tree),
         engine="boxes",
         stopped=found.stopped,
+        notes=notes,
         rivals=_rivals(instance, found.best, found.stopped, practice),
         trace=tuple((spent + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,
@@ -188,6 +191,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     relaxation = Relaxation(found.solver, found.rounds, found.tangents, limits.form, found.plans)
     spent = monotonic() - began
     left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
+    notes = close_calls(instance, found.survey, found.value, began + limits.seconds) if found.stopped == "complete" else ()
     whole = certify(instance, found, limits.form, left, watch)
     return Found(
         answer=answer_of(instance, found.best),
@@ -195,7 +199,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
         proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole),
         engine=engine,
         stopped=found.stopped,
-        notes=found.notes,
+        notes=(*found.notes, *notes),
         rivals=_rivals(instance, found.best, found.stopped, practice),
         trace=tuple((begun + seconds, value, bound) for seconds, value, bound in found.trace),
         value=found.value,

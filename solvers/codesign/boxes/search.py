@@ -39,38 +39,6 @@ Cuts = tuple[Kept | None, ...]
 """The tree from the root, each box before its parts: what the first of them keeps, None for a box that is not cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the search saw."""
-
-    best: Candidate | None
-    value: float | None
-    bound: float | None
-    """No design is below this; infinite where there is none, None where too little was looked at to say."""
-    plans: int
-    groups: int
-    """Groups of plans that differ in their concessions only."""
-    promising: int
-    """Plans that would be below the bound on that chip."""
-    cuts: Cuts
-    trace: Trace
-    stopped: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reread:
-    """What a reader of the tree sees."""
-
-    cuts: Cuts
-    plans: int
-    groups: int
-    """Groups of plans that differ in their concessions only."""
-    promising: int
-    """Plans that would be below the bound on that chip."""
-    faults: tuple[str, ...]
-    """Why the tree does not prove the bound; nothing if it does."""
-
-
 @dataclass(slots=True)
 class Survey:
     """The groups on the best chip there could be."""
@@ -91,6 +59,39 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What the search saw."""
+
+    best: Candidate | None
+    value: float | None
+    bound: float | None
+    """No design is below this; infinite where there is none, None where too little was looked at to say."""
+    plans: int
+    groups: int
+    """Groups of plans that differ in their concessions only."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    cuts: Cuts
+    trace: Trace
+    stopped: str
+    survey: Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What a reader of the tree sees."""
+
+    cuts: Cuts
+    plans: int
+    groups: int
+    """Groups of plans that differ in their concessions only."""
+    promising: int
+    """Plans that would be below the bound on that chip."""
+    faults: tuple[str, ...]
+    """Why the tree does not prove the bound; nothing if it does."""
+
+
+@dataclass(frozen=True, slots=True)
 class Survivors:
     """The plans that may still be better than a design to start from."""
 
@@ -106,6 +107,7 @@ class Survivors:
     """Those bounded below the start, and their bounds; none where the time was too short to look at all."""
     bounds: Array
     complete: bool
+    survey: Survey
     surveyed: bool = False
     """Whether all groups were looked at, so that `least` bounds every design, even where there was no time for their members."""
 
@@ -121,7 +123,7 @@ def survivors(instance: Instance, deadline: float, within: float | None = None, 
     root = root_node(instance, space)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
     start, every = _start(instance, space, members(instance, survey.pool), known), survey.every()
-    left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False)
+    left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
 
@@ -312,6 +314,7 @@ def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Tr
         cuts=tuple(cuts_of(searched.root)),
         trace=trace,
         stopped=searched.stopped,
+        survey=left.survey,
     )
 
 

@@ -82,7 +82,7 @@ class _Tally:
 
 def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> Found:
     """Price every design; stops early at the deadline (of the monotonic clock) or on an interrupt, and then says so."""
-    tally, stopped = _Tally(leasts_of(instance), reach=max(_NEAR, 1.0 + (_error(instance) or 0.0))), "complete"
+    tally, stopped = _Tally(leasts_of(instance), reach=max(_NEAR, 1.0 + (error_of(instance) or 0.0))), "complete"
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
             _look_at_all(instance, watch, deadline, tally)
@@ -104,7 +104,7 @@ def conflicts_of(instance: Instance, found: Found) -> tuple[Conflict, ...]:
     return found.conflicts
 
 
-def _error(instance: Instance) -> float | None:
+def error_of(instance: Instance) -> float | None:
     """The model's mean error on measured runs, where it says something about the objective: nobody measured energies or costs."""
     if not isinstance(instance.hardware, Hardware) or instance.objective not in ("step_time", "time_per_sample"):
         return None
@@ -140,7 +140,7 @@ def _refuse_after(deadline: float) -> None:
 
 
 def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
-    points, error = hardware_points(instance), _error(instance)
+    points, error = hardware_points(instance), error_of(instance)
     space = Space(
         designs=tally.plans * points,
         feasible=tally.feasible,

@@ -46,7 +46,7 @@ from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.codesign.answer import Candidate, answer_of
 from crossopt.solvers.codesign.boxes.incumbent import Incumbent, candidate_of, improved
-from crossopt.solvers.codesign.boxes.search import Survivors, survivors
+from crossopt.solvers.codesign.boxes.search import Survey, Survivors, survivors
 from crossopt.solvers.codesign.pricing import memory_of, values_of
 
 _BLOCK = 64
@@ -86,6 +86,7 @@ class Refined:
     """Plans that the integer model chooses among."""
     trace: tuple[tuple[float, float | None, float | None], ...]
     stopped: str
+    survey: Survey
     notes: tuple[str, ...] = ()
     """That the solver did not end by itself."""
     problem: Codesign | None = None
@@ -393,6 +394,7 @@ def _refined(loop: _Loop) -> Refined:
         plans=loop.plans,
         trace=tuple(loop.trace),
         stopped=loop.stopped,
+        survey=loop.left.survey,
         notes=loop.notes,
         problem=loop.problem,
         least=loop.least,

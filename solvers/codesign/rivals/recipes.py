@@ -97,10 +97,14 @@ class Practice:
     design: Candidate | None
 
 
-@remembered
 def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
     """The recipes' choice; a TimeoutError at the deadline."""
-    return Practice(*(_chosen(instance, deadline) or (_NONE, None)))
+    return _practice((instance, deadline))
+
+
+@remembered
+def _practice(asked: tuple[Instance, float]) -> Practice:
+    return Practice(*(_chosen(*asked) or (_NONE, None)))
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:

@@ -12,6 +12,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress
+from crossopt.solvers.codesign.answer import space_in
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend, root_node
 from crossopt.solvers.codesign.boxes.search import Cuts, Found, reread, search
@@ -164,6 +165,19 @@ def test_an_engine_that_proves_tells_the_recipes_design_before_it_lists_plans(en
     assert told[0].best == recipes.value
     assert told[0].answer is not None
     assert told[0].answer() == recipes.answer
+
+
+@every("engine", ["boxes", "milp", "cpsat"])
+def test_engines_that_do_not_look_at_all_designs_count_those_that_are_too_close_to_call(engine: str) -> None:
+    measured = read_instance(INSTANCES / "small.yaml")
+    space = space_in(answered(measured, "exhaustive"))
+    assert space is not None
+    assert space.error is not None
+    assert space.within_error is not None
+    assert space.within_error > 2
+    near = f"{space.within_error - 1:,} other designs are within {space.error:.1%}, the model's mean error on measured runs, of the best"
+    assert f"too close to call: {near}: the model cannot tell them apart" in answered(measured, engine).notes
+    assert answered(QUICK, engine).notes == ()  # nobody measured a chip that is yet to be chosen
 
 
 def test_too_many_groups_to_keep_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
