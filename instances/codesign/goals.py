@@ -4,10 +4,13 @@
     rent          devices x rent of an hour x hours
     purchase      devices x price + nodes x price of a node, all of it; with a lifetime, that x seconds of the run / lifetime
     electricity   devices x rated power x PUE x seconds x price of energy
+    seconds       steps x step time / share of the time that lasts where devices fail now and then (`crossflow.goodput`)
+
+That share is one of the devices and their number alone, so that it shortens the longest step as a factor, whatever the plan.
 
 Money is what is paid in any case and what a second costs, so that a budget is a limit on the step time:
 
-    step time  <=  (budget - paid in any case) / (money of a second x steps)
+    step time  <=  (budget - paid in any case) / (money of a second x steps) x share that lasts
 """
 
 from dataclasses import dataclass
@@ -47,6 +50,8 @@ class Goal:
     """Money for a device and an hour."""
     purchase: Purchase | None = None
     """In place of a rent."""
+    lasting: float = 1.0
+    """The share of the time that is work which lasts."""
 
     @property
     def steps(self) -> int:
@@ -54,7 +59,7 @@ class Goal:
 
     def seconds(self, step_time: float) -> float:
         """How long the run takes."""
-        return self.steps * step_time
+        return self.steps * step_time / self.lasting if self.lasting else inf
 
     def items(self, step_time: float) -> tuple[tuple[str, float], ...]:
         """What is paid for the run, item by item; none where neither rent nor purchase is given."""
@@ -71,7 +76,13 @@ class Goal:
 
     @property
     def step_time(self) -> float:
-        """The longest step that keeps deadline and budget; one that no design has where what is paid in any case is above the budget."""
+        """The longest step that keeps deadline and budget; one that no design has where what is paid in any case is above the budget, or
+        where failures leave nothing of the time."""
+        longest = self._without_failures
+        return longest if self.lasting == 1.0 or longest == inf else max(longest * self.lasting, _AT_ONCE)
+
+    @property
+    def _without_failures(self) -> float:
         if (bought := self.purchase) is None:
             hourly = self.devices * (self.rent or 0.0)
             paid = self.budget * _HOUR / hourly if hourly else inf

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.goodput import Failures
+from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
 from crossopt.instances.catalogue.constants import CONSTANTS, constant_fault
@@ -103,7 +103,9 @@ def _goal(file: CodesignFile, workload: Workload, devices: int, hardware: Hardwa
             power=devices * float(hardware.power) * bought.pue,
             electricity=bought.electricity,
         )
-    return Goal(given.tokens, workload.tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase)
+    failures = _failures(file.cluster)
+    lasting = 1.0 if failures is None else goodput(failures, devices).share
+    return Goal(given.tokens, workload.tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase, lasting)
 
 
 def _failures(cluster: ClusterSection) -> Failures | None:

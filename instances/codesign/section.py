@@ -88,7 +88,7 @@ class ClusterSection:
     ] = None
     failures: Annotated[
         FailuresSection | None,
-        Doc("the answer then says how much of the time failures and checkpoints leave; no plan depends on it"),
+        Doc("the answer then says how much of the time failures and checkpoints leave, and deadlines and budgets of `goal` count it"),
     ] = None
 
     @property

@@ -22,7 +22,8 @@ def run_figures(goal: Goal, step_time: float) -> list[str]:
     days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.deadline)}' if isfinite(goal.deadline) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
     several = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
-    return [days, *([paid] if paid else []), *(several if len(several) > 1 else [])]
+    counted = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
+    return [days, *([paid] if paid else []), *(several if len(several) > 1 else []), *counted]
 
 
 def run_words(instance: Instance, result: DesignResult) -> str:

@@ -4,6 +4,7 @@ from math import inf
 
 import pytest
 
+from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.instances.codesign.goals import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
@@ -93,6 +94,37 @@ def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
     page = shown_of("codesign").page_of(instance, result, {})
     assert any(f"{days:.4g} days of 1 days" in str(section) for section in page.sections)
     assert checked(result).refused == ()
+
+
+FAILING = "cluster.failures={mean_time: 1000 h, checkpoint: 60 s, restart: 600 s}"
+
+
+def test_deadlines_and_budgets_count_the_time_that_failures_take() -> None:
+    """On 8 devices one fails in 125 h: the share of the time that lasts is the same for every plan, and shortens the longest step."""
+    failing = read_question(asked("{tokens: 1e9, deadline: 1 d, rent: 2 USD}", FAILING))
+    share = goodput(Failures(3.6e6, 60.0, 600.0), 8).share
+    assert 0.95 < share < 0.99
+    assert failing.goal is not None
+    assert failing.goal.lasting == share
+    assert failing.budget.step_time == failing.goal.step_time == 86400.0 / 7630 * share
+    assert failing.goal.seconds(2.0) == 15260.0 / share
+    assert failing.goal.money(2.0) == pytest.approx(16.0 * 15260.0 / 3600.0 / share, rel=1e-15)
+    assert Goal(1e9, 64 * 2048, 8, deadline=86400.0, lasting=0.0).step_time == 1e-30
+    assert Goal(1e9, 64 * 2048, 8, lasting=0.5).step_time == inf
+
+
+def test_a_run_that_is_done_in_time_only_without_failures_has_no_design() -> None:
+    without = answered(read_question(asked("{tokens: 1e9, deadline: 1 d}")), "exhaustive")
+    assert without.value is not None
+    tight = f"{{tokens: 1e9, deadline: {7630 * float(without.value) * 1.001} s}}"
+    assert answered(read_question(asked(tight)), "exhaustive").value == without.value
+    failing = read_question(asked(tight, FAILING))
+    result = answered(failing, "exhaustive")
+    assert (result.status, result.proved) == ("INFEASIBLE", True)
+    assert checked(result).refused == ()
+    longer = read_question(asked("{tokens: 1e9, deadline: 1 d}", FAILING))
+    text = " ".join(shown_of("codesign").text_of(longer, answered(longer, "exhaustive")).split())
+    assert "failures counted, " in text
 
 
 def test_a_deadline_that_nothing_keeps_is_proved_so() -> None:
