@@ -148,8 +148,7 @@ class _Loop:
 
     def show(self) -> None:
         words = f"round {self.rounds}, {self.plans:,} plans, {self.tangents:,} tangents"
-        answer = partial(answer_of, self.instance, candidate_of(self.left.space, self.best))
-        self.watch(Progress(words, self.value, self.known, answer))
+        self.watch(Progress(words, self.value, self.known, partial(answer_of, self.instance, candidate_of(self.left.space, self.best))))
 
     def note(self) -> None:
         """Keep and show what is known."""
