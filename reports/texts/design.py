@@ -332,6 +332,7 @@ def _no_design(result: DesignResult, out: LeftOut | None) -> str:
     proof = f"no design of the question keeps every limit, {known} in {seconds_of(result.seconds)} by {result.proved_by}"
     lines = [*wrapped(f"{name}: ", proof), ""]
     lines += [f"  {reason}" for reason in result.reasons] or ["  `crossopt explain` names the limits and choices that clash"]
+    lines += [line for note in result.notes for line in wrapped("  ", f"{note}.")]
     lines += _left_out_lines(out)
     return "\n".join(lines) + "\n"
 

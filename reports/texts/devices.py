@@ -102,7 +102,8 @@ def no_design_words(one: DesignResult, part: Instance) -> str:
     if not one.settled:
         return f"no design found ({one.stopped})"
     none = why_no_plan(part) if one.value is None else None
-    return f"no plan at all: {none}" if none else "no design keeps every limit"
+    missed = "; ".join(note.partition(" (")[0] for note in one.notes)
+    return f"no plan at all: {none}" if none else f"no design keeps every limit{f'; {missed}' if missed else ''}"
 
 
 def _row(start: str, one: DesignResult, none: str, valued: bool) -> list[str]:

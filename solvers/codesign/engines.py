@@ -13,9 +13,11 @@ from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.close_calls import close_calls
+from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.claims import TOLD, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
+from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
 from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
@@ -38,7 +40,7 @@ Rule = Callable[[Instance, float], Candidate | None]
 _PRACTICE = 0.5
 """Share of the time that the recipes may take before a search that begins with their design."""
 _PROVING, _PROVING_SHARE = 10.0, 3.0
-"""Seconds, and times what the answer took, for a proof of it in whole numbers."""
+"""Seconds, and times what the answer took, for a proof of it in whole numbers, or for the nearest design where there is none."""
 COUNTED = 20_000_000
 """Combinations of choices up to which `auto` prices every design, and so can say how many are near the best."""
 
@@ -57,7 +59,7 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> Found[Design
         engine="exhaustive",
         stopped=found.stopped,
         reasons=reasons_of(reasons),
-        notes=() if complete else (seen,),
+        notes=missed_in(instance, reasons) if complete else (seen,),
         rivals=_rivals(instance, found.best, found.stopped, None),
         trace=found.trace,
         value=found.value,
@@ -71,7 +73,7 @@ def boxes(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
     spent = monotonic() - began
     found = by_boxes.search(instance, watch, Spend(began + limits.seconds, limits.gap), known)
     points = hardware_points(instance)
-    notes = close_calls(instance, found.survey, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    notes = _notes(instance, found.value, found.stopped, found.survey, began, limits)
     tree = Tree(found.plans * points, points, (found.plans,), (found.groups,), (found.promising,), len(found.cuts), found.cuts)
     return Found(
         answer=answer_of(instance, found.best),
@@ -170,6 +172,16 @@ def _practice(instance: Instance, limits: Limits, watch: Watch) -> tuple[Practic
     return found, found.design
 
 
+def _notes(instance: Instance, value: float | None, stopped: str, survey: Survey, began: float, limits: Limits) -> tuple[str, ...]:
+    """How many designs are too close to call, or by how much the nearest one misses a limit where there is none."""
+    if stopped != "complete":
+        return ()
+    end, now = began + limits.seconds, monotonic()
+    if value is None:
+        return missed_by_search(instance, min(end, now + _PROVING + _PROVING_SHARE * (now - began)))
+    return close_calls(instance, survey, value, end)
+
+
 def _rivals(instance: Instance, best: Candidate | None, stopped: str, practice: Practice | None) -> tuple[Rival[Designs], ...]:
     """What practice would have chosen, told beside an answer that came to its end."""
     return recipes_rivals(instance, practice) if best is not None and stopped == "complete" else ()
@@ -191,7 +203,7 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     relaxation = Relaxation(found.solver, found.rounds, found.tangents, limits.form, found.plans)
     spent = monotonic() - began
     left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
-    notes = close_calls(instance, found.survey, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    notes = _notes(instance, found.value, found.stopped, found.survey, began, limits)
     whole = certify(instance, found, limits.form, left, watch)
     return Found(
         answer=answer_of(instance, found.best),

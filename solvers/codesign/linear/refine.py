@@ -4,8 +4,7 @@
     price its design             by the full model: perhaps a better design
     tighten it there             tangents of all plans at that chip; where these are met already, a row for that chip and those below it
 
-until the relaxation has no design that is better by more than the gap asked. Before it is written, plans go that are no better on the best
-chip there could be (`solvers.codesign.boxes.search`), and plans and literals that prices on the budgets rule out (`codesign.screen`).
+until the relaxation has no design that is better by more than the gap asked. What `boxes` and `codesign.screen` rule out goes before.
 """
 
 from collections.abc import Sequence

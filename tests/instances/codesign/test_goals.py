@@ -133,6 +133,37 @@ def test_a_deadline_that_nothing_keeps_is_proved_so() -> None:
     assert any(reason.startswith("step time: no design keeps it") for reason in result.reasons)
 
 
+@pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
+def test_a_missed_goal_is_told_with_one_that_can_be_kept(engine: str) -> None:
+    result = answered(read_question(asked("{tokens: 1e12, deadline: 1 h, rent: 2 USD, budget: 100 USD}")), engine)
+    late, dear = result.notes
+    assert late.startswith("deadline: the fastest design that keeps the other limits is done after ")
+    assert dear.startswith("budget: the run of the fastest design that keeps the other limits costs ")
+    enough = [part.split("(write ")[1].split(", or")[0] for part in (late, dear)]
+    kept = read_question(asked(f"{{tokens: 1e12, rent: 2 USD, {', '.join(enough)}}}"))
+    assert answered(kept, engine).value is not None
+    assert checked(result).refused == ()
+    text = " ".join(shown_of("codesign").text_of(kept, result).split())
+    assert late in text
+    assert dear in text
+
+
+def test_numbers_of_devices_that_miss_a_deadline_say_by_how_much() -> None:
+    asks = read_again(asked("{tokens: 1e12, deadline: 1 h}", "cluster.devices=[4, 8]"), "codesign")
+    result = answered(asks)
+    text = " ".join(shown_of("codesign").text_of(asks, result).split())
+    assert [len(part.notes) for part in result.parts] == [1, 1]
+    assert all(f"no design keeps every limit; {part.notes[0].partition(' (')[0]}" in text for part in result.parts)
+
+
+def test_a_limit_on_the_step_that_is_missed_is_told_in_seconds() -> None:
+    for engine in ("exhaustive", "boxes"):
+        result = answered(read_question(asked("{tokens: 1e9}", "budget.step_time=1 us")), engine)
+        assert [note.split(" takes ")[0] for note in result.notes] == ["step time: the fastest design that keeps the other limits"]
+    both = read_question(asked("{tokens: 1e9, deadline: 1 h}", "workload.model=gpt3-175b"))
+    assert answered(both, "boxes").notes == ("without a limit on the step time there is no design either",)
+
+
 def test_the_smallest_cluster_that_is_done_in_time_is_found() -> None:
     document = asked("{tokens: 1e9, deadline: 1 h}", "cluster.devices=[1, 2, 4, 8]", "objective=devices")
     result = answered(read_again(document, "codesign"))
