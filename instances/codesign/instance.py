@@ -66,6 +66,8 @@ class Instance:
     """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
     derived: str = ""
     """Which figures of the device its file leaves out, and what was taken instead."""
+    reserve_given: bool = False
+    """Whether the question says how much of each device's memory no plan may use."""
     goal: Goal | None = None
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()

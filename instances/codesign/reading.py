@@ -78,6 +78,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         goal=goal,
         ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",
+        reserve_given=file.cluster.reserved_memory is not None,
     )
     _check_size(instance, report)
     if file.objective == FEWEST:

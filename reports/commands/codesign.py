@@ -84,7 +84,7 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         sys.stdout.write(json.dumps({"design": single.design, "evaluation": single.evaluation}, indent=2, ensure_ascii=False) + "\n")
     else:
-        words = evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload))
+        words = evaluation_text(instance.name, single.design, single.evaluation, model_words(instance.workload), instance)
         sys.stdout.write(fitted(words))
     return Ending("FEASIBLE" if single.evaluation["feasible"] else "INFEASIBLE", proved=True)
 

@@ -20,6 +20,7 @@ from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
+from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import measured_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
@@ -89,14 +90,17 @@ def facts_of(
     chosen = from_words(instance, design)
     hardware = design_of(instance, chosen).hardware
     areas, powers = _chip(instance, design)
+    stages, capacity = _stages(instance, chosen, hardware.reserved_memory), float(hardware.dram.capacity)
+    full = fullness_words(instance, max((sum(size for _, size in stage) for stage in stages), default=0.0), capacity)
+    assumed = (*_assumed(instance, hardware.reserved_memory), *([f"{full[:1].upper()}{full[1:]}."] if full else []))
     return Facts(
         areas=areas,
         powers=powers,
-        stages=_stages(instance, chosen, hardware.reserved_memory),
-        capacity=float(hardware.dram.capacity),
+        stages=stages,
+        capacity=capacity,
         constants=constants_of(hardware),
         assumed=(
-            *_assumed(instance, hardware.reserved_memory),
+            *assumed,
             origin_of(hardware),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
             f"Measured runs: {measured_words(instance)}.",

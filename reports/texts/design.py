@@ -12,6 +12,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, format_quantity
 from crossopt.reports.facts.expert_exchange import hidden_words
+from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import likely_of, measured_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly
@@ -47,7 +48,7 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
         *_value_lines(result, evaluation, asked),
         *_run_lines(asked, result, evaluation),
         "",
-        *_evaluation_lines(evaluation),
+        *_evaluation_lines(evaluation, asked),
         "",
     ]
     notes = [
@@ -67,7 +68,9 @@ def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     return [line for label, words in pairs if words for line in wrapped(f"  {label:<{_LABEL}}", words)]
 
 
-def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = ()) -> str:
+def evaluation_text(
+    name: str, design: dict[str, Any], evaluation: dict[str, Any], model: Sequence[str] = (), asked: Instance | None = None
+) -> str:
     """One priced design as text."""
     verdict = "keeps every limit" if evaluation["feasible"] else "BREAKS A LIMIT"
     lines = [f"{name}: one design, priced by the full model; it {verdict}", "", *_design_lines(design), *chip_lines(evaluation)]
@@ -76,7 +79,7 @@ def evaluation_text(name: str, design: dict[str, Any], evaluation: dict[str, Any
         f"  {'step time':<{_LABEL}}{time_of(evaluation['step_time'])}",
         *_rates(evaluation),
         "",
-        *_evaluation_lines(evaluation),
+        *_evaluation_lines(evaluation, asked),
     ]
     return "\n".join(lines) + "\n"
 
@@ -219,7 +222,7 @@ def _likely_line(evaluation: dict[str, Any], asked: Instance | None) -> list[str
     return wrapped(f"  {'':<{_LABEL}}", words) if low < high else []
 
 
-def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
+def _evaluation_lines(evaluation: dict[str, Any], asked: Instance | None) -> list[str]:
     """Where the time goes, what fills the memory, and the limits with what binds."""
     total, items = evaluation["step_time"], evaluation["breakdown"]
     lines = ["  where the step goes"]
@@ -229,7 +232,12 @@ def _evaluation_lines(evaluation: dict[str, Any]) -> list[str]:
     memory = [f"{name} {shown(size, 'bytes')}" for name, size in evaluation["memory"].items() if size > 0.0]
     lines += ["", "  limits"]
     lines += [limit_line(limit) for limit in evaluation["limits"]]
-    return [*lines, *listed("    memory holds: ", ", ".join(memory))]
+    full = [] if asked is None else [words for one in evaluation["limits"] if (words := _fullness(asked, one))]
+    return [*lines, *listed("    memory holds: ", ", ".join(memory)), *(line for words in full for line in wrapped("    ", f"{words}."))]
+
+
+def _fullness(asked: Instance, limit: dict[str, Any]) -> str:
+    return fullness_words(asked, limit["used"], limit["available"]) if limit["name"] == "memory" else ""
 
 
 def limit_line(limit: dict[str, Any]) -> str:
