@@ -109,11 +109,23 @@ class Counted:
     """The question as it was written."""
     batches: tuple[int, ...] = ()
     """Samples of a step of each part, where several batches are asked about."""
+    impossible: tuple[tuple[int, int, str], ...] = ()
+    """Devices and batch (0 where there is one) that no question can be asked about, beside those that are, and why."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of devices, each once."""
         return tuple(dict.fromkeys(self.counts))
+
+    @property
+    def asked_for(self) -> tuple[int, ...]:
+        """The numbers of devices with those that are impossible, each once."""
+        return tuple(dict.fromkeys((*self.counts, *(count for count, *_ in self.impossible))))
+
+    @property
+    def by_devices(self) -> bool:
+        """Whether parts are told apart by their number of devices."""
+        return len(self.asked_for) > 1 or not self.batches
 
     @property
     def samples(self) -> tuple[int, ...]:
@@ -131,4 +143,4 @@ class Counted:
         if not self.batches:
             return devices
         batch = f"batch {self.batches[place]:,}"
-        return batch if len(self.numbers) == 1 else f"{devices}, {batch}"
+        return f"{devices}, {batch}" if self.by_devices else batch

@@ -135,12 +135,32 @@ def _asked(file: CodesignFile, written: Written, report: Report) -> Instance | P
     document = written.document
     if len(counts) == 1 and not batches:
         return _of_workloads(file, written, document, report)
-    parts = [_of_workloads(one, written, {**document, "settings": [*document["settings"], *added]}, report) for one, added in by_part(file)]
-    found = tuple(_of_one_workload(part) for part in parts if part is not None)
-    if len(found) < len(parts):
+    return _counted(file, written, [(count, batch) for count in counts for batch in batches or (0,)], report)
+
+
+def _counted(file: CodesignFile, written: Written, places: list[tuple[int, int]], report: Report) -> Counted | None:
+    """A question for each number of devices and batch; where there is one for some of them, the others are told beside their answers."""
+    document, parts, wrong = written.document, list[tuple[int, int, Instance]](), list[tuple[int, int, list[tuple[str, str]]]]()
+    for (count, batch), (one, added) in zip(places, by_part(file), strict=True):
+        heard: list[tuple[str, str]] = []
+        own = {**document, "settings": [*document["settings"], *added]}
+        part = _of_workloads(one, written, own, _into(heard))
+        if heard or part is None:
+            wrong.append((count, batch, heard))
+        else:
+            parts.append((count, batch, _of_one_workload(part)))
+    if not parts:
+        for path, message in (fault for *_, heard in wrong for fault in heard):
+            report(path, message)
         return None
-    of_each = tuple(count for count in counts for _ in batches or (0,))
-    return Counted(found[0].name, file.objective, of_each, found, document, batches * len(counts))
+    batches = tuple(batch for _, batch, _ in parts if batch)
+    impossible = tuple((count, batch, "; ".join(message for _, message in heard)) for count, batch, heard in wrong)
+    found = tuple(part for *_, part in parts)
+    return Counted(found[0].name, file.objective, tuple(count for count, *_ in parts), found, document, batches, impossible)
+
+
+def _into(heard: list[tuple[str, str]]) -> Report:
+    return lambda path, message: heard.append((path, message))
 
 
 def _keep_configs(file: CodesignFile, written: Written) -> None:
@@ -192,7 +212,7 @@ def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfoli
     if not isinstance(asked, Counted):
         return asked
     source, settings = str(asked.document["source"]), asked.document["settings"]
-    place = "cluster.devices" if len(asked.numbers) > 1 else "workload.global_batch"
+    place = "cluster.devices" if asked.by_devices else "workload.global_batch"
     message = f"{several_words(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
     fault = fault_at(read_text(asked.document["text"], source), place, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
@@ -200,15 +220,15 @@ def _on_one_number(asked: Instance | Portfolio | Counted) -> Instance | Portfoli
 
 def several_words(asked: Counted) -> str:
     """How many numbers of devices and batches are asked for."""
-    counts, batches = len(asked.numbers), len(asked.samples)
-    words = [f"{counts} numbers of devices"] if counts > 1 or not batches else []
+    counts, batches = len(asked.asked_for), len(asked.samples)
+    words = [f"{counts} numbers of devices"] if asked.by_devices else []
     return " and ".join([*words, *([f"{batches} batches"] if batches else [])])
 
 
 def narrowing(asked: Counted, place: int | None = None) -> str:
     """The settings on the command line that leave one number of devices and one batch, those in this place, or such as have a plan."""
     place = last_with_plan(asked) if place is None else place
-    said = [f"cluster.devices={asked.counts[place]}"] if len(asked.numbers) > 1 or not asked.batches else []
+    said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
     said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
     said += ["objective=step_time"] if asked.objective == FEWEST else []
     return " ".join(f"--set {one}" for one in said)

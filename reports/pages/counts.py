@@ -14,6 +14,7 @@ from crossopt.reports.texts.devices import (
     beside_batches,
     best_part,
     best_place,
+    impossible_rows,
     no_design_words,
     part_figures,
     part_heads,
@@ -79,6 +80,7 @@ def _numbers(counted: Counted, result: DesignResult) -> str:
             rows.append(Row(label, answer.value, amount(answer.value, answer.question["unit"]), "best" if answer is best else ""))
         named = tuple(map(count_of, part_figures(counted, place)))
         lines.append((*named, *_line(answer, counted, result, counted.parts[place])))
+    lines += [(*map(count_of, figures), "-", "-", "-", why) for figures, why in impossible_rows(counted)]
     title, at = several_words(counted).partition(" ")[2].capitalize(), len(parted)
     if not rows:
         return section(title, table((*parted, "value", "bound", "step time", "design"), lines, numbers=range(at + 3)))

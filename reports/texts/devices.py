@@ -23,6 +23,7 @@ def counts_answer(counted: Counted, result: DesignResult) -> str:
     ]
     unseen = range(len(result.parts), len(counted.parts))
     lines += [f"{_start(counted, place)}  {why_not_looked_at(counted, result)}" for place in unseen]
+    lines += [line for figures, why in impossible_rows(counted) for line in wrapped(f"{_figures(figures)}  ", why)]
     if best is None:
         asking = f"`crossopt explain FILE {narrowing(counted)}` names what clashes"
         return "\n".join([*lines, *(["", *wrapped("  ", asking)] if result.settled else [])]) + "\n"
@@ -56,14 +57,20 @@ def best_place(counted: Counted, result: DesignResult) -> int:
 
 def part_heads(counted: Counted) -> tuple[str, ...]:
     """What sets the parts apart."""
-    devices = ("devices",) if len(counted.numbers) > 1 or not counted.batches else ()
+    devices = ("devices",) if counted.by_devices else ()
     return (*devices, *(("batch",) if counted.batches else ()))
 
 
 def part_figures(counted: Counted, place: int) -> tuple[int, ...]:
     """The same of one part."""
-    devices = (counted.counts[place],) if len(counted.numbers) > 1 or not counted.batches else ()
+    devices = (counted.counts[place],) if counted.by_devices else ()
     return (*devices, *((counted.batches[place],) if counted.batches else ()))
+
+
+def impossible_rows(counted: Counted) -> list[tuple[tuple[int, ...], str]]:
+    """The figures of those that nothing can be asked about, and why."""
+    places = [((count,) if counted.by_devices else (), (batch,) if batch else (), why) for count, batch, why in counted.impossible]
+    return [((*devices, *batches), f"no plan at all: {why}") for devices, batches, why in places]
 
 
 def beside_batches(counted: Counted) -> tuple[str, ...]:
@@ -76,7 +83,11 @@ def beside_batches(counted: Counted) -> tuple[str, ...]:
 
 
 def _start(counted: Counted, place: int) -> str:
-    return f"  {''.join(f'{count_of(figure):>9}' for figure in part_figures(counted, place))}"
+    return _figures(part_figures(counted, place))
+
+
+def _figures(figures: tuple[int, ...]) -> str:
+    return f"  {''.join(f'{count_of(figure):>9}' for figure in figures)}"
 
 
 def why_not_looked_at(counted: Counted, result: DesignResult) -> str:

@@ -10,6 +10,8 @@ from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_again
+from crossopt.reports.shown import shown_of
+from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
 TINY = ladder()["tiny"]
@@ -68,6 +70,28 @@ def test_the_faults_of_all_numbers_are_told_at_once_and_those_of_all_alike_once(
     ]
     assert len(faults) == 3
     assert faults[2].startswith("choices.microbatch: none of 7 divides the 64 samples of the global batch")
+
+
+def test_an_impossible_number_is_told_beside_those_that_are_possible() -> None:
+    asked = counted("cluster.devices=[8, 12, 16]")
+    assert asked.counts == (8, 16)
+    assert asked.impossible == ((12, 0, "12 devices are no whole number of groups of 8 (make it a multiple of 8)"),)
+    result = answered(asked)
+    lines = shown_of("codesign").text_of(asked, result).splitlines()
+    assert f"{'12':>11}  no plan at all: 12 devices are no whole number of groups of 8 (make it a" in "\n".join(lines)
+    assert lines[0].startswith("question   3 numbers of devices")
+    page = shown_of("codesign").page_of(asked, result, {})
+    assert any("12 devices are no whole number of groups of 8" in str(section) for section in page.sections)
+    assert checked(result).refused == ()
+
+
+def test_of_two_numbers_the_one_that_is_possible_is_answered() -> None:
+    """With several batches as well, each of which is impossible there."""
+    asked = counted("cluster.devices=[8, 12]", "workload.global_batch=[64, 128]", "objective=time_per_sample")
+    assert (asked.places, asked.by_devices) == (((8, 64), (8, 128)), True)
+    assert [place for *place, _ in asked.impossible] == [[12, 64], [12, 128]]
+    [fault] = refused_by_reading("cluster.devices=[8, 12]")
+    assert fault.startswith("cluster.devices: 2 numbers of devices are asked for, and here one is needed (say --set cluster.devices=8;")
 
 
 def test_where_one_number_is_needed_the_sentence_says_how_to_ask_for_one() -> None:
