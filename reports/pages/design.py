@@ -8,13 +8,14 @@ from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named
+from crossopt.reports.facts.uses import Uses, saved_words
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
+from crossopt.reports.pages.uses import uses_table
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.combinations import head_of, reasons_of
 from crossopt.reports.texts.design import (
@@ -155,13 +156,7 @@ def _rivals(result: DesignResult, beside: tuple[Uses, ...]) -> str:
     lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
     mark = "bound" if result.bound is not None else ""
     picture = figure(bars(titles, rows, result.value if result.bound is None else result.bound, mark)) if found else ""
-    uses = table(("a step, in s", *(one.name for one in beside)), _use_rows(beside), numbers=range(1, 1 + len(beside)))
-    note = paragraph(f"{UNEQUAL.capitalize()}.") if any(one.seconds.get("unequal stages") for one in beside) else ""
-    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses + note if len(beside) > 1 else "")
-
-
-def _use_rows(beside: Sequence[Uses]) -> list[tuple[str, ...]]:
-    return [(name, *(f"{one.seconds.get(name, 0.0):.4g}" for one in beside)) for name in uses_named(beside)]
+    return section("Rivals", picture, table(("", "chooses"), lines), *saved, uses_table(beside))
 
 
 def _above(rival: Rival[Designs], value: float) -> str:

@@ -8,9 +8,11 @@ from crossopt.reports.drawing.plots import Line as Drawn
 from crossopt.reports.drawing.plots import Mark, Row, ranges
 from crossopt.reports.drawing.plots import lines as drawn
 from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.shell import TIE, Page, ProofBox, figure, heading, listing, page, paragraph, section, table, tiles
+from crossopt.reports.pages.uses import uses_table
 from crossopt.reports.texts.design import amount, hardware_words, seconds_of
-from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of
+from crossopt.reports.texts.study import course_words, ends_of, refuted_words, share_of, time_of, uses_in
 from crossopt.solvers.study.figures import (
     NEVER,
     Cell,
@@ -65,10 +67,21 @@ def study_content(study: Study) -> Page:
         *_along(study),
         _pictures(study) if any(bound is not None and bound < NEVER for bound in bounds) else "",
         _tables(study),
+        _uses(study),
         _designs(study),
         section("How this is known", paragraph(_TOLD)),
     )
     return Page(plan.title, sections, json.loads(text_of(study)))
+
+
+def _uses(study: Study) -> str:
+    """Where the steps of a single question go, the designs beside each other, and what the best saves of the others'."""
+    found = uses_in(study, 0) if len(study.questions) == 1 else []
+    if len(found) < 2:
+        return ""
+    best = min(found, key=lambda one: one.step)
+    told = [(one.name, words) for one in found if (words := saved_words(best, one))]
+    return section("Where the step goes", uses_table(found), *(paragraph(f"{name.capitalize()}: {words}.") for name, words in told))
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -316,14 +317,20 @@ choices: {tensor: 8, pipeline: 8, expert: 4, last_stage_layers: [8, 5], recomput
     assert last["unequal stages"] > 0.0
 
 
-def test_a_comparison_shows_steps_by_use_within_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_shows_steps_by_use_within_80_columns_and_on_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["compare", "llama3-405b-1024xh100", "--engines", "auto,recipes,expert"]) == 0
+    assert main(["compare", "llama3-405b-1024xh100", "--engines", "auto,recipes,expert", "--chart", str(tmp_path / "page.html")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     [head] = [line for line in lines if line.startswith("  where the step goes")]
     assert head.split()[4:] == ["exhaustive", "recipes", "expert"]
     assert [line.split()[0] for line in lines if "of its step of" in line] == ["recipes", "expert"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    [table] = [part.partition("</table>")[0] for part in page.split("<table>") if "a step, in s" in part]
+    assert all(words in table for words in ("exhaustive", "recipes", "expert", "compute", "pipeline bubble", "the whole step"))
+    assert page.count("of its step of") == 2
 
 
 def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -> None:
