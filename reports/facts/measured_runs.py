@@ -31,7 +31,7 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.221, fitted=True),  # llm-foundry
 }
 """All of dense networks."""
-WITH_EXPERTS: Final = Measured(9, 0.256, 0.909)
+WITH_EXPERTS: Final = Measured(9, 0.196, 0.380)
 """Of networks with experts, all but one by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
 _ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 _USUAL: Final = "megatron-core"

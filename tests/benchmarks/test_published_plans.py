@@ -9,7 +9,7 @@ import yaml
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.reports.api import read
 from crossopt.reports.facts.measured_runs import WITH_EXPERTS
-from tests.benchmarks.published_page import FASTER, NOTES, changes, kind, missed, page, short
+from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
 from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, solve, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, launched, opened, run_of, runs, seconds, sources
 from tests.paths import reference
@@ -34,12 +34,11 @@ def test_answers_on_networks_with_experts_name_the_error_of_these_runs() -> None
 
 
 def test_every_optimum_of_the_page_has_the_price_and_the_bound_that_it_tells() -> None:
-    """Where the time was not enough for a proof, the note on the run says so."""
-    notes = yaml.safe_load(NOTES.read_text(encoding="utf-8"))["runs"]
     for one in cases():
         assert one.best_price is not None, one.run.title
         assert one.best_price.seconds == one.best.seconds, (one.run.title, AGAIN)
-        assert one.best.bound == one.best.seconds if one.best.proved else "not proved" in notes[one.run.key], (one.run.title, AGAIN)
+        assert one.best.proved, (one.run.title, AGAIN)
+        assert one.best.bound == one.best.seconds, (one.run.title, AGAIN)
         assert one.best_price.feasible, (one.run.title, AGAIN)
 
 
