@@ -161,7 +161,7 @@ def _below(start: Incumbent, within: float | None) -> float:
 def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None) -> Found:
     """The least design, or the best one found in time with a bound on all others; `known` is one that was there before."""
     began = monotonic()
-    left = survivors(instance, spend.deadline, known=known)
+    left = survivors(instance, spend.deadline, None, known)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
