@@ -9,13 +9,12 @@ from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
 from crossopt.reports.facts.uses import Uses, saved_words
-from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section
+from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
 from crossopt.reports.pages.search import search_section
 from crossopt.reports.pages.shell import Page, ProofBox, figure, fold, heading, listing, named, paragraph, section, table, tiles
 from crossopt.reports.pages.step import step_section
-from crossopt.reports.pages.uses import uses_table
 from crossopt.reports.sheets.sheet import label_of
 from crossopt.reports.texts.combinations import head_of, reasons_of
 from crossopt.reports.texts.design import (

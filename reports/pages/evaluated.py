@@ -7,7 +7,8 @@ from typing import Any
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns, stacked
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Amounts, Facts
-from crossopt.reports.pages.shell import figure, named, parts_table, section, table
+from crossopt.reports.facts.uses import UNEQUAL, Uses, uses_named
+from crossopt.reports.pages.shell import figure, named, paragraph, parts_table, section, table
 from crossopt.reports.texts.design import chip_words, hardware_words, shown, time_of
 
 _BINDING = 0.95
@@ -122,3 +123,13 @@ def limits_section(limits: Sequence[dict[str, Any]]) -> str:
         figure(bars(titles, rows, 1.0, "the limit"), f"A limit binds where {_BINDING:.0%} or more of it are used."),
         table(heads, lines, numbers=(1, 2, 3)),
     )
+
+
+def uses_table(beside: Sequence[Uses]) -> str:
+    """Seconds of a step by use, a column for each design; nothing for a single one."""
+    if len(beside) < 2:
+        return ""
+    rows = [(name, *(f"{one.seconds.get(name, 0.0):.4g}" for one in beside)) for name in uses_named(beside)]
+    whole = ("the whole step", *(f"{one.step:.4g}" for one in beside))
+    note = paragraph(f"{UNEQUAL.capitalize()}.") if any(one.seconds.get("unequal stages") for one in beside) else ""
+    return table(("a step, in s", *(one.name for one in beside)), [*rows, whole], numbers=range(1, 1 + len(beside))) + note
