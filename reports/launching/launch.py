@@ -107,7 +107,7 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     heads += [f"NOT THIS NETWORK: {words}" for words in found.remarks if words.endswith(UNSAID)]
     if found.instead:
         launched = _priced(instance, chosen, found.plan)
-        heads += [*found.instead, f"launched: {_figures(launched)}; as planned: {_figures(priced)}"]
+        heads += [*found.instead, f"launched: {_figures(launched)}", f"as planned: {_figures(priced)}"]
         _refuse_what_does_not_fit(name, found, launched)
     lines = [line for words in heads for line in _commented(words)]
     width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)

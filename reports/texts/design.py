@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from textwrap import wrap
-from typing import Any
+from typing import Any, Final
 
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
@@ -345,6 +345,7 @@ def _no_design(result: DesignResult, out: LeftOut | None) -> str:
     return "\n".join(lines) + "\n"
 
 
+_WHOLE_WORDS: Final[dict[str, Any]] = {"break_long_words": False, "break_on_hyphens": False}
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
 
 
@@ -383,9 +384,7 @@ def _designs(number: int) -> str:
 
 def wrapped(label: str, text: str) -> list[str]:
     """The text after a label, on as many lines as the page needs, each below the first."""
-    lines = wrap(
-        text, page_width(), initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False
-    )
+    lines = wrap(text, page_width(), initial_indent=label, subsequent_indent=" " * len(label), **_WHOLE_WORDS)
     return lines or [label.rstrip()]
 
 

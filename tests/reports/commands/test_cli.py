@@ -290,8 +290,10 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert len(lines) >= 2
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
-    assert [line["bound"] for line in lines] == sorted(line["bound"] for line in lines)
-    assert all(line["bound"] <= line["best"] for line in lines)
+    assert lines[0]["bound"] is None  # the recipes' design, before there is any proof
+    bounds = [line["bound"] for line in lines[1:]]
+    assert bounds == sorted(bounds)
+    assert all(line["bound"] <= line["best"] for line in lines[1:])
 
 
 @every("more", [(), ("--pareto", "step_time,power")])

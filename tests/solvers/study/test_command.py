@@ -252,9 +252,9 @@ def test_times_on_the_way_count_from_the_start_of_the_run(engine: str, place: st
     whole = import_module(place.rpartition(".")[0]), place.rpartition(".")[2]
     looking = getattr(*whole)
 
-    def slowly(*arguments: object) -> object:
+    def slowly(*arguments: object, **settings: object) -> object:
         sleep(0.1)
-        return looking(*arguments)
+        return looking(*arguments, **settings)
 
     monkeypatch.setattr(*whole, slowly)
     result = answered(asked("tiny"), engine)
