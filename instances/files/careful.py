@@ -15,8 +15,10 @@ from crossopt.instances.files.units import quoted
 UNSEEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that no text shows, and that steer a terminal or turn the text around; tabs and ends of lines are none."""
 _ESCAPED: Final = re.compile(
-    r"(?<!\\)(?:\\\\)*(\\[bf]|\\u00(?:0[0-8bcefBCEF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|\\u20(?:2[89a-eA-E]|6[6-9]))"
+    r"(?<!\\)(?:\\\\)*(\\[bf]|\\u00(?:0[0-8bcefBCEF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|\\u20(?:2[89a-eA-E]|6[6-9])"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
+"""The same written as escapes, and halves of a character without the other half."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _LONGEST: Final = 4_000
 """Digits of a whole number, which take time to be read that grows with their square."""

@@ -83,6 +83,8 @@ def test_a_problem_with_more_rows_than_any_graph_has_is_refused(tmp_path: Path) 
         ('{"\\u0061": ["a", "b:"],\n"x": "{", "a": 1}', (2, 11), "the key 'a' is given twice"),
         ('{"a": "\\u001b[2J"}', (1, 8), "character U+001B is not text"),
         ('{"a": "\\\\u001b", "b": "\\\\\\b"}', (1, 26), "character U+0008 is not text"),
+        ('{"a": "\\ud83d\\ude00 \\ud83d"}', (1, 21), "character U+D83D is not text"),
+        ('{"a": "\\uDE00"}', (1, 8), "character U+DE00 is not text"),
         ('{"a\u202e": 1}', (1, 4), "character U+202E is not text"),
         ("[" * 100_000, (1, 1), "this is nested too deeply"),
         ("[1" + "0" * 5000 + "]", (1, 1), "a number of 5,001 digits"),
