@@ -65,7 +65,9 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     )
     publish = _gather_time(published, model.weight_bytes, layout, links)
     if added and handed:
-        gradients, publish = gradients + exchange_time(added, links), publish + exchange_time(handed, links)
+        both = is_both_ways(sharding.schedule)  # others send nothing, which would take a message all the same
+        gradients = gradients + np.where(both, exchange_time(added, links), 0.0)
+        publish = publish + np.where(both, exchange_time(handed, links), 0.0)
         sent = sent + exchange_energy(added, links) + np.where(sliced, exchange_energy(handed, links), 0.0)
     parts = _across_energy(trained, sharding, model, layout, links)
     layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)

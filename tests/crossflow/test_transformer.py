@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Memory, take
 from crossopt.crossflow.parameters import score_flops, step_flops
 from crossopt.crossflow.plan import Plan, plan_at, table
+from crossopt.crossflow.plan_rules import broken_rules
 from crossopt.crossflow.transformer import price, price_directly
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import build_device, device, names, technology
@@ -90,6 +92,23 @@ def assert_same_digits(cluster: Cluster, data: st.DataObject) -> None:
             assert alone.step_time == by_tables.step_time[row, 1]
             assert alone.energy == by_tables.energy[row, 1]
             assert alone.limits[0].used == by_tables.memory[row, 0] + hardware.reserved_memory
+
+
+def test_a_plan_has_its_own_price_beside_those_of_every_other_kind() -> None:
+    """What no other plan of a block needs to know of: copies of stages, split passes, groups, hidden exchanges, layers computed again."""
+    usual = Plan(tensor=2, pipeline=2, data=12, zero=1, sequence_parallel=True)
+    changes: tuple[dict[str, Any], ...] = (
+        *({}, {"schedule": "zero-bubble"}, {"schedule": "dualpipe"}, {"schedule": "zero-bubble-v", "interleave": 2}),
+        *({"shard": 4}, {"zero": 3}, {"tensor_exchange": "hidden"}, {"recompute": "full-2"}, {"offload": "optimizer"}, {"overlap": "both"}),
+        *({"first_stage_layers": 5}, {"placement": "pipeline-tensor-context-data"}, {"context": 2, "data": 6}),
+    )
+    drawn, hardware = [replace(usual, **change) for change in changes], device_on(CLUSTERS[0])
+    assert not [plan for plan in drawn if broken_rules(MODELS[0], plan, 48)]
+    together = price(MODELS[0], hardware, CLUSTERS[0], table(drawn))
+    for row, plan in enumerate(drawn):
+        alone = price(MODELS[0], hardware, CLUSTERS[0], table([plan]))
+        for name in ("step_time", "energy", "memory"):
+            assert getattr(alone, name)[0, 0] == getattr(together, name)[row, 0], (plan, name)
 
 
 @settings(max_examples=5)
