@@ -1,5 +1,6 @@
 """A disk that is full: one sentence with the file's name and the reason, nothing half-written, and the answer is printed all the same."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -23,10 +24,11 @@ COMMANDS = {
 
 
 def run(arguments: list[str], folder: Path, most: int | None = None) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, in which a file may have so many bytes."""
+    """A command in a process of its own, in which a file may have so many bytes; the first to load a module keeps no half of it."""
     limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most is not None else None
     command = [sys.executable, "-m", "crossopt.reports.cli", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, preexec_fn=limit)
+    kept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False, preexec_fn=limit)
 
 
 @pytest.fixture(scope="module")
