@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.instance import Counted, Instance
 from crossopt.instances.codesign.space import (
     combined,
@@ -46,23 +46,11 @@ class LeftOut:
     """Whether all were counted; else they are estimates from a sample."""
 
 
-_KNOWN: Final[list[tuple[Instance, LeftOut]]] = []
-"""The questions that were counted last: every answer that is kept on the way tells the counts."""
-_REMEMBERED: Final = 4
-
-
+@remembered
 def left_out(instance: Instance) -> LeftOut | None:
-    """The counts; None where plans are not those of a transformer."""
+    """The counts, which every answer that is kept on the way tells; None where plans are not those of a transformer."""
     if not isinstance(instance.workload, Transformer):
         return None
-    found = next((counts for asked, counts in _KNOWN if asked is instance), None)
-    if found is None:
-        found = _left_out(instance)
-        _KNOWN[:] = [*_KNOWN[1 - _REMEMBERED :], (instance, found)]
-    return found
-
-
-def _left_out(instance: Instance) -> LeftOut:
     if not instance.only:
         return _counted(instance)
     strictly, every = _counted(instance), _counted(replace(instance, only=()))
