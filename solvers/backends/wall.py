@@ -14,6 +14,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -288,12 +289,16 @@ def _ending(code: int | None) -> str:
 
 
 _CHILDREN: list[Child] = []
+_RETURNED: deque[Child] = deque()
+"""Those that one holder less has, since somebody borrowed last."""
 
 
 def _borrow(solver: str) -> Child | None:
     """A child that nobody else is using, if need be a new one: what one thread does one after another one child can do."""
     me = get_ident()
     with _LOCK:
+        while _RETURNED:
+            _RETURNED.popleft().holders -= 1
         _CHILDREN[:] = [child for child in _CHILDREN if child.home == os.getpid() and child.is_there()]
         free = (child for child in _CHILDREN if child.solver == solver and (not child.holders or child.owner == me))
         child = next(free, None)
@@ -308,9 +313,9 @@ def _borrow(solver: str) -> Child | None:
 
 
 def _release(child: Child | None) -> None:
+    """Gives it back without a lock: Python may collect a place as garbage in the very thread that a borrower is waiting for."""
     if child is not None:
-        with _LOCK:
-            child.holders -= 1
+        _RETURNED.append(child)
 
 
 @atexit.register

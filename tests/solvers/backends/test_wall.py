@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -144,6 +145,20 @@ def test_a_process_that_is_ended_while_it_has_nothing_to_do_costs_nothing() -> N
     os.kill(number, signal.SIGKILL)
     assert gone(number)
     assert Place("idle").ask(os_number) != number
+
+
+def test_a_place_that_is_collected_while_a_process_is_borrowed_waits_for_nobody() -> None:
+    """Garbage is collected in any thread, also in one that the borrower waits for with the lock in its hands."""
+    place = Place("highs")
+    child = place._child
+    assert child is not None
+    held, collector = child.holders, Thread(target=place.close, daemon=True)
+    with wall._LOCK:
+        collector.start()
+        collector.join(20.0)
+        assert not collector.is_alive()
+    wall.prepare("cpsat")
+    assert child.holders == held - 1
 
 
 def test_work_that_comes_to_a_process_as_it_ends_is_taken_to_another() -> None:
