@@ -114,7 +114,7 @@ def test_the_forms_of_the_question_differ_and_its_model_holds_pieces(tmp_path: P
     question, rounds = str(HANDOUTS / CURVES.name / "question.yaml"), {}
     for form in ("classic", "strong"):
         assert main(["solve", question, "--engine", "milp", "--form", form, "--out", str(tmp_path / "answer.json")]) == 0
-        rounds[form] = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))["relaxation"]["rounds"]
+        rounds[form] = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))["proof"]["relaxation"]["rounds"]
     assert rounds["classic"] > 2 * rounds["strong"] > 0
     assert main(["export", question, "--as", "lp", "--out", str(tmp_path / "question.lp")]) == 0
     rows = json.loads((tmp_path / "question.lp.names.json").read_text(encoding="utf-8"))["rows"]

@@ -87,7 +87,7 @@ def test_one_stage_says_more_than_minimum_cuts_in_some_of_them() -> None:
 )
 def test_many_devices_leave_one_stage_to_rule(name: str, devices: int) -> None:
     asked = read(reference(f"placement/throughput/operator/{name}.json"), (f"devices={devices}",))
-    assert answered(asked, "auto", Limits(), silent).status == "OPTIMAL"
+    assert answered(asked, "auto", Limits(), silent).settled
 
 
 def test_a_block_that_no_accelerator_runs_takes_its_time_on_a_cpu() -> None:
