@@ -233,8 +233,9 @@ def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> P
 
 def allows(instance: Instance, plan: object) -> str | None:
     """Why the question does not allow this plan, in words; None if it does."""
+    row = table([plan]) if isinstance(plan, Plan) else None
     for name, values in instance.plan_options:
-        if not (listed_as(instance, table([plan]), name).any() if isinstance(plan, Plan) else getattr(plan, name) in values):
+        if not (getattr(plan, name) in values if row is None else listed_as(instance, row, name).any()):
             return f"{name} {getattr(plan, name)} is none of the options"
     return None
 
