@@ -1,6 +1,6 @@
 """What a stack launches: its table's rows are rules of the question's plans, and remove plans but add none."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -32,6 +32,13 @@ def plans_of(instance: Instance) -> Plans:
     return joined([block for block in plan_blocks(instance) if isinstance(block, Plans)])
 
 
+@cache
+def every_plan(experts: bool) -> tuple[Instance, Plans]:
+    """Those of the question without a stack."""
+    free = stack_question("", experts=experts)
+    return free, plans_of(free)
+
+
 def in_order(plans: object) -> Whole:
     """Plans as rows of numbers, in an order that is theirs alone."""
     assert isinstance(plans, Plans)
@@ -42,8 +49,7 @@ def in_order(plans: object) -> Whole:
 @every("experts", [False, True])
 @every("stack", STACK_NAMES)
 def test_a_stack_leaves_exactly_the_plans_that_keep_its_rows(stack: str, experts: bool) -> None:
-    free = stack_question("", experts=experts)
-    plans = plans_of(free)
+    free, plans = every_plan(experts)
     kept = np.all([column for _, column in STACKS[stack].rules(free.workload, plans)], axis=0)  # type: ignore[arg-type]
     assert np.array_equal(in_order(plans_of(stack_question(stack, experts=experts))), in_order(rows_of(plans, np.flatnonzero(kept))))
     assert 0 < np.count_nonzero(kept) < len(plans)

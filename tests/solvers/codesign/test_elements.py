@@ -76,6 +76,7 @@ def assert_agreement(seed: int) -> None:
             assert true.value <= found.value <= true.value * (1.0 + LEAST_GAP * (engine in ("cpsat", "milp")))
 
 
+@pytest.mark.slow
 def test_drawn_questions_have_optima_of_several_modes() -> None:
     designs = [design_in(answered(drawn(seed), "exhaustive")) for seed in range(_DENSE + 8)]
     for some in (designs[:_DENSE], designs[_DENSE:]):

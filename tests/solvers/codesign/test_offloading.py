@@ -43,7 +43,7 @@ def test_every_proof_finds_that_plan(engine: str) -> None:
     assert checked(result, cross_check=True).accepted
 
 
-@pytest.mark.parametrize("engine", ["cpsat", "milp"])
+@pytest.mark.parametrize("engine", [pytest.param("cpsat", marks=pytest.mark.slow), "milp"])
 def test_a_cross_check_does_not_believe_the_groups_that_solver_and_boxes_share(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of which the fastest plan's are taken for slow: both leave it out, and what they then agree on is refused."""
 

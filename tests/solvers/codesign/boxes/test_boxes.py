@@ -123,6 +123,7 @@ def test_a_thousand_random_questions_are_answered_as_the_oracle_answers_them(fir
         assert_as_the_oracle_says(random_question(seed) if seed % 2 else wide_question(seed, choices=4, options=4))
 
 
+@pytest.mark.slow
 def test_the_random_questions_are_cut_and_some_have_no_design() -> None:
     """Otherwise they would say little of the search."""
     found = [solved(drawn(seed)) for seed in range(24)]
@@ -222,7 +223,7 @@ def test_bounds_only_rise_and_values_only_fall() -> None:
     assert all(after >= before * (1.0 - 1e-11) for before, after in pairwise(bounds))
 
 
-@pytest.mark.parametrize("gap", [1e-3, 0.02, 0.5])
+@pytest.mark.parametrize("gap", [1e-3, pytest.param(0.02, marks=pytest.mark.slow), 0.5])
 def test_a_gap_ends_the_search_with_a_bound_within_it(gap: float) -> None:
     optimum, found = solved(RATED), solved(RATED, gap)
     assert found.stopped == "complete"

@@ -39,7 +39,11 @@ def only(text: str, batch: int, *settings: str) -> float | None:
 
 @pytest.mark.parametrize(
     ("text", "engine", "objective"),
-    [(FIXED, "exhaustive", ""), (FREE, "boxes", "cost_per_token"), (FIXED, "exhaustive", "energy_per_token")],
+    [
+        (FIXED, "exhaustive", ""),
+        (FREE, "boxes", "cost_per_token"),
+        pytest.param(FIXED, "exhaustive", "energy_per_token", marks=pytest.mark.slow),
+    ],
 )
 def test_the_best_batch_is_that_of_the_best_answer_per_sample_or_token(text: str, engine: str, objective: str) -> None:
     result = solved(text, OPEN, ONE, *([f"objective={objective}"] if objective else []), engine=engine)

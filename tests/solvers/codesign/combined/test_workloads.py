@@ -90,6 +90,7 @@ def test_two_hundred_random_questions_are_answered_as_brute_force_answers_them(s
     assert_agreement(portfolio, least_by_brute_force(portfolio))
 
 
+@pytest.mark.slow
 def test_the_random_questions_differ_in_kind() -> None:
     """Otherwise they would say little."""
     questions = [random_several(seed) for seed in SEEDS]
@@ -135,7 +136,7 @@ def test_the_chip_for_both_is_the_best_for_neither() -> None:
 # Bounds, limits and interrupts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("portfolio", "gap"), [(RATED, 1e-3), (RATED, 0.02), (several(OPPOSED), 0.02)])
+@pytest.mark.parametrize(("portfolio", "gap"), [(RATED, 1e-3), pytest.param(RATED, 0.02, marks=pytest.mark.slow), (several(OPPOSED), 0.02)])
 def test_at_every_gap_the_bound_is_below_the_optimum_and_within_it(portfolio: Portfolio, gap: float) -> None:
     optimum, result = solved(portfolio).value, solved(portfolio, "boxes", gap)
     assert optimum is not None

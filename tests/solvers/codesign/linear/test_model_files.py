@@ -57,7 +57,7 @@ def with_cpsat(path: Path) -> float:
 READERS = [("lp", read_with_highs), ("mps", read_with_highs), ("lp", with_cbc), ("mps", with_cbc), ("cpsat", with_cpsat)]
 
 
-@pytest.mark.parametrize(("kind", "read"), READERS)
+@pytest.mark.parametrize(("kind", "read"), [pytest.param(*one, marks=pytest.mark.slow if one in READERS[1:3] else ()) for one in READERS])
 def test_a_solver_that_has_only_the_file_reaches_the_bound_of_the_loop(kind: str, read: Any, written: dict[str, Path]) -> None:  # noqa: ANN401
     told = about(written[kind])
     assert read(written[kind]) == told["optimum_quanta"]

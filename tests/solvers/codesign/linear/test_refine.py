@@ -107,7 +107,9 @@ def unpriced(chip: Chip, needs: Array) -> Priced:
     )
 
 
-@pytest.mark.parametrize(("form", "solver"), [("strong", "cpsat"), ("weak", "highs"), ("log", "highs")])
+@pytest.mark.parametrize(
+    ("form", "solver"), [("strong", "cpsat"), *(pytest.param(form, "highs", marks=pytest.mark.slow) for form in ("weak", "log"))]
+)
 def test_without_prices_the_integer_model_does_all_the_work(form: str, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is ruled out before it: each form needs several rounds, and ends at the value that counting finds."""
     monkeypatch.setattr(loop, "_SCREENS", 1)

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -93,9 +94,9 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
 @pytest.mark.parametrize(
     ("engine", "seed"),
     [
-        *(("milp", seed) for seed in FREE[:3]),
+        ("milp", FREE[0]),
         ("cpsat", FREE[3]),
-        *(pytest.param("milp", seed, marks=pytest.mark.slow) for seed in FREE[3:6]),
+        *(pytest.param("milp", seed, marks=pytest.mark.slow) for seed in FREE[1:6]),
         *(pytest.param("cpsat", seed, marks=pytest.mark.slow) for seed in (*FREE[:3], *FREE[4:6])),
     ],
 )
@@ -164,10 +165,16 @@ def test_screens_rule_out_what_is_then_not_in_the_tree() -> None:
         assert faults or len(whole_of(screens)) == len(whole_of(proof.screens))
 
 
-def whole_of(screens: tuple[tuple[str, ...], ...]) -> whole.Rest:
-    """What some screens leave of the question."""
+@cache
+def asked_whole() -> whole.Rest:
     rest = whole.rest_of(PATHFINDING, bound_of(PATHFINDING))
     assert rest is not None
+    return rest
+
+
+def whole_of(screens: tuple[tuple[str, ...], ...]) -> whole.Rest:
+    """What some screens leave of the question."""
+    rest = asked_whole()
     for lines in screens:
         rest = whole.screened(rest, screen_in(lines))
     return rest
