@@ -28,7 +28,7 @@ COMMANDS = {
 }
 
 
-LONG = ("solve a front", "solve counts", "explain a relaxation", "solve by milp")
+LONG = ("solve a front", "solve counts", "explain a relaxation", "solve by milp", "explain a clash", "compare")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.every import every
 from tests.solvers.codesign.asking import answered, checked
 
 LADDER = ladder()
-QUICK = {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64", "llama3-70b-512xh100", "gpt3-175b-1024xa100"}
+QUICK = {"tiny", "small", "quickstart", "mixtral-8x7b-64xh100", "deepflow-lstm-64"}
 QUICK |= {"two-models-one-chip"}
 
 

@@ -106,7 +106,7 @@ OF_TODAY = {
 
 @pytest.mark.parametrize(("name", "form"), [(next(iter(OF_TODAY)), "strong")])
 def test_engines_agree_on_networks_of_today(name: str, form: str) -> None:
-    agree_today(name, form)
+    agree_today(name, form, ("cpsat",))
 
 
 EXPERTS = "{transformer: {layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}"
@@ -126,9 +126,10 @@ PLANS_OF_TODAY = {
     "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
 }
 """Choices beside tensor parallelism and recomputation."""
+FEW_OF_TODAY = ("hidden expert exchange", "split backward passes", "both ways with experts", "layers of the ends")
 
 
-@pytest.mark.parametrize(("name", "form", "solver"), list(zip(PLANS_OF_TODAY, cycle(FORMS), cycle(("milp", "cpsat")), strict=False)))
+@pytest.mark.parametrize(("name", "form", "solver"), list(zip(FEW_OF_TODAY, cycle(FORMS), cycle(("milp", "cpsat")), strict=False)))
 def test_engines_agree_on_plans_of_today(name: str, form: str, solver: str) -> None:
     agree_on_plans(name, form, (solver,))
 
@@ -151,15 +152,15 @@ def agree_on_plans(name: str, form: str, solvers: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", OF_TODAY)
 def test_engines_agree_on_networks_of_today_in_every_form(name: str, form: str) -> None:
-    agree_today(name, form)
+    agree_today(name, form, ("milp", "cpsat"))
 
 
-def agree_today(name: str, form: str) -> None:
+def agree_today(name: str, form: str, solvers: tuple[str, ...]) -> None:
     shape = f"{{layers: 4, hidden: 512, heads: 8, vocabulary: 8192, sequence: 512, {OF_TODAY[name]}}}"
     adapters = {"adapters": ", lora_rank: 8", "frozen layers": ", frozen_layers: 2"}.get(name, "")
     text = TINY_FREE.replace("{model: gpt3-125m, global_batch: 64}", f"{{transformer: {shape}, global_batch: 64{adapters}}}")
     instance = ask(f"{text}  context: [1, 2]\n  expert: [1, 2]\n  zero: [0, 1, 3]\n")
-    assert agree(instance, form)[0].value is not None
+    assert agree(instance, form, solvers)[0].value is not None
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: 
 @pytest.mark.parametrize(
     ("name", "engine"),
     [
-        ("energy_per_token", "exhaustive"),
+        pytest.param("energy_per_token", "exhaustive", marks=pytest.mark.slow),
         ("rated_energy_per_token", "boxes"),
         ("cost_per_token", "exhaustive"),
         ("time_per_sample", "boxes"),
