@@ -1,7 +1,7 @@
 """How a transformer is spread over devices: the degrees of parallelism and the settings that go with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import reduce
 from itertools import permutations
 from operator import and_, or_
@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.recomputation import least_recomputed, number_of, recompute_words, word_of
 from crossopt.crossflow.workload import Transformer
 
@@ -211,29 +211,39 @@ def joined(parts: Sequence[Plans]) -> Plans:
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
-CONDITIONAL = (
-    *("expert", "interleave", "sequence_parallel", "zero", "overlap", "shard", "schedule"),
-    *(*END_STAGES, "expert_tensor", "tensor_exchange", "expert_exchange"),
-)
-"""Settings that mean nothing to plans which lack what they are about."""
+def _staged(name: str) -> Callable[[Transformer, Plans], Whole]:
+    """The setting, where there is more than one stage."""
+    return lambda _, plans: np.where(plans.pipeline > 1, getattr(plans, name), 0)
 
 
-def applied(model: Transformer, plans: Plans) -> Plans:
-    """The plans without settings that mean nothing to them, which leaves plans that do the same: no chunks, layers of ends, transfers nor
-    schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one tensor
-    rank, no ranks for experts where there are none, and no hidden exchange of those that are not spread."""
-    exchanged, staged = plans.data * plans.context > 1, plans.pipeline > 1
-    return replace(
-        plans,
-        expert=plans.expert if model.experts > 1 else np.ones_like(plans.expert),
-        expert_tensor=np.where((plans.expert_tensor == plans.tensor) & (plans.context == 1) | (model.experts == 1), 0, plans.expert_tensor),
-        interleave=np.where(staged, plans.interleave, 1),
-        sequence_parallel=np.where(plans.tensor > 1, plans.sequence_parallel, 0),
-        zero=np.where(exchanged, plans.zero, 0),
-        shard=np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
-        overlap=plans.overlap & (1 * exchanged | 2 * staged),
-        schedule=np.where(staged, plans.schedule, 0),
-        tensor_exchange=np.where(plans.tensor > 1, plans.tensor_exchange, 0),
-        expert_exchange=np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
-        **{name: np.where(staged, getattr(plans, name), 0) for name in END_STAGES},
-    )
+def _where_tensor_is_split(name: str) -> Callable[[Transformer, Plans], Whole]:
+    return lambda _, plans: np.where(plans.tensor > 1, getattr(plans, name), 0)
+
+
+def _exchanged(plans: Plans) -> Mask:
+    """Whether there are replicas, or ranks that hold parts of samples, among which something is exchanged."""
+    several: Mask = np.greater(plans.data * plans.context, 1)
+    return several
+
+
+def _expert_tensor(model: Transformer, plans: Plans) -> Whole:
+    usual = (plans.expert_tensor == plans.tensor) & (plans.context == 1) | (model.experts == 1)
+    return np.where(usual, 0, plans.expert_tensor)
+
+
+COMES_TO: dict[str, Callable[[Transformer, Plans], Whole]] = {
+    "expert": lambda model, plans: plans.expert if model.experts > 1 else np.ones_like(plans.expert),
+    "expert_tensor": _expert_tensor,
+    "interleave": lambda _, plans: np.where(plans.pipeline > 1, plans.interleave, 1),
+    "sequence_parallel": _where_tensor_is_split("sequence_parallel"),
+    "zero": lambda _, plans: np.where(_exchanged(plans), plans.zero, 0),
+    "shard": lambda _, plans: np.where((plans.zero > 0) & (plans.shard < plans.data * plans.context), plans.shard, 0),
+    "overlap": lambda _, plans: plans.overlap & (1 * _exchanged(plans) | 2 * (plans.pipeline > 1)),
+    "schedule": _staged("schedule"),
+    "tensor_exchange": _where_tensor_is_split("tensor_exchange"),
+    "expert_exchange": lambda model, plans: np.where((plans.expert > 1) & (model.experts > 1), plans.expert_exchange, 0),
+    **{name: _staged(name) for name in END_STAGES},
+}
+"""Settings that mean nothing to plans which lack what they are about, and what they come to at each plan: no chunks, layers of ends,
+transfers nor schedule where there is one stage, no sharing where there is one replica, no sequence parallelism nor hidden exchange on one
+tensor rank, no ranks for experts where there are none, and no hidden exchange of those that are not spread."""

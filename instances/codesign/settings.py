@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import CONDITIONAL, END_STAGES, Plans, applied, code
+from crossopt.crossflow.plan import COMES_TO, END_STAGES, Plans, code
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 
@@ -31,11 +31,11 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     The others are no plans of their own; nor are those that do not come to themselves where the question has a setting `only` so."""
     codes = np.array(codes_of(instance, name), np.int64)
     came: Whole = np.broadcast_to(codes, (len(plans), len(codes)))
-    if name not in CONDITIONAL:
+    if name not in COMES_TO:
         return came, np.ones(came.shape, bool)
     model, first = cast("Transformer", instance.workload), np.ones(came.shape, bool)
     meant = [replace(plans, **{name: _meant(model, plans, name, number)}) for number in codes.tolist()]
-    came = np.column_stack([getattr(applied(model, plans), name) for plans in meant])
+    came = np.column_stack([COMES_TO[name](model, plans) for plans in meant])
     for place in range(1, len(codes)):
         first[:, place] = (came[:, :place] != came[:, place : place + 1]).all(axis=1)
     return came, first & _to_the_letter(came, codes) if name in instance.only else first

@@ -159,7 +159,6 @@ def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
 def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozenset[str]) -> Iterator[Plans]:
     """The plans with every option of one more setting, in the order of the choices: each that comes to something of its own, less those
     that break a rule whatever the settings are that are not known yet."""
-    judged = _about(instance, known)
     for plans in _batches(blocks, max(1, _COMBINATIONS // len(codes_of(instance, name)))):
         if not len(plans):
             yield plans
@@ -167,7 +166,8 @@ def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozen
         came, first = comings(instance, plans, name)
         rows, places = np.nonzero(first)
         grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
-        yield rows_of(grown, np.flatnonzero(_may_keep_rules(judged, grown, name, known)))
+        kept = _may_keep_rules(instance, grown, name, known)
+        yield grown if kept.all() else rows_of(grown, np.flatnonzero(kept))
 
 
 def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
@@ -182,19 +182,30 @@ def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
     yield joined(waiting)
 
 
-def _may_keep_rules(judged: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
+def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
     """Which plans keep the rules with some options of the settings that are not known yet, as far as can be told from these alone: at their
-    defaults no other rule is broken than those that `_ENABLING` may keep. All that they keep, once every setting is known."""
-    if len(known) == len(judged.plan_options):
-        return keeps_rules(judged, plans)
-    found: Mask = np.ones(len(plans), bool)
+    defaults no other rule is broken than those that `_ENABLING` may keep. All that they keep, once every setting is known.
+
+    The stack's rules are looked at once each, when the last setting that they speak of, which is `name`, has become known."""
+    found, alone = _launched(instance, plans, name, known), replace(instance, stack=None)
+    if len(known) == len(instance.plan_options):
+        return found & keeps_rules(alone, plans)
     if name not in _LOOKED_AFTER:
-        for _, column in () if judged.stack is None else judged.stack.rules(cast("Transformer", judged.workload), plans):
-            found = found & column
         return found
-    open_ones = [{one: number} for one in _ENABLING if one not in known for number in codes_of(judged, one)]
+    open_ones = [{one: number} for one in _ENABLING if one not in known for number in codes_of(instance, one)]
     ways: list[dict[str, int]] = [{}, *open_ones, *(one | other for one, other in combinations_of(open_ones, 2))]
-    return np.logical_or.reduce([keeps_rules(judged, with_settings(plans, way)) for way in ways], out=found)
+    found &= np.logical_or.reduce([keeps_rules(alone, with_settings(plans, way)) for way in ways])
+    return found
+
+
+def _launched(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
+    """Which plans keep those rules of the stack that speak of this setting and of none that is not known yet."""
+    found: Mask = np.ones(len(plans), bool)
+    if instance.stack is not None:
+        about = instance.stack.about_only(known).about_any(frozenset({name}))
+        for _, column in about.rules(cast("Transformer", instance.workload), plans):
+            found &= column
+    return found
 
 
 def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
@@ -223,7 +234,7 @@ def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> P
         came, first = comings(instance, plans, name)
         place = (random.random(first.shape) * first).argmax(axis=1)
         plans = replace(plans, **{name: came[rows, place]})
-        kept = np.flatnonzero(first[rows, place] & _may_keep_rules(_about(instance, known), plans, name, known))
+        kept = np.flatnonzero(first[rows, place] & _may_keep_rules(instance, plans, name, known))
         if not len(kept):
             return rows_of(plans, kept)
         plans = rows_of(plans, random.choice(kept, len(rows)))
@@ -291,12 +302,7 @@ def sound_layouts(instance: Instance) -> Whole:
 
 def of_layouts(instance: Instance) -> Instance:
     """The question with those rules of its stack that speak of degrees alone: others may forbid the defaults of settings."""
-    return _about(instance, LAYOUT)
-
-
-def _about(instance: Instance, known: frozenset[str]) -> Instance:
-    """The question with those rules of its stack that speak of these settings alone."""
-    return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(known))
+    return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(LAYOUT))
 
 
 def plain(layouts: Whole) -> Plans:

@@ -1,13 +1,13 @@
 """Prices of blocks of designs, whatever is trained: one way in for every engine and rival."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Mask, Whole, distinct
 from crossopt.crossflow.bill import Prices, total
 from crossopt.crossflow.hardware import Cluster, Hardware, take, variants_of
 from crossopt.crossflow.kernels.gemm import memory as gemm_memory
@@ -15,9 +15,10 @@ from crossopt.crossflow.kernels.gemm import price as price_gemm
 from crossopt.crossflow.kernels.lstm import price as price_lstm
 from crossopt.crossflow.kernels.lstm_memory import memory as lstm_memory
 from crossopt.crossflow.memory import host_memory, peak_memory
-from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.plan import rows_of as plan_rows
+from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.transformer import price as price_transformer
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
@@ -28,6 +29,11 @@ from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, values
+
+_KEPT_BY = tuple(field.name for field in fields(Sharding) if field.name in PLAN_FIELDS)
+"""The settings on which memory depends."""
+_MANY = 1 << 12
+"""Plans of which it is worth a look which of them need the same memory."""
 
 
 def price(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Prices:
@@ -115,10 +121,16 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
     if "recompute" not in concessions_of(instance):
         return memory_of(model, thrifty)
-    ways = np.array([codes_of(instance, "recompute")], np.float64)
-    found: Array = np.asarray(peak_memory(model, replace(sharding(model, thrifty), recompute=ways)))
-    least: Array = found.min(axis=1)
-    return least
+    ways, (rows, row_of) = np.array([codes_of(instance, "recompute")], np.float64), _kept_apart(thrifty)
+    found: Array = np.asarray(peak_memory(model, replace(sharding(model, plan_rows(thrifty, rows)), recompute=ways)))
+    return np.asarray(found.min(axis=1)[row_of])
+
+
+def _kept_apart(plans: Plans) -> tuple[Whole, Whole]:
+    """Rows of plans that may need different memory, and for every plan its own among them; of a few plans all."""
+    if len(plans) < _MANY:
+        return np.arange(len(plans)), np.arange(len(plans))
+    return distinct(*(getattr(plans, name) for name in _KEPT_BY))
 
 
 def hosted(instance: Instance, plans: AnyPlans) -> Mask:
@@ -139,7 +151,9 @@ def memory_of(workload: Workload, plans: AnyPlans) -> Array:
     if not len(plans):
         return np.zeros(0)
     if isinstance(workload, Transformer) and isinstance(plans, Plans):
-        return np.asarray(peak_memory(workload, sharding(workload, plans)))[:, 0]
+        rows, row_of = _kept_apart(plans)
+        needed: Array = np.asarray(peak_memory(workload, sharding(workload, plan_rows(plans, rows))))[:, 0]
+        return needed[row_of]
     match workload, plans:
         case Lstm(), tuple():
             return np.array([total(lstm_memory(workload, plan)) for plan in plans], np.float64)

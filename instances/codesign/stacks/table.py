@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from math import gcd
 from typing import Final, get_args
 
@@ -52,7 +53,14 @@ class Fact:
         column = QUANTITIES[self.quantity].column(model, plans)
         if self.above is not None:
             return np.greater(column, self.above)
-        return np.isin(column, [number_of(self.quantity, value) for value in self.values])
+        found: Mask = np.logical_or.reduce([column == number for number in _numbers(self)])
+        return found
+
+
+@cache
+def _numbers(fact: Fact) -> tuple[int, ...]:
+    """What stands in a column for the values of a fact."""
+    return tuple(number_of(fact.quantity, value) for value in fact.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from operator import or_
 import numpy as np
 import pytest
 
+from crossopt.crossflow.arrays import distinct
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.instances.codesign.boxes import corners, grid, whole
@@ -13,12 +14,14 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.settings import codes_of, with_settings
-from crossopt.instances.codesign.space import device_at, plan_blocks
+from crossopt.instances.codesign.space import device_at, draw_plans, plan_blocks
 from crossopt.instances.errors import ModelError
+from crossopt.solvers.codesign import pricing
 from crossopt.solvers.codesign.pricing import joined, least_memory_of, memory_of, price, values_of
 from tests.offloading_questions import slow_link
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask
+from tests.stack_questions import stack_question
 
 
 @pytest.mark.parametrize("instance", [ask(LSTM), ask(GEMM), read_instance(INSTANCES / "tiny.yaml")])
@@ -44,6 +47,20 @@ def test_the_thriftiest_member_is_that_of_each_mode_on_its_own(instance: Instanc
     modes = [with_settings(heads, {"offload": offload, "recompute": mode}) for mode in codes_of(instance, "recompute")]
     assert len(modes) > 1
     assert np.array_equal(least_memory_of(instance, heads), np.min([memory_of(instance.workload, plans) for plans in modes], axis=0))
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_memory_is_that_of_each_plan_though_equal_ones_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, experts: bool) -> None:
+    """To the last bit, with every setting open."""
+    instance = stack_question("", experts=experts)
+    plans = draw_plans(instance, np.random.default_rng(1), 4_000)
+    assert isinstance(plans, Plans)
+    needed, least = memory_of(instance.workload, plans), least_memory_of(instance, plans)
+    assert len(plans) < pricing._MANY
+    monkeypatch.setattr(pricing, "_MANY", 1)
+    assert len(distinct(*(getattr(plans, name) for name in pricing._KEPT_BY))[0]) < len(plans)
+    assert np.array_equal(memory_of(instance.workload, plans), needed)
+    assert np.array_equal(least_memory_of(instance, plans), least)
 
 
 @pytest.mark.parametrize("setting", ["cluster.node.latency=1e305 s", "cluster.node.bandwidth=1e-320 GB/s"])
