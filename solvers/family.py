@@ -254,6 +254,7 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
     """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
+    found = replace(found, value=None) if found.stopped == "interrupted" else found  # one line may know an answer, the next what it costs
     rivals = tuple(judge_rival(family.judge, question, rival) for rival in found.rivals)
     values = (value, *(rival.value for rival in rivals))
     bound = None if found.bound is None else _met(family, family.lowered(question, found.bound), values)
@@ -286,11 +287,19 @@ def certify(family: Family[Q, A, D], question: Q, found: Found[A], limits: Limit
         notes=found.notes,
         rivals=rivals,
         parts=found.parts,
-        trace=_within(found.trace, told),
+        trace=_within(_closed(found.trace, value, seconds), told),
         seconds=seconds,
         seed=limits.seed,
         versions=versions(found.solver),
     )
+
+
+def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:
+    """The way to an answer, with its end, where an interrupt came between an answer and the word of it."""
+    if not trace or value is None or trace[-1][1] == value:
+        return trace
+    at, _, bound = trace[-1]
+    return (*trace, (max(at, seconds), float(value), bound))
 
 
 def _within(trace: Trace, bound: Number | None) -> Trace:

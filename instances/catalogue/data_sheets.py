@@ -179,7 +179,7 @@ def _link(sheet: LinkSheet, like: LinkEntry | None) -> LinkEntry:
     if sheet.latency is not None or like is None:
         return sheet.as_it_is()
     given = {one.name: getattr(sheet, one.name) for one in fields(sheet)}
-    return replace(like, shares=(), **{name: value for name, value in given.items() if value not in (None, ())})
+    return replace(like, **{"shares": ()} | {name: value for name, value in given.items() if value not in (None, ())})
 
 
 def _shown(part: str, value: Any) -> str:  # noqa: ANN401 - of any part

@@ -172,7 +172,11 @@ def front_faults(front: SavedFront) -> list[str]:
     refused = [*differences("question", true, front.question), *_word_faults(front)]
     refused += [f"points[{place}]: its question is another one than that of the front" for place in _strangers(front)]
     for place, (said, result) in enumerate(points):
-        priced = tuple(figure_in(instance, told, name) for name in figures) if (told := evaluation_in(result)) else ()
+        try:
+            priced = tuple(figure_in(instance, told, name) for name in figures) if (told := evaluation_in(result)) else ()
+        except (KeyError, TypeError):
+            refused.append(f"points[{place}]: what it says of its design lacks figures, or has others than numbers")
+            continue
         if not priced:
             refused.append(f"points[{place}]: there is no design")
         elif said != priced:

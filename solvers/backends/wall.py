@@ -74,7 +74,7 @@ class Child:
 
     def __init__(self, solver: str) -> None:
         self.solver, self.name, self.owner, self.holders, self.alive, self.home = solver, solver, 0, 0, True, os.getpid()
-        self._begun = False
+        self._begun = self._open = False
         self._busy = RLock()
         self._process, self._lifeline = _started(solver)
         self._said: SimpleQueue[Any] = SimpleQueue()
@@ -87,13 +87,17 @@ class Child:
         with self._busy:
             if not self.alive:
                 raise FailedError(f"{self.name} has ended before this")
-            self._begun = False
-            self._send((work, arguments))
+            if self._open:  # an interrupt came between two lines of this: what it says next is of other work
+                self.end()
+                raise UnbegunError(f"{self.name} was interrupted before this")
+            self._begun, self._open = False, True
             try:
+                self._send((work, arguments))
                 said = self._attend(until, hear, stop)
             except BaseException as error:
                 self._settle(0.0 if isinstance(error, LateError) else GRACE)
                 raise
+            self._open = False
             return self._outcome(said)
 
     def is_there(self) -> bool:
@@ -172,6 +176,7 @@ class Child:
         while monotonic() < until:
             said = self._next()
             if said is not None and said[0] in {"done", "failed"}:
+                self._open = False
                 return
         self.end()
 

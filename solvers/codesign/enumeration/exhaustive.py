@@ -53,19 +53,27 @@ class _Tally:
 
     leasts: Leasts
     reach: float = _NEAR
-    best: Candidate | None = None
-    value: float = float("inf")
+    found: tuple[Candidate | None, float] = None, float("inf")
+    """The best design with its value, which an interrupt cannot part."""
     feasible: int = 0
     plans: int = 0
     unbuilt: int = 0
     near: list[tuple[Array, Whole]] = field(default_factory=list)
-    kept: dict[str, int] = field(default_factory=dict)
-    share: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How many designs keep each limit, and the least share of it that a design needs."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
 
+    @property
+    def best(self) -> Candidate | None:
+        return self.found[0]
+
+    @property
+    def value(self) -> float:
+        return self.found[1]
+
     def see_limit(self, name: str, kept: int, least: float) -> None:
-        self.kept[name] = self.kept.get(name, 0) + kept
-        self.share[name] = min(self.share.get(name, float("inf")), least)
+        before, share = self.limits.get(name, (0, float("inf")))
+        self.limits[name] = before + kept, min(share, least)
 
     def see_values(self, found: Array) -> None:
         """Keep the different values within reach of the best, each with how often it occurs."""
@@ -154,7 +162,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
         within_error=None if error is None else tally.within(1.0 + error),
         near=occurring(tally.leasts, tally.value * _NEAR) if tally.best else (),
     )
-    conflicts = tuple(Conflict(name, tally.kept[name], tally.share[name]) for name in tally.kept)
+    conflicts = tuple(Conflict(name, kept, share) for name, (kept, share) in tally.limits.items())
     return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
 
 
@@ -220,7 +228,7 @@ def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tall
         raise ModelError(NO_FINITE_VALUE)
     improved = least < tally.value
     if improved:
-        tally.best, tally.value = candidate(plans, int(rows[row]), int(points[column])), least
+        tally.found = candidate(plans, int(rows[row]), int(points[column])), least
     tally.see_values(found)
     see(tally.leasts, found, rows_of(plans, rows), points, tally.value * _NEAR)
     return improved

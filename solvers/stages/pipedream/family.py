@@ -18,6 +18,8 @@ def _lowered(question: PipelineQuestion, bound: Number) -> Number:
 
 
 def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads]) -> tuple[str, ...]:
+    if saved.stopped == "interrupted" and not saved.rivals:  # perhaps before the rules were asked
+        return ()
     true = tuple(judge_rival(FAMILY.judge, question, rival) for rival in rivals_of(question))
     return () if saved.rivals == true else ("rivals: the rules give other plans",)
 

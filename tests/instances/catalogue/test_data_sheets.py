@@ -95,6 +95,12 @@ def test_a_latency_makes_a_link_that_is_as_it_is_written() -> None:
     assert built.cluster.latency == 2e-6
 
 
+def test_shares_of_a_bandwidth_are_taken_without_a_latency() -> None:
+    given = NetworkSheet(LinkSheet(200e9, shares=(0.5, 1.0)))
+    node = completed(DeviceSheet(SHEET.peak, SHEET.dram, given), device).network.node
+    assert (node.shares, node.latency) == ((0.5, 1.0), device("a100-80g").network.node.latency)
+
+
 def test_three_figures_make_a_device_that_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.yaml").write_text(FILE, encoding="utf-8")
     (tmp_path / "question.yaml").write_text(QUESTION, encoding="utf-8")

@@ -70,11 +70,16 @@ def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch)
     """The best plan for each workload on the rule's chip: what a chip chosen for them is worth."""
     deadline, best = monotonic() + limits.seconds, list[Candidate]()
     for part in asked.parts:
-        found = single.plan_only(part, replace(limits, seconds=deadline - monotonic()), watch)
+        found = single.plan_only(part, replace(limits, seconds=deadline - monotonic()), of_a_part(watch))
         if found.answer is None:
             return Found(None, stopped=found.stopped)
         best.append(from_words(part, found.answer.designs[0]))
     return Found(_answer(portfolio, asked, tuple(best)))
+
+
+def of_a_part(watch: Watch) -> Watch:
+    """Progress with one workload, whose design is no answer for all."""
+    return lambda progress: watch(replace(progress, best=None, bound=None, answer=None))
 
 
 FINDERS: dict[str, Find] = {
@@ -95,7 +100,7 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
     if portfolio.combine == "worst_regret":
         by, family = engine if engine in ("boxes", "exhaustive") else "auto", family_of("codesign")
         for part in portfolio.parts:
-            alone.append(solve(family, part, by, Limits(max(deadline - monotonic(), 0.0)), watch))
+            alone.append(solve(family, part, by, Limits(max(deadline - monotonic(), 0.0)), of_a_part(watch)))
             if not alone[-1].proved:  # without an optimum there is nothing to regret
                 return Found(None, engine=engine, stopped=alone[-1].stopped)
     asked = joint(portfolio, [answer.value for answer in alone])

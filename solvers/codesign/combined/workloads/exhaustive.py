@@ -49,11 +49,19 @@ class _Tally:
 
     served: list[int]
     """Chips on which each workload has a plan."""
-    point: int = 0
-    value: float = float("inf")
+    found: tuple[int, float] = 0, float("inf")
+    """The best chip with its value, which an interrupt cannot part."""
     unbuilt: int = 0
     serving: int = 0
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    @property
+    def point(self) -> int:
+        return self.found[0]
+
+    @property
+    def value(self) -> float:
+        return self.found[1]
 
 
 def search(asked: Joint, watch: Watch, deadline: float = float("inf")) -> Found:
@@ -109,7 +117,7 @@ def _look(asked: Joint, plans: list[list[AnyPlans] | None], start: int, stop: in
     if not len(points) or not found.min() < tally.value:
         return False
     place = int(np.argmin(found))
-    tally.point, tally.value = int(points[place]), float(found[place])
+    tally.found = int(points[place]), float(found[place])
     return True
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import answer_of, design_in, from_words
 from crossopt.solvers.codesign.combined.pareto import Front, ask_with, front
 from crossopt.solvers.codesign.judge import judge, verify
+from tests.every import every
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -108,6 +110,19 @@ def test_points_of_different_questions_are_no_front(found: dict[str, Any], tmp_p
     data["points"][1]["result"]["question"]["settings"].insert(0, "tensor=1")
     assert command_on(data, tmp_path) == 30
     assert "points[1]: its question is another one than that of the front" in capsys.readouterr().out
+
+
+@every("figure", [None, "x", []])
+def test_a_point_without_figures_is_refused(
+    found: dict[str, Any], figure: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = deepcopy(found)
+    evaluation = data["points"][1]["result"]["details"]["shares"][0]["evaluation"]
+    evaluation["step_time"] = figure
+    if figure is None:
+        del evaluation["step_time"]
+    assert command_on(data, tmp_path) == 30
+    assert "points[1]: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("asked", range(8))
