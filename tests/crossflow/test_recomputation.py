@@ -68,14 +68,15 @@ def backward(plan: Plan) -> float:
     return float(np.asarray(found.backward).item())
 
 
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
 @every("plan", SPREAD)
-def test_modules_give_up_their_bytes_and_take_their_time_side_by_side(plan: Plan) -> None:
+def test_modules_give_up_their_bytes_and_take_their_time_side_by_side(plan: Plan, share: int) -> None:
     model, _ = deepseek()
     apart = ("attention-norm", "feed-forward-norm", "dense-activation", "expert-activation", "up-projections", "selective")
     plain, whole, full = backward(plan), kept(model, plan), replace(plan, recompute="full")
     dropped = {name: whole - kept(model, replace(plan, recompute=name)) for name in apart}
     took = {name: backward(replace(plan, recompute=name)) - plain for name in apart}
-    for word in sets_of(apart):
+    for word in sets_of(apart)[::share]:
         again, names = replace(plan, recompute=word), [name for name in apart if number_of(name) & number_of(word)]
         assert whole - kept(model, again) == pytest.approx(sum(dropped[name] for name in names))
         assert backward(again) - plain == pytest.approx(sum(took[name] for name in names), abs=1e-12)

@@ -49,7 +49,7 @@ def drawn(name: str, count: int) -> list[tuple[Transformer, Plan]]:
     stack = EXPORTS[name].stack
     for text in SHAPES:
         asked = ask(f"kind: codesign\n{text}\nhardware: h100-sxm\nchoices: all\nstack: {stack}\n")
-        plans = draw_plans(asked, random, 200_000)
+        plans = draw_plans(asked, random, 200 * count)
         assert isinstance(plans, Plans)
         assert isinstance(asked.workload, Transformer)
         rows = random.integers(len(plans), size=count // len(SHAPES)) if len(plans) else ()

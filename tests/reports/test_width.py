@@ -20,7 +20,7 @@ COMMANDS = {
     "solve two workloads": ["solve", *TWO],
     "solve counts": ["solve", *COUNTED],
     "solve a chain": ["solve", str(INSTANCES / "stages/gpt2-two-versions.yaml"), "--time-limit=0.3s"],
-    "explain": ["explain", *QUICK, "--force", "recompute=full", "--near", "1%"],
+    "explain": ["explain", str(INSTANCES / "tiny.yaml"), "--force", "recompute=full", "--near", "1%"],
     "explain a clash": ["explain", *QUICK, "--set=budget.power=100 W"],
     "explain a relaxation": ["explain", *QUICK, "--relaxation", "--time-limit=2s"],
     "compare": ["compare", *QUICK, "--engines", "auto,expert,random", "--seeds", "2", "--time-limit", "0.05s"],

@@ -123,7 +123,7 @@ def test_every_design_keeps_every_row(case: Case) -> None:
 def test_chips_that_offer_no_more_are_no_faster(case: Case) -> None:
     """What the monotone row rests on: none is below the chip of which each part is at its best."""
     below = 0
-    for row in np.flatnonzero(case.every.alive)[::25]:
+    for row in np.flatnonzero(case.every.alive)[::50]:
         point = case.chip.point(case.places[row])
         best = values_of(case.instance, Corners(compose(case.chip, point), np.ones(1, bool)), case.plans)
         masks = no_more(case.chip, point)
@@ -132,7 +132,7 @@ def test_chips_that_offer_no_more_are_no_faster(case: Case) -> None:
             if all(masks[part.name][there[part.name]] for part in case.chip.parts):
                 below += 1
                 assert (case.values[:, other] >= best[:, 0]).all()
-    assert below > 50
+    assert below > 25
 
 
 def test_prices_rule_out_no_plan_that_is_below(case: Case) -> None:

@@ -93,7 +93,7 @@ def test_tightening_loses_no_chip_that_can_be_built_within_the_budgets(seed: int
     assert np.all(((less.low[:, None] <= points) & (points <= less.high[:, None])).all(axis=2) | ~alive)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SEEDS)
 def test_a_box_of_one_point_is_the_very_device(seed: int) -> None:
     """Alone and among many, in every figure; and dead where the device cannot be built or breaks a budget."""

@@ -33,7 +33,7 @@ def every_plan(instance: Instance) -> Counter[object]:
     return Counter(plan for block in plan_blocks(instance) for plan in listed(block))
 
 
-@every("instance", [*QUESTIONS, *OFFLOADING, ask(LSTM), ask(GEMM), read_instance(INSTANCES / "small.yaml")])
+@every("instance", [*QUESTIONS[::2], *OFFLOADING[::2], ask(LSTM), ask(GEMM), read_instance(INSTANCES / "small.yaml")])
 def test_the_members_of_all_families_are_all_plans(instance: Instance) -> None:
     blocks = list(family_blocks(instance))
     found = Counter(plan for block in blocks for plan in listed(members(instance, block.heads)))
@@ -50,8 +50,8 @@ def test_the_questions_have_families_of_several_plans() -> None:
 @pytest.mark.parametrize(
     "objectives",
     [
-        ("step_time", "cost_per_token", "worst_step_time"),
-        pytest.param(("energy_per_token", "rated_energy_per_token"), marks=pytest.mark.slow),
+        ("step_time", "worst_step_time"),
+        pytest.param(("cost_per_token", "energy_per_token", "rated_energy_per_token"), marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -151,7 +151,7 @@ def test_a_stack_launches_transformers_only() -> None:
 def test_the_nearest_plan_is_launched_and_a_plan_that_is_launched_is_its_own(stack: str) -> None:
     free, random = stack_question("", experts=stack == "torchtitan"), np.random.default_rng(0)
     every_plan, model = plans_of(free), free.workload
-    for place in random.integers(len(every_plan), size=12):
+    for place in random.integers(len(every_plan), size=6):
         plan = plan_at(every_plan, int(place))
         found = nearest(STACKS[stack], model, plan)  # type: ignore[arg-type]
         if found is not None:

@@ -53,7 +53,7 @@ def test_a_fresh_result_is_accepted_be_it_feasible_or_not(instance: Instance) ->
 
 @every("engine", sorted(FAMILY.engines))
 def test_what_every_engine_writes_is_accepted(engine: str) -> None:
-    assert checked(answered(ask(TINY_FREE), engine, Limits(seconds=0.3 if engine in SEARCHERS else inf))).accepted
+    assert checked(answered(ask(TINY_FREE), engine, Limits(seconds=0.1 if engine in SEARCHERS else inf))).accepted
 
 
 @pytest.mark.parametrize("settings", [("tensor=8", "pipeline=1"), ("workload.model=gpt3-175b",)])
@@ -154,10 +154,10 @@ def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
     (rival,), plans = result.rivals, len(next(iter(plan_blocks(instance))))
     assert result.value is not None
     assert rival.value is not None
-    others = [with_design(result, instance, row) for row in range(0, plans, 3) if judged_at(instance, row)]
+    others = [with_design(result, instance, row) for row in range(0, plans, 5) if judged_at(instance, row)]
     worse = [other for other in others if other.value is not None and result.value < other.value <= rival.value]
-    assert len(worse) >= 7
-    for other in worse[:4]:
+    assert len(worse) >= 4
+    for other in worse[:2]:
         assert checked(other).refused == (f"bound: no design is below {result.value!r}, the result says {other.value!r}",)
 
 

@@ -59,7 +59,7 @@ def drawn(seed: int) -> Instance:
     )
 
 
-@pytest.mark.parametrize("seeds", [(0, 1, _DENSE, _DENSE + 1), pytest.param(range(_DENSE + 8), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("seeds", [(0, _DENSE), pytest.param(range(_DENSE + 8), marks=pytest.mark.slow)], ids=str)
 def test_every_engine_says_what_enumeration_says(seeds: Sequence[int]) -> None:
     for seed in seeds:
         assert_agreement(seed)

@@ -115,7 +115,7 @@ def test_memory_decides_in_one_of_these_questions() -> None:
     assert any(1.0 < share < 1.1 for share in shares)
 
 
-@pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.slow)], ids=["some", "more"])
+@pytest.mark.parametrize("seeds", [SEEDS[:1], pytest.param(SEEDS[1:], marks=pytest.mark.slow)], ids=["some", "more"])
 def test_the_oracle_agrees_with_a_plain_loop_on_random_questions(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         assert_the_oracle_agrees_with_a_plain_loop(seed)

@@ -52,14 +52,15 @@ def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:
     return certify(FAMILY, asked, Found(best.answer, bound, proof, "portfolio", rivals=best.rivals), Limits(), 0.0)
 
 
-@every("seed", range(0, 24, 4))
-def test_what_engines_found_is_shown_again_to_the_last_bit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", [range(0, 24, 8), pytest.param(range(4, 24, 8), marks=pytest.mark.slow)], ids=str)
+def test_what_engines_found_is_shown_again_to_the_last_bit(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(set_partitioning, "_PATIENCE", 3)
-    asked, true = asked_for(seed), truth_of(seed)
-    for share in (0.7, 1.0, 1.4) if true else ():
-        for bound, proof in proofs_of(asked, share * true):
-            assert shown_by(asked, proof) == bound, (share, proof)
-            assert (shown_by(asked, proof, 0.5 * bound) or 0.0) >= 0.5 * bound
+    for seed in seeds:
+        asked, true = asked_for(seed), truth_of(seed)
+        for share in (0.7, 1.0, 1.4) if true else ():
+            for bound, proof in proofs_of(asked, share * true):
+                assert shown_by(asked, proof) == bound, (seed, share, proof)
+                assert (shown_by(asked, proof, 0.5 * bound) or 0.0) >= 0.5 * bound
     assert {type(proof) for _, proof in proofs_of(RING, 9.0)} == {Surrounded, Priced, Swept}
 
 

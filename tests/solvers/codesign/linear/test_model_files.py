@@ -12,9 +12,10 @@ from crossopt.reports.commands.families import INFEASIBLE, NO_DESIGN
 from tests.every import every
 from tests.solvers.backends.test_export import read_with_highs
 from tests.solvers.codesign.asking import answered
-from tests.solvers.codesign.linear.test_refine import WIDE, agrees_with
+from tests.solvers.codesign.linear.test_refine import agrees_with
 from tests.solvers.codesign.questions import GEMM, TINY_FREE, ask
 
+SOME = ("compute_area={from: 150 mm^2, to: 400 mm^2, step: 50 mm^2}", "compute_power=[100 W, 200 W]", "l2_area=[20 mm^2, 80 mm^2]")
 ENDINGS = {"lp": "lp", "mps": "mps", "cpsat": "textproto"}
 
 
@@ -28,7 +29,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     (folder / "wide.yaml").write_text(TINY_FREE)
     for kind in ENDINGS:
-        assert main(["export", str(folder / "wide.yaml"), *settings(*WIDE), "--as", kind, "--out", str(folder), "--within", "20%"]) == 0
+        assert main(["export", str(folder / "wide.yaml"), *settings(*SOME), "--as", kind, "--out", str(folder), "--within", "20%"]) == 0
     return {kind: folder / f"wide.{ending}" for kind, ending in ENDINGS.items()}
 
 
@@ -66,7 +67,7 @@ def test_a_solver_that_has_only_the_file_reaches_the_bound_of_the_loop(kind: str
 
 def test_the_bound_is_below_the_optimum_and_near_it(written: dict[str, Path]) -> None:
     told = about(written["lp"])
-    true = answered(ask(TINY_FREE, *WIDE), "exhaustive").value
+    true = answered(ask(TINY_FREE, *SOME), "exhaustive").value
     assert agrees_with(told["best_design_seconds"], told["bound_seconds"], true)
     assert told["solved"]
 
@@ -90,7 +91,7 @@ def test_a_solution_of_the_file_is_read_in_words(written: dict[str, Path]) -> No
 
 def test_designs_within_a_share_stay_in_the_model(tmp_path: Path, written: dict[str, Path]) -> None:
     (tmp_path / "wide.yaml").write_text(TINY_FREE)
-    assert main(["export", str(tmp_path / "wide.yaml"), *settings(*WIDE), "--as", "lp", "--out", str(tmp_path)]) == 0
+    assert main(["export", str(tmp_path / "wide.yaml"), *settings(*SOME), "--as", "lp", "--out", str(tmp_path)]) == 0
     assert about(tmp_path / "wide.lp")["plans"] < about(written["lp"])["plans"]
 
 

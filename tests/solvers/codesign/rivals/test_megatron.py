@@ -40,7 +40,7 @@ def test_the_rule_never_beats_the_optimum(path: Path) -> None:
     assert verify(instance, chosen).value >= optimum
 
 
-@every("seed", range(40))
+@every("seed", range(20))
 def test_the_rule_keeps_every_limit_or_gives_no_design(seed: int) -> None:
     instance = random_question(seed)
     found, chosen = search(instance, silent), expert_design(instance)

@@ -22,7 +22,7 @@ def silent(progress: object) -> None:
     del progress
 
 
-@every("seed", range(20))
+@every("seed", range(10))
 def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
     instance = random_question(seed)
     optimum, point = search(instance, silent).value, expert_point(instance)
