@@ -88,8 +88,16 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Shape]:
         path = files.path(section.config)
         shape = transformer_from_config(config_in(files.text(section.config, text_of), str(path)))
         name = path.stem if path.stem != "config" else path.resolve().parent.name
-        return told_apart(name, shape, names("workloads"), lambda known: model(known).transformer), shape
+        return told_apart(name, _network(shape), names("workloads"), lambda known: _network(model(known).transformer)), shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
+
+
+def _network(shape: TransformerShape | None) -> TransformerShape | None:
+    """What makes the network: neither how long a sample is, which a question says, nor the order in which biases are listed."""
+    if shape is None:
+        return None
+    biases = shape.biases if isinstance(shape.biases, bool) else tuple(sorted(shape.biases))
+    return replace(shape, sequence=1, biases=biases)
 
 
 def _has_sequence(section: WorkloadSection, shape: Shape, report: Report) -> bool:

@@ -106,6 +106,13 @@ def test_a_configuration_and_the_registry_agree_on_the_same_network() -> None:
     assert transformer_from_config({**mixtral, "num_local_experts": 8, "num_experts_per_tok": 2}) == model("mixtral-8x7b").transformer
 
 
+def test_a_network_of_the_registry_keeps_its_name_whatever_samples_its_configuration_allows(tmp_path: Path) -> None:
+    llama = {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"} | {"max_position_embeddings": 65536}
+    for change, told in (({}, "llama2-7b"), ({"intermediate_size": 64}, "llama2-7b with own figures")):
+        (tmp_path / "llama2-7b.json").write_text(json.dumps({**llama, **change}))
+        assert built(WorkloadSection(config="llama2-7b.json", global_batch=(1,), sequence=64), tmp_path).name == told
+
+
 def test_dropout_follows_the_probabilities_of_the_configuration() -> None:
     gpt2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 4, "vocab_size": 100, "n_positions": 16}
     assert transformer_from_config(gpt2).dropout, "0.1 where nothing is said"

@@ -14,7 +14,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.workload import WorkloadSection
 from tests.every import every
-from tests.instances.catalogue.sections import LLAMA, faults_of, weights
+from tests.instances.catalogue.sections import LLAMA, built, faults_of, weights
 from tests.paths import reference
 
 GEMMA: dict[str, Any] = {
@@ -194,6 +194,12 @@ def test_a_question_with_a_configuration_says_how_long_a_sample_is(tmp_path: Pat
     assert faults_of(WorkloadSection(config="config.json", global_batch=(1,)), tmp_path) == [("sequence", said)]
     both = faults_of(WorkloadSection(config="config.json"), tmp_path)
     assert [path for path, _ in both] == ["global_batch", "sequence"]
+
+
+@pytest.mark.parametrize("name", ["gemma-2-27b", "gpt-oss-120b", "mixtral-8x22b", "qwen3-32b", "qwen3-235b-a22b"])
+def test_public_configurations_of_registered_networks_have_their_figures(name: str) -> None:
+    section = WorkloadSection(config=str(reference(f"models/{name}.json")), global_batch=(1,), sequence=4096)
+    assert built(section, Path()).name == name
 
 
 @given(st.binary(max_size=200))
