@@ -122,6 +122,14 @@ def format_quantity(value: float, dimension: str) -> str:
     return f"{number:.0f} {unit}".strip() if 1e6 <= abs(number) < 1e15 else f"{number:.6g} {unit}".strip()
 
 
+def rounded_quantity(value: float, dimension: str, digits: int = 4) -> str:
+    """The same to so many digits, which are enough for a reader: '1000 ms' of 999.96, and no powers of ten."""
+    number, _, unit = format_quantity(value, dimension).partition(" ")
+    rounded = f"{float(number):.{digits}g}"
+    usual = 1.0 <= abs(float(rounded)) < 1e6
+    return f"{float(rounded):.0f} {unit}" if "e" in rounded and usual else f"{rounded} {unit}"
+
+
 def bytes_beyond(used: float, limit: float, between: str) -> str:
     """More bytes than a limit, with words between the two; to the byte where both would read alike."""
     one, other = format_quantity(used, "bytes"), format_quantity(limit, "bytes")

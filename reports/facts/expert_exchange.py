@@ -8,7 +8,7 @@ from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, Plan
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 _SOURCE: Final = "rests on one measured pair of runs, of DeepSeek-V3 on 64 H100 (Megatron-LM, pull request 6311)"
@@ -27,12 +27,8 @@ def hidden_words(instance: Instance, design: Mapping[str, Any]) -> str:
     name = "queued_expert_overlap" if plan.tensor * plan.context > 1 else "expert_overlap"
     share, usual = float(getattr(hidden.hardware.efficiency, name)), float(getattr(Efficiency(), name))
     beside = ", which is less beside tensor or context ranks," if name == "queued_expert_overlap" else ""
+    exposed = f"{rounded_quantity(after, 'time')} ({after / before - 1.0:+.1%})"
     return (
-        f"{share:.0%} of the exchange of experts hides behind work on another microbatch: exposed, this plan takes {_time(after)} "
-        f"({after / before - 1.0:+.1%}) and another may be better; that share{beside} {_SOURCE if share == usual else _GIVEN}"
+        f"{share:.0%} of the exchange of experts hides behind work on another microbatch: exposed, this plan takes {exposed} "
+        f"and another may be better; that share{beside} {_SOURCE if share == usual else _GIVEN}"
     )
-
-
-def _time(seconds: float) -> str:
-    number, _, unit = format_quantity(seconds, "time").partition(" ")
-    return f"{float(number):.4g} {unit}"

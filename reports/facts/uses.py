@@ -13,7 +13,7 @@ from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.transformer import mean_items
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import design_of, from_words
 
 UNEQUAL = "`unequal stages` is what the slowest stage takes beyond the mean of all, of which the other uses are"
@@ -71,5 +71,4 @@ def _listed(pairs: Sequence[tuple[str, float]]) -> str:
 
 
 def _time(seconds: float) -> str:
-    number, _, unit = format_quantity(seconds, "time").partition(" ")
-    return f"{float(number):.3g} {unit}"
+    return rounded_quantity(seconds, "time", 3)

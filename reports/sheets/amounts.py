@@ -1,6 +1,6 @@
 """Values and bounds in words: exactly, and as people say them. No bound is told above what it is."""
 
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.texts.design import bound_amount, lowered
 from crossopt.solvers.answer import Number
 
@@ -26,8 +26,7 @@ def digits_below(bound: Number, value: Number | None, unit: str) -> str:
 def short(value: Number, unit: str) -> str:
     """A time in the unit that suits it, other figures with five digits."""
     if unit in _SECONDS:
-        number, _, suited = format_quantity(value / _SECONDS[unit], "time").partition(" ")
-        return f"{float(number):.5g} {suited}"
+        return rounded_quantity(value / _SECONDS[unit], "time", 5)
     return _counted(value, unit) if isinstance(value, int) else f"{value:.5g} {unit}".rstrip()
 
 

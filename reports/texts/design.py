@@ -10,7 +10,7 @@ from typing import Any, Final
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import LeftOut, left_out
-from crossopt.instances.files.units import dimension_named, format_quantity
+from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
 from crossopt.reports.facts.measured_runs import likely_of, measured_words
@@ -374,8 +374,7 @@ def time_of(seconds: float) -> str:
 
 def shown(value: float, dimension: str) -> str:
     """A quantity with four digits: more say nothing to a reader."""
-    number, _, unit = format_quantity(value, dimension).partition(" ")
-    return f"{float(number):.{_DIGITS}g} {unit}"
+    return rounded_quantity(value, dimension, _DIGITS)
 
 
 def _designs(number: int) -> str:

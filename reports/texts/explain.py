@@ -1,6 +1,6 @@
 """Explanations for the terminal: what clashes, what binds, what more of a budget would buy, and what another choice would cost."""
 
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import DesignResult, design_in, evaluation_in
 from crossopt.solvers.codesign.explain.conflict import Member, Relief
 from crossopt.solvers.codesign.objective import DIMENSIONS
@@ -22,7 +22,7 @@ def _member(member: Member) -> str:
     if member.least is None:
         listed = ", ".join(str(value) for value in member.allowed[:_LISTED]) + (", ..." if len(member.allowed) > _LISTED else "")
         return f"{words} is {'one of ' if len(member.allowed) > 1 else ''}{listed}"
-    least, there = (_shown(float(value), _UNITS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
+    least, there = (rounded_quantity(float(value), _UNITS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
     return f"{words}: {there} at most; what the others leave needs at least {least}"
 
 
@@ -37,7 +37,7 @@ def answer_text(result: DesignResult, reliefs: tuple[Relief, ...]) -> str:
 
 
 def _relief(relief: Relief, value: float | None, unit: str) -> str:
-    budget, raised = (_shown(amount, _UNITS[relief.name]) for amount in (relief.budget, relief.raised))
+    budget, raised = (rounded_quantity(amount, _UNITS[relief.name]) for amount in (relief.budget, relief.raised))
     head = f"{relief.name.replace('_', ' ')} {raised} instead of {budget}:"
     if relief.value is None or value is None or relief.value >= value:
         return f"{head} nothing better"
@@ -59,9 +59,4 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
 def _value(value: float | None, unit: str) -> str:
     if value is None:
         return "no design"
-    return _shown(value, "time") if unit == "s" else f"{value:.5g} {unit}"
-
-
-def _shown(value: float, dimension: str) -> str:
-    number, _, unit = format_quantity(value, dimension).partition(" ")
-    return f"{float(number):.4g} {unit}"
+    return rounded_quantity(value, "time") if unit == "s" else f"{value:.5g} {unit}"

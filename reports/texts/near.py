@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.texts.width import page_width
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Space
@@ -85,8 +85,7 @@ def option_word(name: str, option: Any) -> str:  # noqa: ANN401 - options are nu
     kind = name.rpartition("_")[2]
     if kind not in {"area", "power"}:
         return f"{option:.{_DIGITS}g}" if isinstance(option, float) else str(option)
-    number, _, unit = format_quantity(option, kind).partition(" ")
-    return f"{float(number):.{_DIGITS}g} {unit}"
+    return rounded_quantity(option, kind, _DIGITS)
 
 
 def _named(name: str, options: str) -> str:

@@ -15,6 +15,7 @@ from crossopt.instances.files.units import (
     parse_quantity,
     pattern_of,
     quoted,
+    rounded_quantity,
     spellings,
 )
 from tests.every import every
@@ -198,3 +199,18 @@ def test_quoted_text_stays_on_one_short_line() -> None:
 def test_more_bytes_than_a_limit_never_read_like_the_limit() -> None:
     assert bytes_beyond(3 * 2.0**30, 2.0**30, "of") == "3 GiB of 1 GiB"
     assert bytes_beyond(2.0**34 + 1.0, 2.0**34, "of") == "17,179,869,185 bytes of 17,179,869,184"
+
+
+@every(
+    ("value", "digits", "text"),
+    [
+        (0.9996, 3, "1000 ms"),
+        (0.9996, 4, "999.6 ms"),
+        (1.2345, 3, "1.23 s"),
+        (0.0, 4, "0 us"),
+        (1e-15, 3, "1e-06 ns"),
+        (1e20, 4, "1e+20 s"),
+    ],
+)
+def test_rounding_tells_no_powers_of_ten_where_a_reader_needs_none(value: float, digits: int, text: str) -> None:
+    assert rounded_quantity(value, "time", digits) == text
