@@ -37,8 +37,9 @@ Narrow = Callable[[Instance, float], Instance | None]
 Rule = Callable[[Instance, float], Candidate | None]
 """Chooses a design without searching, before the deadline."""
 
-_PRACTICE = 0.5
-"""Share of the time that the recipes may take before a search that begins with their design."""
+_PRACTICE, _NEARLY_ALL, _ENOUGH = 0.5, 0.9, 2.0
+"""Shares of the time that the recipes may take before a search that begins with their design, and seconds up to which they may take the
+larger one: where time is short their design is worth more than a beginning of the search."""
 _PROVING, _PROVING_SHARE = 10.0, 3.0
 """Seconds, and times what the answer took, for a proof of it in whole numbers, or for the nearest design where there is none."""
 COUNTED = 20_000_000
@@ -162,7 +163,8 @@ def _practice(instance: Instance, limits: Limits, watch: Watch) -> tuple[Practic
     """What practice would choose, and its design where that keeps every limit: an answer before all plans are listed. Nothing where the
     recipes take too much of the time."""
     try:
-        found = practice_of(instance, monotonic() + _PRACTICE * limits.seconds)
+        seconds = max(_PRACTICE * limits.seconds, min(_NEARLY_ALL * limits.seconds, _ENOUGH))
+        found = practice_of(instance, monotonic() + seconds)
     except TimeoutError:
         return None, None
     verdict = verify(instance, found.design) if found.design else None

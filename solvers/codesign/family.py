@@ -63,9 +63,9 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Fo
 
 
 def _quick(question: Question, deadline: float) -> Designs | None:
-    """The expert's rule: for each workload, or with the first number of devices with which it keeps every limit."""
+    """The simplest rule: for each workload, or with the first number of devices with which it keeps every limit."""
     from crossopt.solvers.codesign.answer import answer_of, to_words  # noqa: PLC0415
-    from crossopt.solvers.codesign.rivals.megatron import expert_design  # noqa: PLC0415 - a check loads no rule
+    from crossopt.solvers.codesign.rivals.recipes import simplest_design  # noqa: PLC0415 - a check loads no rule
 
     if isinstance(question, Counted):
         found = (
@@ -74,8 +74,8 @@ def _quick(question: Question, deadline: float) -> Designs | None:
         )
         return next((replace(answer, batch=batch) for answer, batch in found if answer is not None), None)
     if isinstance(question, Instance):
-        return answer_of(question, expert_design(question, deadline))
-    chosen = [(part, expert_design(part, deadline)) for part in question.parts]
+        return answer_of(question, simplest_design(question, deadline))
+    chosen = [(part, simplest_design(part, deadline)) for part in question.parts]
     if question.combine == "worst_regret" or not all(one for _, one in chosen):  # nobody regrets without the optima alone
         return None
     return Designs(question.parts[0].cluster.devices, tuple(to_words(part, one) for part, one in chosen if one), ())

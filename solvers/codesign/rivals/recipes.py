@@ -89,6 +89,12 @@ def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candid
     return chosen[1] if chosen else None
 
 
+def simplest_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
+    """What is soonest there: the expert's choice, or that of the recipes where he had to walk through too many settings."""
+    rule = expert_design if combinations(instance) <= _WALKED else recipes_design
+    return rule(instance, deadline)
+
+
 @dataclass(frozen=True, slots=True)
 class Practice:
     """What practice would choose, and by which recipe; or why nothing."""

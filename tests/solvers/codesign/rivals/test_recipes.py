@@ -11,8 +11,9 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
+from crossopt.solvers.codesign.rivals import recipes
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
-from crossopt.solvers.codesign.rivals.recipes import RECIPES, recipes_design, recipes_rivals
+from crossopt.solvers.codesign.rivals.recipes import RECIPES, recipes_design, recipes_rivals, simplest_design
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
@@ -160,3 +161,12 @@ def test_the_recipes_mind_a_limit_on_the_step_time() -> None:
         assert chosen is not None
         assert usual is not None
         assert verify(instance, chosen).accepted or not verify(instance, usual).accepted
+
+
+def test_who_has_no_time_takes_the_expert_of_small_questions_and_the_recipes_of_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = read_instance(SMALL["quickstart"])
+    expert, best = expert_design(instance), recipes_design(instance)
+    assert expert != best
+    assert simplest_design(instance) == expert
+    monkeypatch.setattr(recipes, "_WALKED", 0)
+    assert simplest_design(instance) == recipes_design(instance) != expert
