@@ -133,13 +133,19 @@ def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
 def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
     """What is left where the first or the last stage has a number of layers of its own; a chunk beside embedding or head may have none."""
     even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    left = even if even.all() else even | _leave_chunks(model, plans)  # most questions open neither end
+    return (
+        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
+        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", left),
+    )
+
+
+def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
+    """Whether the ends, and what they leave, have a layer for each chunk."""
     split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
     ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
     between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
-    return (
-        ("layers of the first and the last stage need a pipeline", even | (plans.pipeline > 1)),
-        (f"first and last stage leave a layer of the {model.stack} for each chunk between them, and none over", even | (ends & between)),
-    )
+    return np.asarray(ends & between)
 
 
 def _group_rules(plans: Plans) -> tuple[Rule, ...]:

@@ -155,13 +155,15 @@ def _microbatches(model: Transformer, plans: Plans) -> Whole:
 def _left_over(model: Transformer, plans: Plans) -> Whole:
     """Layers beyond those of equal chunks; where the ends have a number of their own, of the chunks between, of which only the first and
     the last chunk may have fewer."""
-    even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
+    even, equal = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0), model.stack % (plans.pipeline * plans.interleave)
+    if even.all():
+        return equal
     split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
     most, fewest = np.maximum(split.first(), split.last()), np.minimum(split.first(), split.last())
     between = np.where(plans.pipeline > 2, split.between, most)
     apart = np.maximum(most - between, 0.0) + np.maximum(between - between // plans.interleave - fewest, 0.0)
     left = split.fuller + between % plans.interleave + apart
-    return np.where(even, model.stack % (plans.pipeline * plans.interleave), left.astype(np.int64))
+    return np.where(even, equal, left.astype(np.int64))
 
 
 QUANTITIES: Final[dict[str, Quantity]] = {
