@@ -7,7 +7,7 @@ from typing import Any
 
 from crossopt.crossflow.plan import EXPERT_EXCHANGES, OFFLOAD, OVERLAP, SCHEDULES, TENSOR_EXCHANGES
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RECOMPUTE
-from crossopt.instances.catalogue.registry import model
+from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, TRANSFORMER_CHOICES, Report
 from crossopt.instances.codesign.section import ChoicesSection, CodesignFile, SharingSection
@@ -176,7 +176,10 @@ def _modes(section: WorkloadSection) -> tuple[str, ...]:
     """Modes of recomputation of such networks: single modules where these hold much of what is kept."""
     shape = section.transformer
     if shape is None and section.model is not None:
-        shape = model(section.model).transformer
+        try:
+            shape = model(section.model).transformer
+        except UnknownNameError:  # which is told with its place where the network is read
+            shape = None
     experts, latents = shape is not None and shape.experts > 1, shape is not None and shape.kv_rank > 0
     return (*RECOMPUTE, *(OF_EXPERTS if experts else ()), *(OF_LATENTS if latents else ()), *(OF_BOTH if experts and latents else ()))
 

@@ -159,6 +159,8 @@ def _number_meant(text: str) -> str:
     if start is None or len(text) > LONGEST:
         return ""
     power = _POWERS.get(text[start.end() :].strip().casefold())
+    if text[start.end() :].strip().casefold() in {"node", "nodes"}:
+        return " (write the number of devices: that of nodes times the devices of each)"
     if power is None:
         return f" (write {quoted(start.group())}, without a unit)"
     binary, decimal = (_exact(start.group()) * base**power for base in (1024, 1000))
@@ -242,7 +244,8 @@ def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
         return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example '{wanted.example}')"
     if unit.startswith(","):
         return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"
-    guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in nearest(unit, wanted.units, likeness=0.5))
+    rates = [rate for rate in (f"{unit}/s", f"{unit.removesuffix('B')}b/s") if rate in wanted.units]  # ports are rated in bits
+    guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in rates or nearest(unit, wanted.units, likeness=0.5))
     remedy = f"did you mean {guesses}?" if guesses else f"for example '{wanted.example}'"
     other = _DIMENSION_OF.get(unit)
     problem = f"is {other.phrase}" if other else f"has the unknown unit {quoted(unit)}"

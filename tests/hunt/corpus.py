@@ -29,6 +29,17 @@ CHECK = (("check", "FILE"), ("report", "FILE", "--as", "FORM", "--out", "PAGE"))
 HIT = "hit-"
 """Before the name of a file that was hit."""
 BUDGET = "budget: {die_area: 900 mm^2, power: 300 W}\n"
+TODAY = """\
+kind: codesign
+workload: {model: deepseek-v3, sequence: 4096, global_batch: [1024, 2048], precision: bf16, capacity_factor: 1.1}
+cluster: {devices: [256, 512], devices_per_node: 8, reserved_memory: 8 GiB}
+hardware: h100-sxm
+stack: megatron-core
+choices: {rest: all, tensor: [1, 2, 4, 8], zero: [0, 1]}
+only: [zero]
+objective: time_per_sample
+"""
+"""A question about a network and a stack of today."""
 SOLVED: dict[str, tuple[str, tuple[str, ...]]] = {
     "tiny": ("tiny", ()),
     "expert": ("tiny", ("--engine", "expert")),
@@ -70,6 +81,8 @@ def questions() -> dict[str, bytes]:
     return found | {
         "free.yaml": f"{TINY_FREE}{BUDGET}".encode(),
         "gemm.yaml": GEMM.encode(),
+        "today.yaml": TODAY.encode(),
+        "stack.yaml": f"{TINY_FREE}stack: torchtitan\n".encode(),
         **{_flat(path): path.read_bytes() for path in course},
     }
 

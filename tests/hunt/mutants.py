@@ -189,7 +189,9 @@ def hit(data: Any, random: Random) -> Any:  # noqa: ANN401
     if not path:
         return random.choice(ODD)
     place, key = at(data, path[:-1]), path[-1]
-    match random.randrange(9):
+    match random.randrange(10):
+        case 9 if isinstance(place[key], str):
+            place[key] = misspelled(place[key], random)
         case 0 if isinstance(place, dict):
             place[str(random.choice(ODD))] = place.pop(key)
         case 1:
@@ -211,6 +213,13 @@ def hit(data: Any, random: Random) -> Any:  # noqa: ANN401
         case _:
             place[key] = random.choice(ODD)
     return data
+
+
+def misspelled(word: str, random: Random) -> str:
+    """A word with a letter too few or too many, or two that changed places."""
+    place = random.randrange(len(word) + 1)
+    before, after = word[:place], word[place:]
+    return random.choice([before + after[1:], before + after[:1] + after, before + after[1:2] + after[:1] + after[2:], f"{before}-{after}"])
 
 
 def changed(number: float, random: Random) -> float:
@@ -255,7 +264,9 @@ def _of_lines(text: bytes, others: Sequence[bytes], random: Random) -> bytes:
     for _ in range(random.choice([1, 1, 1, 2, 4])):
         lines = text.split(b"\n")
         row = random.randrange(len(lines))
-        match random.randrange(8):
+        match random.randrange(9):
+            case 8:
+                lines[row] = misspelled(lines[row].decode("utf-8", "surrogateescape"), random).encode("utf-8", "surrogateescape")
             case 0:
                 del lines[row]
             case 1:

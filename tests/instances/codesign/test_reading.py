@@ -159,6 +159,12 @@ REFUSED = [
         "2:19: workload.model: 'gpt5' is no known workload (did you mean 'gpt3-125m'? see `crossopt list workloads`)",
     ),
     (
+        f"{FIXED}stack: megatron-core\n",
+        "model: gpt3-125m",
+        "model: gpt5",
+        "2:19: workload.model: 'gpt5' is no known workload (did you mean 'gpt3-125m'? see `crossopt list workloads`)",
+    ),
+    (
         FIXED,
         "model: gpt3-125m, ",
         "",

@@ -76,6 +76,7 @@ REFUSED = [
     ("815 mm", "area", "'815 mm' is a length, an area is needed (did you mean '815 mm^2'?)"),
     ("80 Gb", "bytes", "'80 Gb' is a number of bits, a size in bytes is needed (did you mean '80 GB'?)"),
     ("80 GiB", "bandwidth", "'80 GiB' is a size in bytes, a bandwidth is needed (did you mean '80 GiB/s'?)"),
+    ("400 GB", "bandwidth", "'400 GB' is a size in bytes, a bandwidth is needed (did you mean '400 GB/s' or '400 Gb/s'?)"),
     ("3 W", "ratio", "'3 W' is a power, a ratio is needed (for example '0.85')"),
     ("3 GHz", "power", "'3 GHz' is a frequency, a power is needed (for example '400 W')"),
     ("9 gb/s", "bandwidth", "'9 gb/s' has the unknown unit 'gb/s', a bandwidth is needed (did you mean '9 GB/s' or '9 Gb/s'?)"),
@@ -180,6 +181,8 @@ def test_a_plain_number_has_no_unit() -> None:
     assert parse_number(" 1e9 ") == 10**9
     with pytest.raises(ValueError, match=re.escape("'80 GiB' is not a number (write '80', without a unit)")):
         parse_number("80 GiB")
+    with pytest.raises(ValueError, match=re.escape("(write the number of devices: that of nodes times the devices of each)")):
+        parse_number("32 nodes")
     with pytest.raises(ValueError, match=r"^'nan' is not a number$"):
         parse_number("nan")
 
