@@ -1,4 +1,5 @@
-"""The only two ways into a question: `read` a file with settings laid over it, and `read_again` what a saved result keeps of one.
+"""The only ways into a question: `read` a file with settings laid over it, or a text (`read_given`), and `read_again` what a saved result
+keeps of one.
 
 An author's file, such as a graph in JSON or a profile, is short for a question of its kind that names this file; whatever may be said in
 YAML is a setting of it too.
@@ -35,6 +36,12 @@ def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None 
     if not KINDS[kind].question:
         raise InstanceError(str(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")])
     return _read(path, str(path), kind, settings, workload)
+
+
+def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
+    """The question in a text, which names files from the working folder; an InstanceError with every fault."""
+    source = "question.yaml"
+    return _asked(kind, Written(source, text, read_text(text, source), settings, Files(Path()), workload))
 
 
 def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) -> Any:  # noqa: ANN401 - of any kind

@@ -20,7 +20,7 @@ from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
 from crossopt.instances.question import read as read_file
-from crossopt.instances.question import read_again
+from crossopt.instances.question import read_given
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.checking import Report
 
@@ -230,8 +230,7 @@ def _read(question: Asked, settings: Settings | None, workload: str | None) -> t
         path = question_path(Path(str(question)))
         return kind_asked(path), read_file(path, laid, workload)
     kind = str(question.get("kind", "codesign")) if isinstance(question, Mapping) else kind_in(text)
-    document = {"source": "question.yaml", "text": text, "settings": list(laid), "workload": workload}
-    return kind, read_again(document, kind if kind in KINDS else "codesign")
+    return kind, read_given(text, kind if kind in KINDS else "codesign", laid, workload)
 
 
 def _one(question: Asked, settings: Settings | None, workload: str | None) -> Instance:

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 import crossopt
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import InstanceError, RefusedError
+from tests.instances.catalogue.sections import LLAMA
 from tests.paths import INSTANCES, ROOT
 from tests.samples import CHAIN
 
@@ -38,6 +39,20 @@ def test_a_question_is_a_path_a_name_a_text_or_a_mapping() -> None:
     assert len(found) == 1
     assert crossopt.solve(CHAIN).value == crossopt.solve(yaml.safe_load(CHAIN)).value
     assert crossopt.read("gpt2-two-versions").file.schedule == "two-versions"
+
+
+def test_a_mapping_names_files_from_the_working_folder_and_its_answer_stands_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
+    question = yaml.safe_load((INSTANCES / "tiny.yaml").read_text(encoding="utf-8"))
+    question["workload"] = {"config": "config.json", "sequence": 1024, "global_batch": 32}
+    answer = crossopt.solve(question)
+    with pytest.raises(InstanceError, match=r"'nowhere\.json' cannot be read"):
+        crossopt.solve({**question, "workload": {**question["workload"], "config": "nowhere.json"}})
+    (tmp_path / "config.json").unlink()
+    assert crossopt.check(answer).accepted
 
 
 def test_settings_are_laid_over_a_question() -> None:
