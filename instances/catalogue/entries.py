@@ -70,6 +70,7 @@ class StacksEntry:
 
     torchtitan: Annotated[Figures, Doc("what differs for `stack: torchtitan`")] = field(default_factory=dict)
     fsdp: Annotated[Figures, Doc("what differs for `stack: fsdp`")] = field(default_factory=dict)
+    deepspeed: Annotated[Figures, Doc("what differs for `stack: deepspeed`")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def check_device(device: Describing) -> None:
         raise ValueError("peak: with fp8 bf16 is needed, too (attention and head stay at 16 bits)")
     for section in ("efficiency", "optimistic", "pessimistic"):
         check_constants(section, getattr(device, section))
-    for name in ("torchtitan", "fsdp"):
+    for name in ("torchtitan", "fsdp", "deepspeed"):
         check_constants(f"stacks.{name}", getattr(device.stacks, name))
 
 

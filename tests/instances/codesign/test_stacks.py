@@ -127,7 +127,8 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
 
 
 @pytest.mark.parametrize(
-    ("stack", "matrix", "attention"), [("megatron-core", 0.7223, 0.3127), ("fsdp", 0.547, 0.183), ("torchtitan", 0.547, 0.183)]
+    ("stack", "matrix", "attention"),
+    [("megatron-core", 0.7223, 0.3127), ("fsdp", 0.547, 0.183), ("torchtitan", 0.547, 0.183), ("deepspeed", 0.547, 0.183)],
 )
 def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str, matrix: float, attention: float) -> None:
     """Those of quick and slow runs differ from the usual ones as before; a question's own constants hold for any stack."""
