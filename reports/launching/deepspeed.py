@@ -18,6 +18,10 @@ OPTIONS = options_of(
 )
 _CODE = ("PipelineModule.", "gradient_checkpointing_enable")
 """Of these the model's code takes care."""
+_SHARED = (
+    "build the network under `with deepspeed.zero.Init(config_dict_or_path=...):` (Hugging Face's HfDeepSpeedConfig does so): "
+    "otherwise each device holds all of it before it is shared out"
+)
 
 
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
@@ -125,9 +129,11 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     shapes = f"{model.layers} layers, hidden {model.hidden}, {model.heads} heads, {model.attention_groups} key-value heads"
     more = f"feed-forward {model.ffn}, vocabulary {model.vocabulary}, sequence {model.sequence}"
     named = ("`Layer` stands for the class of the model's layers",) if plan.pipeline > 1 else ()
+    shared = (_SHARED,) if plan.zero == 3 else ()
     return (
         f"the network is the model's own code: {shapes}, {more}",
         *named,
+        *shared,
         *unknown_shapes(model, "", peft(model, "before deepspeed.initialize say") | windowed(model, "the model's own code")),
     )
 

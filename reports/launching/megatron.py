@@ -45,7 +45,7 @@ OPTIONS = options_of(
     --mtp-num-layers --cp-comm-type --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
-    --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion --overlap-grad-reduce
+    --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
     --cross-entropy-loss-fusion""",
@@ -200,6 +200,7 @@ def _sharing(plan: Plan) -> list[Setting]:
         make("--data-parallel-sharding-strategy", _SHARDING[plan.zero], f"{shared} shared as well (ZeRO-{plan.zero})"),
         make("--no-gradient-accumulation-fusion", None, "which Megatron-FSDP needs"),
         make("--ckpt-format", "fsdp_dtensor", "which Megatron-FSDP needs"),
+        *([make("--init-model-with-meta-device", None, "no device ever holds the whole network")] if plan.zero == 3 else []),
     ]
 
 
@@ -283,7 +284,8 @@ def _attention(model: Transformer) -> list[Setting]:
         found.append(make("--qk-head-dim", model.head_width, "width of a head without positions"))
         found.append(make("--qk-pos-emb-head-dim", model.rope_size, "width of a head with positions"))
         found.append(make("--v-head-dim", model.value_width, "width of a value"))
-    found += [make("--qk-layernorm", None, "queries and keys are normed")] if model.qk_norm else []
+    normed = "norms on what comes from latents" if model.latent else "queries and keys are normed"
+    found += [make("--qk-layernorm", None, normed)] if model.qk_norm or model.latent else []
     if model.window:
         found.append(make("--window-size", f"{model.window - 1},0", "tokens before its own to which a query attends"))
     if model.window and model.global_layers:

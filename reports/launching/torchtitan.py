@@ -58,8 +58,9 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         keeps = "always" if plan.zero == 3 else "never"
         words = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
         found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, words))
+    if plan.schedule == "1f1b":
+        found.append(make("--compile.enable", None, "layers are compiled, as in the runs that the constants are held to"))
     if plan.tensor_exchange == "hidden":
-        found.append(make("--compile.enable", None, "which hides the exchanges of tensor ranks"))
         found.append(make("--parallelism.enable_async_tensor_parallel", None, "exchanges of tensor ranks behind products"))
     found += _stages(model, plan)
     if plan.expert > 1:

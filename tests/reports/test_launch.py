@@ -163,6 +163,30 @@ def test_layers_that_do_not_divide_are_dealt_to_chunks() -> None:
     assert settings("megatron", Plan(pipeline=5), model).keys().isdisjoint({"--pipeline-model-parallel-layout"})
 
 
+def test_a_network_with_latents_has_their_norms() -> None:
+    """Megatron-Core's layers leave them out without --qk-layernorm (gpt_layer_specs.py: linear_q_up_proj, linear_kv_up_proj)."""
+    asked = ask(f"kind: codesign\n{SHAPES[2]}\nhardware: h100-sxm\n").workload
+    assert isinstance(asked, Transformer)
+    assert "--qk-layernorm" in settings("megatron", Plan(data=32), asked)
+    assert "--qk-layernorm" not in settings("megatron")
+
+
+def test_no_device_holds_a_whole_network_that_is_shared_out() -> None:
+    """As the Megatron-FSDP user guide and DeepSpeed's documentation of zero.Init say; fully_shard's code is built on no device, too."""
+    whole, shared = Plan(data=32, zero=2, overlap="data"), Plan(data=32, zero=3, overlap="data")
+    assert "--init-model-with-meta-device" in settings("megatron", shared)
+    assert "--init-model-with-meta-device" not in settings("megatron", whole)
+    assert any("zero.Init" in words for words in launch("deepspeed", MODEL, shared).remarks)
+    assert not any("zero.Init" in words for words in launch("deepspeed", MODEL, whole).remarks)
+    assert 'torch.device("meta")' in launch("fsdp", MODEL, shared).text
+
+
+@every(("schedule", "compiled"), [("1f1b", True), ("zero-bubble", False)])
+def test_torchtitan_compiles_as_the_measured_runs_did(schedule: Schedule, compiled: bool) -> None:
+    plan = Plan(pipeline=4, data=4, interleave=2, zero=1, schedule=schedule)
+    assert ("--compile.enable" in settings("torchtitan", plan)) is compiled
+
+
 @every("zero", [0, 1, 2, 3])
 def test_degrees_of_torchtitan_multiply_to_the_devices(zero: int) -> None:
     plan = Plan(tensor=2, context=2, pipeline=2, data=8, zero=zero, overlap="data")
