@@ -21,7 +21,7 @@ from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.constants import Constant, constants_of, origin_of
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import measured_words
+from crossopt.reports.facts.measured_runs import error_of, measured_words
 from crossopt.reports.facts.network import Network, network_of
 from crossopt.reports.facts.roofline import Roofs, roofs_of
 from crossopt.reports.facts.schedule import Step, step_of
@@ -78,6 +78,8 @@ class Facts:
     """The terms of a step as an integer model has them, where one proved the bound."""
     uses: tuple[Uses, ...] = ()
     """Where the step goes, and those of rivals."""
+    error: float | None = None
+    """The model's mean error on runs like these."""
 
 
 def facts_of(
@@ -103,13 +105,14 @@ def facts_of(
             *assumed,
             origin_of(hardware),
             *((f"Of hidden exchanges: {words}.",) if (words := hidden_words(instance, design)) else ()),
-            f"Measured runs: {measured_words(instance)}.",
+            f"Measured runs: {measured_words(instance, design['plan'])}.",
         ),
         step=step_of(instance, design),
         roofs=roofs_of(instance, design),
         network=network_of(instance, design),
         linear=None if relaxation is None else _linear(instance, design, relaxation),
         uses=tuple(uses_of(instance, name, one) for name, one in (("this design", design), *rivals)),
+        error=error_of(instance),
     )
 
 

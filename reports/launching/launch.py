@@ -51,6 +51,16 @@ def export_named(stack: Stack | None) -> str:
     return next((name for name, export in EXPORTS.items() if stack is not None and export.stack == stack.name), "megatron")
 
 
+def unsaid_words(stack: Stack, model: object, plan: object) -> str:
+    """What of a network no setting of the stack says, so that another one is launched; nothing where settings say all of it."""
+    if not isinstance(plan, Plan) or not isinstance(model, Transformer):
+        return ""
+    shapes = [words.removesuffix(UNSAID) for words in EXPORTS[export_named(stack)].remarks(model, plan) if words.endswith(UNSAID)]
+    return (
+        f"no setting of {stack.name} says that {', '.join(shapes)}: its network is priced here, and another is launched" if shapes else ""
+    )
+
+
 def launch(name: str, model: Transformer, plan: Plan) -> Launch:
     """The nearest plan that this stack launches, as its settings; a RefusedError where there is none with these degrees."""
     export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))

@@ -8,7 +8,8 @@ from crossopt.instances.codesign.left_out import LeftOut
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.facts.design import Asked, Facts
-from crossopt.reports.facts.uses import Uses, saved_words
+from crossopt.reports.facts.measured_runs import doubt_words
+from crossopt.reports.facts.uses import saved_words
 from crossopt.reports.pages.evaluated import chip_section, design_section, limits_section, memory_section, time_section, uses_table
 from crossopt.reports.pages.linear import linear_section
 from crossopt.reports.pages.machine import network_section, operators_section
@@ -52,7 +53,7 @@ def answer_sections(result: DesignResult, facts: Facts) -> tuple[str, ...]:
     machine = (operators_section(facts.roofs), network_section(facts.network), chip_section(facts), memory_section(facts, evaluation))
     return (
         *(design_section(design, evaluation), time_section(evaluation), step_section(facts.step), *machine),
-        *(limits_section(evaluation["limits"]), _rivals(result, facts.uses), _search(result), linear_section(facts.linear), _near(result)),
+        *(limits_section(evaluation["limits"]), _rivals(result, facts), _search(result), linear_section(facts.linear), _near(result)),
         *(assumptions_section(facts), _proof(result)),
     )
 
@@ -143,14 +144,16 @@ def _least(conflict: Conflict) -> str:
 # --- how good, and how it was found --------------------------------------------------------------------------------------------------
 
 
-def _rivals(result: DesignResult, beside: tuple[Uses, ...]) -> str:
+def _rivals(result: DesignResult, facts: Facts) -> str:
     if not result.rivals or result.value is None:
         return ""
-    unit, found = result.question["unit"], [rival for rival in result.rivals if rival.value is not None]
+    unit, found, beside = result.question["unit"], [rival for rival in result.rivals if rival.value is not None], facts.uses
     rows = [Row("this design", result.value, amount(result.value, unit))]
     rows += [Row(rival_label(rival), rival.value or 0.0, f"{amount(rival.value, unit)}, {_above(rival, result.value)}") for rival in found]
     why = [saved_words(beside[0], one) for one in beside[1:]]
     saved = [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, why, strict=False) if words]
+    doubts = [doubt_words(facts.error, (rival.value or 0.0) / result.value - 1.0 if result.value else 0.0) for rival in found]
+    saved += [paragraph(f"{rival_label(rival).capitalize()}: {words}.") for rival, words in zip(found, doubts, strict=True) if words]
     titles = Titles("rivals", "What rules of thumb reach", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
     lines = [(rival_label(rival), rival_words(rival)) for rival in result.rivals]
     mark = "bound" if result.bound is not None else ""

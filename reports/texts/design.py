@@ -1,11 +1,9 @@
 """Answers for the terminal: what was chosen, where the time goes, what binds, how far the rivals are, and the proof in one sentence."""
 
-import re
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from textwrap import wrap
-from typing import Any, Final
+from typing import Any
 
 from crossopt.instances.catalogue.workload_words import model_words
 from crossopt.instances.codesign.instance import Instance
@@ -13,14 +11,14 @@ from crossopt.instances.codesign.left_out import LeftOut, left_out
 from crossopt.instances.files.units import dimension_named, rounded_quantity
 from crossopt.reports.facts.expert_exchange import hidden_words
 from crossopt.reports.facts.fullness import fullness_words
-from crossopt.reports.facts.measured_runs import likely_of, measured_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words
 from crossopt.reports.facts.uses import saved_words, uses_of
 from crossopt.reports.texts.combinations import head_of, shortly
 from crossopt.reports.texts.goals import lasting_words, run_words
 from crossopt.reports.texts.near import common_words
-from crossopt.reports.texts.width import count_of, page_width
+from crossopt.reports.texts.width import count_of, listed, page_width, wrapped
 from crossopt.solvers.answer import Rival
-from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, space_in
+from crossopt.solvers.codesign.answer import DesignResult, Designs, design_in, evaluation_in, from_words, space_in
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, Word
 
@@ -28,7 +26,6 @@ _WIDTH, _FRAMED = 24, 66
 """Of a bar, and of what stands beside one in a frame."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 _LABEL = 20
-_TIE = "\N{NO-BREAK SPACE}"
 _DIGITS = 4
 CHECKED = "priced again by the full model, one design on its own; plan rules; memory, area and power limits"
 """What the judge looked at before the result was told."""
@@ -64,8 +61,21 @@ def answer(result: DesignResult, asked: Instance | None = None) -> str:
 
 def _rests_on(asked: Instance, design: dict[str, Any]) -> list[str]:
     """How far the model is off on public runs, and what hides on the word of one of them."""
-    pairs = (("hidden exchange", hidden_words(asked, design)), ("measured runs", measured_words(asked)))
+    pairs = (
+        ("hidden exchange", hidden_words(asked, design)),
+        ("measured runs", measured_words(asked, design["plan"])),
+        ("not launched", _unsaid(asked, design)),
+    )
     return [line for label, words in pairs if words for line in wrapped(f"  {label:<{_LABEL}}", words)]
+
+
+def _unsaid(asked: Instance, design: dict[str, Any]) -> str:
+    """What of the network no setting of the question's stack says."""
+    if asked.stack is None:
+        return ""
+    from crossopt.reports.launching.launch import unsaid_words  # noqa: PLC0415 - most questions name no stack
+
+    return unsaid_words(asked.stack, asked.workload, from_words(asked, dict(design)).plan)
 
 
 def evaluation_text(
@@ -257,10 +267,11 @@ def _rival(rival: Rival[Designs], result: DesignResult, asked: Instance | None) 
         return wrapped(f"  {rival_label(rival):<{_LABEL}}", rival_words(rival))
     distance = rival.value / result.value - 1.0
     against = "finds the same value" if distance == 0.0 else f"{distance:.1%} above the optimum"
+    doubt = "" if asked is None else doubt_words(error_of(asked), distance)
     value = f"{rival.value:.5g} {result.question['unit']}"
     lines = [f"  {rival_label(rival):<{_LABEL}}{value}, {against}", *listed(f"  {'':<{_LABEL}}", rival_words(rival))]
     why = "" if asked is None or distance == 0.0 else rival_saved(asked, result, rival)
-    return [*lines, *(wrapped(f"  {'':<{_LABEL}}", why) if why else [])]
+    return [*lines, *(line for words in (why, doubt) if words for line in wrapped(f"  {'':<{_LABEL}}", words))]
 
 
 def rival_saved(asked: Instance, result: DesignResult, rival: Rival[Designs]) -> str:
@@ -271,7 +282,7 @@ def rival_saved(asked: Instance, result: DesignResult, rival: Rival[Designs]) ->
 
 def rival_label(rival: Rival[Designs]) -> str:
     """What a rule is called beside an answer."""
-    return "best recipe" if rival.name == "recipes" else f"{rival.name} rule"
+    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe"}.get(rival.name, f"{rival.name} rule")
 
 
 def rival_words(rival: Rival[Designs]) -> str:
@@ -345,7 +356,6 @@ def _no_design(result: DesignResult, out: LeftOut | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-_WHOLE_WORDS: Final[dict[str, Any]] = {"break_long_words": False, "break_on_hyphens": False}
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
 
 
@@ -379,17 +389,6 @@ def shown(value: float, dimension: str) -> str:
 
 def _designs(number: int) -> str:
     return f"{count_of(number)} design{'' if number == 1 else 's'}"
-
-
-def wrapped(label: str, text: str) -> list[str]:
-    """The text after a label, on as many lines as the page needs, each below the first."""
-    lines = wrap(text, page_width(), initial_indent=label, subsequent_indent=" " * len(label), **_WHOLE_WORDS)
-    return lines or [label.rstrip()]
-
-
-def listed(label: str, items: str) -> list[str]:
-    """As `_wrapped`, for items between `·`, `;` or `,`, each of which stays on one line."""
-    return [line.replace(_TIE, " ") for line in wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
 
 
 def _bar(share: float, *, framed: bool = False) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_words, uses_named, uses_of
-from crossopt.reports.texts.design import amount, design_words, listed, seconds_of, wrapped
-from crossopt.reports.texts.width import page_width
+from crossopt.reports.texts.design import amount, design_words, seconds_of
+from crossopt.reports.texts.width import listed, page_width, wrapped
 from crossopt.solvers.study.figures import (
     NEVER,
     Cell,

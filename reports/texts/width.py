@@ -1,6 +1,7 @@
 """How wide a text is on the terminal: as wide as that, within reason, and a hundred signs where there is none."""
 
 import os
+import re
 import sys
 from contextlib import suppress
 from textwrap import wrap
@@ -8,6 +9,7 @@ from textwrap import wrap
 _LEAST, _MOST = 60, 100
 _HANGING = 4
 _COUNTABLE = 10**10
+_TIE = "\N{NO-BREAK SPACE}"
 
 
 def page_width() -> int:
@@ -20,6 +22,18 @@ def fitted(text: str) -> str:
     """The text with no line that is wider than the terminal; as it is where there is no terminal, as programs may read it."""
     there = _columns()
     return text if there is None else "".join(_broken(line, max(there, _LEAST)) for line in text.splitlines(keepends=True))
+
+
+def wrapped(label: str, text: str) -> list[str]:
+    """The text after a label, on as many lines as the page needs, each below the first."""
+    indent = " " * len(label)
+    lines = wrap(text, page_width(), initial_indent=label, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines or [label.rstrip()]
+
+
+def listed(label: str, items: str) -> list[str]:
+    """As `wrapped`, for items between `·`, `;` or `,`, each of which stays on one line."""
+    return [line.replace(_TIE, " ") for line in wrapped(label, re.sub(r"(?<![·;,]) (?!·)", _TIE, items))]
 
 
 def _broken(line: str, width: int) -> str:

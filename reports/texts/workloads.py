@@ -9,13 +9,11 @@ from crossopt.reports.texts.design import (
     end_lines,
     hardware_words,
     limit_line,
-    listed,
     model_lines,
     seconds_of,
     time_of,
-    wrapped,
 )
-from crossopt.reports.texts.width import count_of
+from crossopt.reports.texts.width import count_of, listed, wrapped
 from crossopt.solvers.codesign.answer import DesignResult, Share
 from crossopt.solvers.codesign.claims import PROVERS
 from crossopt.solvers.proofs import Boxes, EnumeratedTogether

@@ -285,7 +285,7 @@ def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     asked, capacity = ask(LLAMA_ON_H100), 80.0 * 2**30
     assert fullness_words(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` keeps so much out of every plan)")
     assert fullness_words(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB counted for the framework")
-    assert fullness_words(asked, 0.97 * capacity, capacity) == fullness_words(asked, 1.01 * capacity, capacity) == ""
+    assert fullness_words(asked, 0.95 * capacity, capacity) == fullness_words(asked, 1.01 * capacity, capacity) == ""
     assert fullness_words(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
     small = read_instance(INSTANCES / "tiny.yaml")
     found = answered(small)
@@ -340,6 +340,8 @@ def test_the_likely_range_is_no_narrower_than_measured_runs_of_the_stack_say() -
     assert likely_of(titan, priced) == pytest.approx((10 / 1.129, 10 / 0.871))
     assert likely_of(usual, priced) == likely_of(deep, priced) == (9.2, 10.9)
     assert likely_of(titan, {"step_time": 10.0, "likely": [10.0, 10.0]}) == (10.0, 10.0)
-    assert measured_words(usual).startswith("77 public runs of megatron-core on h100-sxm, none of which was fitted to: 7.5% off on average")
-    assert measured_words(deep).startswith("none of deepspeed on h100-sxm was compared with the model")
-    assert measured_words(ask(TINY_FREE)).startswith("none of accelerator-7nm was compared")
+    assert measured_words(usual, {}).startswith(
+        "77 public runs of megatron-core on h100-sxm, none of which was fitted to: 7.5% off on average"
+    )
+    assert measured_words(deep, {}).startswith("none of deepspeed on h100-sxm was compared with the model")
+    assert measured_words(ask(TINY_FREE), {}).startswith("none of accelerator-7nm was compared")

@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.reports.facts.design import facts_of
 from crossopt.reports.facts.expert_exchange import hidden_words
-from crossopt.reports.facts.measured_runs import likely_of, measured_words
+from crossopt.reports.facts.measured_runs import doubt_words, error_of, likely_of, measured_words
 from crossopt.reports.texts.design import answer
 from tests.every import every
 from tests.reports.answers import answered, design_of, evaluation_of
@@ -55,9 +55,41 @@ def test_networks_with_experts_are_told_the_error_of_runs_with_experts() -> None
     usual, older = ask(MIXTRAL), ask(MIXTRAL, "hardware=a100-80g")
     titan = ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed")
     shared = "9 public runs with experts on H100, B200, GB200, none of which was fitted to: 19.6% off on average, 38.0% at most; "
-    assert measured_words(usual) == f"{shared}the 77 of megatron-core on h100-sxm, 7.5% off, are dense networks"
-    assert measured_words(titan) == f"{shared}none by torchtitan; the 26 of torchtitan on h100-sxm, 12.9% off, are dense networks"
-    assert measured_words(older) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 9.1% off, are dense networks"
-    assert measured_words(ask(MIXTRAL, "hardware=mi300x")) == f"{shared}none on mi300x"
+    assert measured_words(usual, {}) == f"{shared}the 77 of megatron-core on h100-sxm, 7.5% off, are dense networks"
+    assert measured_words(titan, {}) == f"{shared}none by torchtitan; the 26 of torchtitan on h100-sxm, 12.9% off, are dense networks"
+    assert measured_words(older, {}) == f"{shared}none on a100-80g; the 16 of megatron-core on a100-80g, 9.1% off, are dense networks"
+    assert measured_words(ask(MIXTRAL, "hardware=mi300x"), {}) == f"{shared}none on mi300x"
     for asked in (usual, titan, older):
         assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.196, 10 / 0.804))
+
+
+def test_networks_with_sinks_are_likely_to_be_slower_by_as_much_as_the_slowest_that_was_measured() -> None:
+    asked = ask(MIXTRAL.replace("mixtral-8x7b", "gpt-oss-120b"))
+    assert "the 3 of networks with sinks (GPT-OSS) all took longer than is predicted" in measured_words(asked, {})
+    assert likely_of(asked, {"step_time": 10.0, "likely": [9.2, 10.9]}) == pytest.approx((10 / 1.336, 10 / 0.62))
+    assert error_of(asked) == 0.336
+
+
+def test_runs_that_share_optimizers_alone_say_little_of_plans_that_share_weights() -> None:
+    assert "of Megatron-FSDP two runs with ZeRO-3 are known" in measured_words(ask(MIXTRAL), {"zero": 3})
+    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL), {"zero": 1})
+    assert "Megatron-FSDP" not in measured_words(ask(MIXTRAL, "stack=torchtitan", "choices.expert_exchange=exposed"), {"zero": 3})
+
+
+def test_gains_below_the_error_of_measured_runs_are_told_as_no_reason_to_change() -> None:
+    assert doubt_words(0.196, 0.19) == (
+        "that is less than the 19.6% by which the model is off on measured runs: by itself no reason to leave this plan"
+    )
+    assert doubt_words(0.196, 0.2) == doubt_words(0.196, 0.0) == doubt_words(None, 0.1) == ""
+    assert error_of(ask(MIXTRAL, "objective=energy_per_token")) is None
+    assert error_of(ask(MIXTRAL)) == 0.196
+
+
+def test_a_network_that_no_setting_of_the_stack_says_is_told_with_the_answer() -> None:
+    """Gemma 2 has four norms a layer and caps its scores, for which Megatron-LM has no arguments."""
+    gemma = MIXTRAL.replace("mixtral-8x7b", "gemma-2-27b").replace("pipeline: 2, expert: 8, interleave: 4", "tensor: 8")
+    asked = ask(gemma, "stack=megatron-core", "choices.overlap=data", "choices.expert_exchange=exposed")
+    told = joined(answer(answered(asked), asked))
+    assert "no setting of megatron-core says that norms is 4, attention_cap is True, logit_cap is True: its network is priced here" in told
+    free = ask(gemma, "choices.overlap=data", "choices.expert_exchange=exposed")
+    assert "not launched" not in answer(answered(free), free)
