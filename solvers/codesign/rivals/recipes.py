@@ -5,15 +5,17 @@ fit, chunks of layers, selective recomputation or none) is priced by the model, 
 plans the best is taken. The expert rule is one of the recipes, so that none is worse than it. On hardware that is to be chosen, the chip
 is the expert rule's.
 
-What all have in common: overlaps and sequence parallelism on, nothing offloaded, experts over ranks of one node,
-4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192 for Llama 3 8B to 405B on H100; Meta: 8,192 by
-context 16 of 131,072), chunks that divide the layers, also with embedding and head counted as one layer each (Llama 3 405B: 126 layers in
-8 stages of 8 chunks; where none divides, uneven stages of one chunk), full recomputation only where a plan fits with no other.
+What all have in common: overlaps on, of transfers where they are launched, sequence parallelism on, nothing offloaded, experts over
+ranks of one node or as NVIDIA spreads them, 4,096 to 16,384 tokens of a sample on a rank (Megatron-Bridge: 4,096 by context 2 of 8,192
+for Llama 3 8B to 405B on H100; Meta: 8,192 by context 16 of 131,072), chunks that divide the layers, also with embedding and head counted
+as one layer each (Llama 3 405B: 126 layers in 8 stages of 8 chunks; DeepSeek-V3: 61 layers and one that predicts a further token; where
+none divides, uneven stages of one chunk), as few stages as fit, with full recomputation or without it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import log
+from math import inf, log
+from operator import itemgetter
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -48,6 +50,7 @@ _TOKENS = (4096, 8192, 16384)
 _WIDEST = 8
 """No recipe is wider, however many devices a node has."""
 _USUAL = "Megatron-LM"
+_NVIDIA = "Megatron-Bridge"
 _NONE = "no plan of the question fits the device the rule chooses"
 
 
@@ -62,6 +65,8 @@ class Recipe:
     """As few stages as make it fit; otherwise no pipeline."""
     zero: tuple[int, ...]
     """What is shared, the most wanted first."""
+    far: bool = False
+    """Whether experts may lie on ranks of several nodes."""
 
 
 RECIPES = (
@@ -70,8 +75,9 @@ RECIPES = (
     # torchtitan, docs/performance.md and benchmarks of June 2025: Llama 3 70B, FSDP 32 x tensor 8; Llama 3.1 405B, FSDP 16 x tensor 8.
     Recipe("FSDP with tensor parallelism", "node", staged=False, zero=(3, 2, 1)),
     # NVIDIA Megatron-Bridge, performance recipes for H100, 2025: Llama 3 8B context 2; 70B tensor 4, pipeline 4, interleave 5, context 2;
-    # 405B tensor 8, pipeline 8, context 2. Megatron-Core, MoE benchmarks: Mixtral 8x7B pipeline 4, expert 8.
-    Recipe("Megatron-Bridge", "any", staged=True, zero=(1,)),
+    # 405B tensor 8, pipeline 8, context 2. Megatron-Core, MoE benchmarks: Mixtral 8x7B pipeline 4, expert 8; Qwen3 235B on 256 H100 tensor
+    # 2, pipeline 8, expert 32, interleave 4; DeepSeek-V3 on 1,024 H100 tensor 2, pipeline 8, expert 64, interleave 4.
+    Recipe(_NVIDIA, "any", staged=True, zero=(1,), far=True),
     # Meta, The Llama 3 Herd of Models 2024, table 4: 405B tensor 8, pipeline 16, context 1 for 8,192 tokens and 16 for 131,072; optimizer
     # and gradients sharded.
     Recipe("Llama 3", "node", staged=True, zero=(2, 1)),
@@ -85,8 +91,8 @@ _WALKED = 20_000_000
 
 def recipes_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
     """The best of what the recipes choose, or None if no plan of the question fits the rule's device; a TimeoutError at the deadline."""
-    chosen = _chosen(instance, deadline)
-    return chosen[1] if chosen else None
+    found = _chosen(instance, deadline)
+    return found[0][1] if found else None
 
 
 def simplest_design(instance: Instance, deadline: float = float("inf")) -> Candidate | None:
@@ -97,10 +103,11 @@ def simplest_design(instance: Instance, deadline: float = float("inf")) -> Candi
 
 @dataclass(frozen=True, slots=True)
 class Practice:
-    """What practice would choose, and by which recipe; or why nothing."""
+    """What practice would choose, and by which recipe; or why nothing. Beside it NVIDIA's choice where another one's is better."""
 
     name: str
     design: Candidate | None
+    nvidia: Candidate | None = None
 
 
 def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
@@ -110,32 +117,40 @@ def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
 
 @remembered
 def _practice(asked: tuple[Instance, float]) -> Practice:
-    return Practice(*(_chosen(*asked) or (_NONE, None)))
+    if not (found := _chosen(*asked)):
+        return Practice(_NONE, None)
+    (name, best), *others = found
+    return Practice(name, best, next((design for by, design in others if by == _NVIDIA and design != best), None))
 
 
 def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tuple[Rival[Designs], ...]:
-    """What practice would have chosen, beside an answer, and by which recipe."""
+    """What practice would have chosen, beside an answer, and by which recipe; and what NVIDIA's recipe would have."""
     chosen = practice_of(instance) if practice is None else practice
-    return (Rival("recipes", None, answer_of(instance, chosen.design), chosen.name),)
+    best = Rival("recipes", None, answer_of(instance, chosen.design), chosen.name)
+    return (best, Rival("nvidia", None, answer_of(instance, chosen.nvidia), _NVIDIA)) if chosen.nvidia else (best,)
 
 
-def _chosen(instance: Instance, deadline: float) -> tuple[str, Candidate] | None:
-    """The recipe and its design; the expert's, even over a limit, where none of the others fits. Where settings are so many that walking
-    through them takes longer than the search, the expert is asked only then."""
+def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
+    """Each recipe of which a plan fits with its best design, the best first; the expert's, even over a limit, where none of the others
+    fits. Where settings are so many that walking through them takes longer than the search, the expert is asked only then."""
     point, tried, usual = expert_point(instance), list[tuple[str, Plans]](), None
     if point is not None and isinstance(instance.workload, Transformer):
         tried = [(recipe.name, _plans(instance, instance.workload, recipe, point, deadline)) for recipe in RECIPES]
     if combinations(instance) <= _WALKED or not any(len(some) for _, some in tried):
         usual = expert_design(instance, deadline)
     if point is None or not isinstance(instance.workload, Transformer):
-        return None if usual is None else (_USUAL, usual)
+        return [] if usual is None else [(_USUAL, usual)]
     tried += [(_USUAL, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
-    names, plans = [name for name, some in tried for _ in range(len(some))], joined([some for _, some in tried])
-    if not len(plans):
-        return None
+    ranked = [(*_best(instance, some, point), name) for name, some in tried if len(some)]
+    found = [(name, design) for value, design, name in sorted(ranked, key=itemgetter(0)) if value < inf]
+    return found or ([] if usual is None else [(_USUAL, usual)])
+
+
+def _best(instance: Instance, plans: Plans, point: int) -> tuple[float, Candidate]:
+    """The best of the plans on the rule's chip, and its value: infinite where each breaks a limit."""
     values = _values(instance, plans, point)
     best = int(np.argmin(values))
-    return (names[best], Candidate(point, plan_at(plans, best))) if np.isfinite(values[best]) or usual is None else (_USUAL, usual)
+    return float(values[best]), Candidate(point, plan_at(plans, best))
 
 
 def _values(instance: Instance, plans: Plans, point: int) -> Array:
@@ -147,34 +162,35 @@ def _values(instance: Instance, plans: Plans, point: int) -> Array:
 
 
 def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, deadline: float) -> Plans:
-    """What is tried of a recipe: for each width and context those plans that need the least recomputation and stages to fit."""
+    """What is tried of a recipe: for each width and context those plans that need the fewest stages to fit."""
     options = _options(instance, model, recipe)
     even, uneven = [table([])], [table([])]
     if all(values for _, values in options):
         device = device_at(instance, point)
         for block in until(deadline, plan_blocks(replace(instance, plan_options=options))):
-            near = rows_of(cast("Plans", block), np.flatnonzero(_in_a_node(instance, cast("Plans", block))))
+            near = cast("Plans", block)
+            near = near if recipe.far else rows_of(near, np.flatnonzero(_in_a_node(instance, near)))
             plans = rows_of(near, fitting(instance, near, device))
             divides = _chunks_divide(model, plans)
             even.append(rows_of(plans, np.flatnonzero(divides)))
             uneven.append(rows_of(plans, np.flatnonzero(~divides & (plans.interleave == 1))))
     plans = joined(even if any(map(len, even)) else uneven)
-    return rows_of(plans, _least(plans)) if len(plans) else plans
+    return rows_of(plans, _least(instance, plans)) if len(plans) else plans
 
 
-def _least(plans: Plans) -> Whole:
-    """The plans of each width and context that need the least."""
-    needed = ((plans.recompute & LAYER) > 0) * (int(plans.pipeline.max()) + 1) + plans.pipeline
-    _, groups = np.unique(np.column_stack([plans.tensor, plans.context]), axis=0, return_inverse=True)
+def _least(instance: Instance, plans: Plans) -> Whole:
+    """The plans with the fewest stages of each width and context, with full recomputation and without, experts in a node and beyond."""
+    alike = np.column_stack([plans.tensor, plans.context, (plans.recompute & LAYER) > 0, _in_a_node(instance, plans)])
+    _, groups = np.unique(alike, axis=0, return_inverse=True)
     least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least, groups.ravel(), needed)
-    return np.flatnonzero(needed == least[groups.ravel()])
+    np.minimum.at(least, groups.ravel(), plans.pipeline)
+    return np.flatnonzero(plans.pipeline == least[groups.ravel()])
 
 
 def _chunks_divide(model: Transformer, plans: Plans) -> Mask:
     """Whether chunks have the same number of layers, perhaps with embedding and head as a layer each."""
     chunks = plans.pipeline * plans.interleave
-    return np.asarray((model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0))
+    return np.asarray((model.stack % chunks == 0) | ((model.stack + 2) % chunks == 0))
 
 
 def _in_a_node(instance: Instance, plans: Plans) -> Mask:
@@ -194,7 +210,7 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "pipeline": listed["pipeline"] if recipe.staged else tuple(stages for stages in listed["pipeline"] if stages == 1),
         "sequence_parallel": _first((True, False), listed["sequence_parallel"]),
         "zero": _first(recipe.zero, listed["zero"]),
-        "overlap": _first(reversed(OVERLAP), listed["overlap"]),
+        "overlap": tuple(word for word in ("both", "data") if word in listed["overlap"]) or _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
         "schedule": _first(SCHEDULES, listed["schedule"]),
         **{name: _first((0,), listed[name]) for name in END_STAGES},

@@ -13,7 +13,7 @@ from crossopt.solvers.codesign.enumeration.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.rivals import recipes
 from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
-from crossopt.solvers.codesign.rivals.recipes import RECIPES, recipes_design, recipes_rivals, simplest_design
+from crossopt.solvers.codesign.rivals.recipes import RECIPES, practice_of, recipes_design, recipes_rivals, simplest_design
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered
 from tests.solvers.codesign.questions import GEMM, LSTM, TINY_FREE, ask, random_question
@@ -28,6 +28,19 @@ workload: {model: llama3-8b, global_batch: 64, sequence: 131072, precision: bf16
 cluster: {devices: 256, devices_per_node: 8}
 hardware: h100-sxm
 choices: all
+objective: step_time
+"""
+
+
+PREDICTING = """
+kind: codesign
+workload:
+  transformer: {layers: 5, hidden: 8192, heads: 64, ffn: 28672, vocabulary: 1000, sequence: 4096, prediction_layers: 1}
+  global_batch: 32
+  precision: bf16
+cluster: {devices: 8, devices_per_node: 2}
+hardware: a100-40g
+choices: {tensor: 1, context: 1, pipeline: 4, interleave: [1, 2], zero: 1, recompute: none, overlap: [none, data, pipeline, both]}
 objective: step_time
 """
 
@@ -111,6 +124,22 @@ def test_a_question_without_what_a_recipe_wants_has_the_nearest() -> None:
     assert (plan.context, plan.zero, plan.overlap) == (1, 0, "none")
 
 
+def test_layers_that_predict_further_tokens_are_dealt_out_like_others() -> None:
+    """Five layers, one that predicts, embedding and head are eight chunks of one; with five alone no chunks would be even."""
+    instance = ask(PREDICTING)
+    plan = planned(instance)
+    assert (plan.pipeline, plan.interleave, plan.overlap) == (4, 2, "both")
+    assert practice_of(instance).name == "Megatron-Bridge"
+
+
+def test_transfers_are_hidden_where_the_stack_can_and_the_recipe_is_there_where_it_cannot() -> None:
+    """Megatron-Core hides what stages hand on with several chunks only."""
+    instance = ask(PREDICTING, "choices.interleave=1", "stack=megatron-core")
+    plan = planned(instance)
+    assert (plan.pipeline, plan.interleave, plan.overlap) == (4, 1, "data")
+    assert practice_of(instance).name == "Megatron-Bridge"
+
+
 def test_settings_that_are_asked_to_the_letter_stay_so() -> None:
     """No plan of tensor degree 1 is one of the question where sequence parallelism is true to the letter."""
     instance = read_instance(INSTANCES / "small.yaml", ("sequence_parallel=true", "only=[sequence_parallel]"))
@@ -121,6 +150,14 @@ def test_what_stands_beside_an_answer_names_the_recipe() -> None:
     (rival,) = recipes_rivals(read_instance(INSTANCES / "tiny.yaml"))
     assert rival.name == "recipes"
     assert rival.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
+
+
+def test_nvidias_recipe_stands_beside_a_better_one() -> None:
+    best, nvidia = answered(read_instance(INSTANCES / "small.yaml"), "boxes").rivals
+    assert (best.name, best.note, nvidia.name, nvidia.note) == ("recipes", "FSDP", "nvidia", "Megatron-Bridge")
+    assert best.value is not None
+    assert nvidia.value is not None
+    assert best.value < nvidia.value
 
 
 def test_where_no_plan_fits_that_is_told() -> None:
