@@ -9,6 +9,7 @@ A group that spans levels always uses the hierarchical form: reduce-scatter insi
 (Thakur, Rabenseifner, Gropp 2005; Jia et al. 2018 for the two-level form).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +90,22 @@ def all_to_all(size: Real, members: Members) -> Exchange:
     for count in members:
         reach = inside * count
         traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * size, count))
+        inside = reach
+    return tuple(traffic)
+
+
+def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) -> Exchange:
+    """All-to-all of copies, of which those for one unit of the innermost level travel there as one and are handed on inside, as those for
+    one rank do (DeepEP, DeepSeek-AI 2025): of the bytes `kept(n)` are left where a token's copies for each of n units are one."""
+    total: Real = 1.0
+    for count in members:
+        total = total * count
+    inside: Real = members[0]
+    traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, (inside - 1.0) / inside * size * kept(total), inside)]
+    left = size * kept(total / members[0])
+    for count in members[1:]:
+        reach = inside * count
+        traffic.append(Traffic(np.minimum(count - 1.0, 1.0), reach - inside, (reach - inside) / total * left, count))
         inside = reach
     return tuple(traffic)
 

@@ -19,16 +19,16 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import (
     all_gather,
-    all_to_all,
     exchange_energy,
     exchange_time,
     ring_all_reduce,
     send,
 )
+from crossopt.crossflow.dispatch import to_experts
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, together, turns
 from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
-from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, local_groups, routed_tokens
+from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.recomputation import (
     ATTENTION,
     ATTENTION_NORM,
@@ -359,7 +359,7 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
     tensor_bytes = ranks.tokens(model) * model.hidden * size
     block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
     ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
-    routed, routed_energy = _to_experts(model, ranks, hardware)
+    routed, routed_energy = to_experts(model, ranks, hardware)
     sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
     sent = sent + turned * exchange_energy(ring, links) + 2.0 * routed_energy
     return Pass(
@@ -370,23 +370,6 @@ def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, ha
         expert=2.0 * routed,
         energy=sent,
     )
-
-
-def _to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
-    """Seconds and joules in which tokens go to their experts; as many again for the way back. Where experts are folded each rank sends
-    the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
-    if model.experts == 1:
-        return 0.0, 0.0
-    links, width = hardware.links, model.hidden * model.activation_bytes
-    received = routed_tokens(model, ranks)
-    if not np.any(ranks.expert_tensor):
-        routed = all_to_all(received / ranks.norm_split() * width, ranks.expert_members)
-        return exchange_time(routed, links), exchange_energy(routed, links)
-    share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
-    routed = all_to_all(received / share * width, ranks.expert_members)
-    gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
-    seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
-    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
 
 
 def _ring_steps(model: Transformer, ranks: Ranks) -> Real:

@@ -47,6 +47,8 @@ class Transformer:
     experts_per_token: int = 1
     capacity_factor: float = 1.0
     """How much fuller the fullest expert is than the average; its work sets the pace."""
+    once_a_node: bool = False
+    """Of the copies of a token for experts in one node one alone is sent there, and handed on inside; else each goes by itself."""
     attention: Literal["flash", "unfused"] = "flash"
     dropout: bool = False
     precision: Precision = "bf16"
@@ -62,6 +64,9 @@ class Transformer:
     """Width of one expert; 0 means ffn."""
     shared_experts: int = 0
     """Experts that every token takes beside those that it chooses (DeepSeek-AI 2024, arXiv:2405.04434, section 2.2)."""
+    expert_groups: int = 1
+    """Groups of experts, of which a token takes its experts from `groups_per_token` (arXiv:2412.19437, section 2.1.2)."""
+    groups_per_token: int = 1
     dense_layers: int = 0
     """The first so many layers have one feed-forward part of width ffn instead of experts."""
     window: int = 0
@@ -201,7 +206,20 @@ class Transformer:
         return part in (self.biases if isinstance(self.biases, tuple) else _USUALLY_BIASED if self.biases else ())
 
 
-_WHOLE = ("layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "global_batch", "experts", "experts_per_token", "norms")
+_WHOLE = (
+    "layers",
+    "hidden",
+    "heads",
+    "ffn",
+    "vocabulary",
+    "sequence",
+    "global_batch",
+    "experts",
+    "experts_per_token",
+    "expert_groups",
+    "groups_per_token",
+    "norms",
+)
 _OF_LATENTS = ("query_rank", "rope_size", "value_size")
 _OPTIONAL = ("kv_heads", "head_size", "expert_ffn", "window", "kv_rank", *_OF_LATENTS)
 _COUNTS = ("lora_rank", "shared_experts", "dense_layers", "global_layers", "prediction_layers")
@@ -223,6 +241,7 @@ def _faults_of_shape(model: Transformer) -> Iterator[str]:
         yield f"heads {model.heads} is not a multiple of kv_heads {model.kv_heads}"
     if model.experts_per_token > model.experts:
         yield f"experts_per_token {model.experts_per_token} exceeds experts {model.experts}"
+    yield from _faults_of_groups(model)
     for field in ("expert_ffn", "shared_experts", "dense_layers"):
         if model.experts == 1 and getattr(model, field):
             yield f"{field} is given for a network without experts: give experts, or leave it out"
@@ -234,6 +253,17 @@ def _faults_of_shape(model: Transformer) -> Iterator[str]:
     yield from _faults_of_frozen(model)
     if model.parallel_blocks and model.norms > 2:
         yield f"norms is {model.norms}: parallel blocks have 1 or 2"
+
+
+def _faults_of_groups(model: Transformer) -> Iterator[str]:
+    """Groups hold as many experts each, and those of a token enough for all of its experts."""
+    groups, taken = model.expert_groups, model.groups_per_token
+    if model.experts % groups:
+        yield f"expert_groups {groups} does not divide experts {model.experts}"
+    elif taken > groups:
+        yield f"groups_per_token {taken} exceeds expert_groups {groups}"
+    elif model.experts_per_token > model.experts // groups * taken:
+        yield f"groups_per_token {taken} is too few: {model.experts // groups} experts each are fewer than experts_per_token"
 
 
 def _faults_of_frozen(model: Transformer) -> Iterator[str]:
@@ -281,7 +311,8 @@ def feed_forward_kinds(model: Transformer) -> tuple[tuple[int, Transformer], ...
     """The same where only the feed-forward part counts: the first layers, and all further ones."""
     if not model.dense_layers:
         return ((model.stack, model),)
-    dense = replace(model, experts=1, experts_per_token=1, capacity_factor=1.0, expert_ffn=0, shared_experts=0, dense_layers=0)
+    free = replace(model, once_a_node=False, expert_groups=1, groups_per_token=1)
+    dense = replace(free, experts=1, experts_per_token=1, capacity_factor=1.0, expert_ffn=0, shared_experts=0, dense_layers=0)
     return (model.dense_layers, dense), (model.stack - model.dense_layers, replace(model, dense_layers=0))
 
 

@@ -1,7 +1,7 @@
 """What the registries describe: devices, technologies and networks by name, each figure with its source."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Protocol
 
 from crossopt.crossflow.workload import Biased
 from crossopt.instances.catalogue.constants import check_constants
@@ -338,6 +338,8 @@ class TransformerShape:
     experts_per_token: Annotated[Positive, Doc("of which each token takes so many")] = 1
     expert_ffn: Annotated[int, Bounds(0), Doc("width of one expert; 0 means `ffn`")] = 0
     shared_experts: Annotated[int, Bounds(0), Doc("further experts that every token takes")] = 0
+    expert_groups: Annotated[Positive, Doc("groups of experts, of as many each")] = 1
+    groups_per_token: Annotated[Positive, Doc("of which the experts of a token come from so many")] = 1
     dense_layers: Annotated[int, Bounds(0), Doc("first layers with one part of width `ffn` instead of experts")] = 0
     window: Annotated[int, Bounds(0), Doc("tokens to which a layer attends (sliding window); 0 means all")] = 0
     global_layers: Annotated[int, Bounds(0), Doc("of the layers so many attend to all tokens all the same, evenly among the others")] = 0
@@ -395,6 +397,3 @@ def _check_above_zero(*figures: tuple[str, float]) -> None:
     """Refuse figures by which the model divides, or without which nothing runs, where they are zero."""
     if wrong := [name for name, value in figures if not value > 0.0]:
         raise ValueError(f"{', '.join(wrong)}: zero is no figure to work with (give one above 0)")
-
-
-Precision = Literal["fp32", "bf16", "fp16", "fp8"]

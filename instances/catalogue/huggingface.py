@@ -142,6 +142,8 @@ def _deepseek(config: Config, layers: int) -> Fields:
     return {
         **_experts(config, "n_routed_experts"),
         "shared_experts": count(config, "n_shared_experts"),
+        "expert_groups": optional(config, "n_group", usual=1),
+        "groups_per_token": optional(config, "topk_group", usual=1),
         "dense_layers": min(count(config, "first_k_dense_replace"), layers),
         "kv_heads": 0,
         "head_size": whole(config, ("qk_nope_head_dim",)),

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar, assert_never
 
-from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
-from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, Precision, TransformerShape
+from crossopt.crossflow.workload import Gemm, Lstm, Precision, Transformer, Workload
+from crossopt.instances.catalogue.entries import GemmShape, LstmShape, ModelEntry, TransformerShape
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import model, names, told_apart
 from crossopt.instances.files.quantities import CountChoice, Positive
@@ -34,6 +34,13 @@ class WorkloadSection:
         Bounds(1.0),
         Doc("how much more than the average the fullest rank works for its experts, where they are spread; 1.1 where nothing is said"),
     ] = None
+    expert_dispatch: Annotated[
+        Literal["copies", "nodes"] | None,
+        Doc(
+            "how tokens go to experts of other nodes: each of their copies by itself, or one a node, which is handed on inside (DeepEP); "
+            "`nodes` for `stack: megatron-core`, else `copies`, where nothing is said"
+        ),
+    ] = None
     lora_rank: Annotated[Positive | None, Doc("train adapters of this rank alone, beside all products of the layers (LoRA)")] = None
     frozen_layers: Annotated[
         int | None,
@@ -59,8 +66,8 @@ USUAL_CAPACITY: Final = 1.1
 """An estimate: 1 where routers are forced to balance, as in benchmarks (Megatron-LM's --moe-router-force-load-balancing); without auxiliary
 loss 18.6 % of the time of a layer with 128 experts on 8 ranks is waited, a factor of 1.23 (Qi et al. 2026, arXiv:2604.19654). With an
 auxiliary loss it is between the two."""
-_NOT_IN_DENSE: Final = ("capacity_factor",)
-_NOT_IN_LSTM: Final = ("attention", "dropout", "capacity_factor", "lora_rank", "frozen_layers", "logit_bytes")
+_NOT_IN_DENSE: Final = ("capacity_factor", "expert_dispatch")
+_NOT_IN_LSTM: Final = ("attention", "dropout", *_NOT_IN_DENSE, "lora_rank", "frozen_layers", "logit_bytes")
 _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_bytes", "optimizer_bytes")
 
 
@@ -139,6 +146,7 @@ def _transformer(name: str, shape: TransformerShape, section: WorkloadSection, r
         name=name,
         global_batch=batch,
         capacity_factor=_or(section.capacity_factor, USUAL_CAPACITY if shape.experts > 1 else 1.0),
+        once_a_node=section.expert_dispatch == "nodes",
         attention=section.attention,
         lora_rank=section.lora_rank or 0,
         frozen_layers=section.frozen_layers,

@@ -52,6 +52,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     if file.combine is not None:
         report("combine", "there is one workload only, so that nothing is combined (remove this key)")
     workload = build_workload(file.workload, written.files, lambda path, message: report(_under("workload", path), message))
+    stack = _stack(file)
+    if isinstance(workload, Transformer) and stack is not None and file.workload.expert_dispatch is None:
+        workload = replace(workload, once_a_node=stack.once_a_node and workload.experts > 1)
     sound = _sound(file, workload, report)
     names, cluster = _levels(file, report)
     hardware = _hardware(file, names, report)
@@ -74,7 +77,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         document=document,
         only=file.choices.only,
         failures=_failures(file.cluster),
-        stack=_stack(file),
+        stack=stack,
         goal=goal,
         ceilings=tuple((name, most) for name in CEILINGS if (most := getattr(file.budget, name)) is not None),
         derived=derived_words(device_given(file.hardware)[0]) if file.hardware is not None else "",

@@ -39,6 +39,8 @@ _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "transformer.experts_per_token": ("top_k", "topk", "moe_router_topk", "num_experts_per_tok"),
     "transformer.expert_ffn": ("moe_intermediate_size", "moe_ffn_hidden_size", "expert_intermediate_size"),
     "transformer.shared_experts": ("n_shared_experts", "num_shared_experts"),
+    "transformer.expert_groups": ("n_group", "moe_router_num_groups"),
+    "transformer.groups_per_token": ("topk_group", "moe_router_group_topk"),
     "transformer.dense_layers": ("first_k_dense_replace",),
     "transformer.window": ("sliding_window", "window_size", "attention_window"),
     "transformer.query_rank": ("q_lora_rank",),

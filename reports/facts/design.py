@@ -170,7 +170,8 @@ def _assumed(instance: Instance, reserved: float) -> tuple[str, ...]:
         )
     if isinstance(workload, Transformer) and workload.experts > 1:
         sentences.append(
-            f"Where experts are spread, the fullest rank has {workload.capacity_factor:g} times the average one's tokens for its experts."
+            f"Where experts are spread, the fullest rank has {workload.capacity_factor:g} times the average one's tokens for its experts; "
+            + ("a token goes once to each node that has experts of it." if workload.once_a_node else "each copy of a token goes by itself.")
         )
     if isinstance(instance.hardware, FreeHardware):
         sentences.append("Parts of the chip that are not chosen have their usual area and power; the die is as large as its parts.")

@@ -34,15 +34,15 @@ OPTIONS = options_of(
     "000c4ac24f61, core 0.15",
     """--num-layers --hidden-size --ffn-hidden-size --num-attention-heads --num-query-groups --kv-channels --seq-length
     --max-position-embeddings --vocab-size --position-embedding-type --normalization --attention-backend --attention-dropout
-    --hidden-dropout --num-experts --moe-router-topk --moe-token-dispatcher-type --moe-ffn-hidden-size
-    --moe-shared-expert-intermediate-size --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size
-    --global-batch-size --tensor-model-parallel-size --pipeline-model-parallel-size --pipeline-model-parallel-layout
-    --decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers
-    --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity --recompute-modules --recompute-method
-    --recompute-num-layers
-    --data-parallel-sharding-strategy --ckpt-format --cpu-offloading-num-layers --fp8-format --moe-layer-freq
-    --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --softmax-type
-    --mtp-num-layers --cp-comm-type --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
+    --hidden-dropout --num-experts --moe-router-topk --moe-router-num-groups --moe-router-group-topk --moe-router-dtype
+    --moe-token-dispatcher-type --moe-flex-dispatcher-backend --moe-ffn-hidden-size --moe-shared-expert-intermediate-size
+    --expert-model-parallel-size --expert-tensor-parallel-size --micro-batch-size --global-batch-size --tensor-model-parallel-size
+    --pipeline-model-parallel-size --pipeline-model-parallel-layout --decoder-first-pipeline-num-layers
+    --decoder-last-pipeline-num-layers --num-virtual-stages-per-pipeline-rank --context-parallel-size --recompute-granularity
+    --recompute-modules --recompute-method --recompute-num-layers --data-parallel-sharding-strategy --ckpt-format
+    --cpu-offloading-num-layers --fp8-format --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
+    --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
+    --num-distributed-optimizer-instances --cross-entropy-fusion-impl""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
@@ -157,9 +157,10 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
     return [
         make("--num-experts", model.experts, "experts of a layer"),
         make("--moe-router-topk", model.experts_per_token, "experts that a token takes"),
+        *_groups(model),
         make("--expert-model-parallel-size", plan.expert, "experts over so many of the replicas, or of all ranks of a stage"),
         make("--expert-tensor-parallel-size", plan.expert_tensor or plan.tensor, "and each of them over so many"),
-        make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back"),
+        *_dispatched(model, plan),
         *([make("--moe-grouped-gemm", None, "products of several experts at once")] if model.precision == "bf16" else []),
         *([make("--moe-ffn-hidden-size", model.expert_width, "width of an expert")] if model.expert_ffn else []),
         *(
@@ -168,6 +169,28 @@ def _experts(model: Transformer, plan: Plan) -> list[Setting]:
             else []
         ),
         *_beside_routed(model),
+    ]
+
+
+def _groups(model: Transformer) -> list[Setting]:
+    """Where the experts of a token may be."""
+    if model.expert_groups == 1:
+        return []
+    return [
+        OPTIONS.setting("--moe-router-num-groups", model.expert_groups, "groups of experts"),
+        OPTIONS.setting("--moe-router-group-topk", model.groups_per_token, "groups from which a token takes its experts"),
+    ]
+
+
+def _dispatched(model: Transformer, plan: Plan) -> list[Setting]:
+    """How tokens go to their experts and back; the dispatcher that sends them once a node wants several ranks."""
+    make = OPTIONS.setting
+    if not model.once_a_node or plan.expert * (plan.expert_tensor or plan.tensor) == 1:
+        return [make("--moe-token-dispatcher-type", "alltoall", "tokens go to their experts and back")]
+    return [
+        make("--moe-token-dispatcher-type", "flex", "tokens go to their experts and back, to those of a node once"),
+        make("--moe-flex-dispatcher-backend", "deepep", "by DeepEP, which hands them on in the node"),
+        make("--moe-router-dtype", "fp32", "which DeepEP needs"),
     ]
 
 

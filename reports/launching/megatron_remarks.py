@@ -7,7 +7,8 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.reports.launching.options import adapted, unknown_shapes
 
 _SAID = (
-    "expert_ffn shared_experts dense_layers window global_layers query_rank kv_rank rope_size value_size qk_norm sinks prediction_layers"
+    "expert_ffn shared_experts expert_groups groups_per_token dense_layers window global_layers query_rank kv_rank rope_size value_size "
+    "qk_norm sinks prediction_layers"
 )
 """Shapes that only some networks have, and that there are arguments for."""
 _UNKNOWN: Final = (
@@ -15,10 +16,14 @@ _UNKNOWN: Final = (
     "epsilon of norms (--norm-epsilon) from the network's configuration"
 )
 _GATES: Final = "; --swiglu is right where its activation is SiLU (of GELU and others Megatron has --quick-geglu and further ones)"
-_ROUTES: Final = "; so are scores, groups and biases of its router (--moe-router-score-function, --moe-router-num-groups, ...)"
+_ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-function, ...)"
 _CONNECTIONS: Final = "hidden exchanges of experts need a large CUDA_DEVICE_MAX_CONNECTIONS, such as 32"
 """Megatron-LM, pull requests 2719 and 6311: with one connection much less of them hides than could."""
 _HELD_BACK: Final = "with CUDA_DEVICE_MAX_CONNECTIONS=1 less of the exchange of experts hides than with 32, which is priced so: measure it"
+_DEEPEP: Final = (
+    "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is --moe-flex-dispatcher-backend hybridep. "
+    "Without it write --moe-token-dispatcher-type alltoall, and ask with workload.expert_dispatch: copies what that costs"
+)
 _ALL_TO_ALL: Final = (
     "sinks and windows go over context ranks by all-to-all of queries, keys, values and results (--cp-comm-type a2a), since "
     "TransformerEngine has no ring for them (its issue 2541); what is priced here is a ring of keys and values behind attention, "
@@ -37,6 +42,7 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found = ["the environment needs CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell"] if wide else []
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
+    found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
     found += [_ALL_TO_ALL] if by_all_to_all(model, plan) else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))

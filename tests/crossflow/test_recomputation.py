@@ -114,7 +114,17 @@ def test_what_several_sets_compute_again_is_what_they_share() -> None:
 def test_modules_that_a_network_lacks_are_nothing_there() -> None:
     model, _ = deepseek()
     dense = replace(
-        model, query_rank=0, rope_size=0, value_size=0, experts=1, experts_per_token=1, shared_experts=0, expert_ffn=0, kv_rank=0
+        model,
+        query_rank=0,
+        rope_size=0,
+        value_size=0,
+        experts=1,
+        experts_per_token=1,
+        shared_experts=0,
+        expert_ffn=0,
+        kv_rank=0,
+        expert_groups=1,
+        groups_per_token=1,
     )
     meant = {word: word_of(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
     assert meant == {"up-projections": "none", "expert-activation": "none", "norms": "norms", "full": "full"}

@@ -171,6 +171,22 @@ def test_a_network_with_latents_has_their_norms() -> None:
     assert "--qk-layernorm" not in settings("megatron")
 
 
+def test_tokens_go_once_a_node_by_the_flex_dispatcher() -> None:
+    """Where experts lie on one rank alone there is nothing to send, and that dispatcher refuses it."""
+    asked = ask(f"kind: codesign\n{SHAPES[2]}\nhardware: h100-sxm\nstack: megatron-core\n").workload
+    assert isinstance(asked, Transformer)
+    found = launch("megatron", asked, Plan(data=32, expert=32, zero=1))
+    given = settings("megatron", Plan(data=32, expert=32, zero=1), asked)
+    assert given["--moe-token-dispatcher-type"] == "flex"
+    assert given["--moe-flex-dispatcher-backend"] == "deepep"
+    assert given["--moe-router-dtype"] == "fp32"
+    assert (given["--moe-router-num-groups"], given["--moe-router-group-topk"]) == ("8", "4")
+    assert any("DeepEP is a library of its own" in words for words in found.remarks)
+    alone = settings("megatron", Plan(data=32), asked)
+    assert alone["--moe-token-dispatcher-type"] == "alltoall"
+    assert "--moe-flex-dispatcher-backend" not in alone
+
+
 def test_no_device_holds_a_whole_network_that_is_shared_out() -> None:
     """As the Megatron-FSDP user guide and DeepSpeed's documentation of zero.Init say; fully_shard's code is built on no device, too."""
     whole, shared = Plan(data=32, zero=2, overlap="data"), Plan(data=32, zero=3, overlap="data")

@@ -167,5 +167,10 @@ STACK: Final = Stack(
             "without it, and without --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split",
             _ARGUMENTS,
         ),
+        (
+            "a token goes once to each node that has experts of it, and is handed on inside (--moe-token-dispatcher-type flex, by DeepEP)",
+            Source(_REPOSITORY, "megatron/core/transformer/moe/token_dispatcher.py", "core 0.15"),
+        ),
     ),
+    once_a_node=True,
 )

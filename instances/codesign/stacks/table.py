@@ -95,6 +95,8 @@ class Stack:
     """What it launches that others do not, and needs no rule."""
     decided: tuple[str, ...] = ()
     """Settings that follow from others there: open where a question does not name them."""
+    once_a_node: bool = False
+    """Whether tokens go to experts of another node once, where a question does not say how they go."""
 
     def rules(self, model: Transformer, plans: Plans) -> tuple[Rule, ...]:
         """The rows as rules of plans: the sentence, and a column that is true where it holds."""
@@ -194,6 +196,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),
+    "copies go once a node": _of_model(lambda model: int(model.once_a_node)),
     "prediction layers": _of_model(lambda model: model.prediction_layers),
     "latents": _of_model(lambda model: int(model.latent)),
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),

@@ -108,6 +108,12 @@ STACK: Final = Stack(
             (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
         Row("tokens go to their experts unhidden", Fact("expert_exchange", ("exposed",)), _DIMENSIONS),
+        Row(
+            "each copy of a token goes to its expert by itself",
+            Fact("copies go once a node", (0,)),
+            _DIMENSIONS,
+            (Fact("expert", above=1),),
+        ),
         Row("each expert is whole, or split over the tensor ranks", Fact("expert_tensor", (0, 1)), _DIMENSIONS),
         Row(
             "whole experts are spread over all tensor and context ranks",

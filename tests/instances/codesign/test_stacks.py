@@ -8,6 +8,7 @@ import pytest
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import Hardware, variants_of
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, joined, plan_at, rows_of, table
+from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.left_out import broken_everywhere, left_out
 from crossopt.instances.codesign.plan_groups import family_blocks, members
@@ -141,6 +142,46 @@ def test_a_device_has_the_constants_of_the_stack_that_launches(stack: str, matri
     own = ask(f"{QUESTION}stack: {stack}\nefficiency: {{matrix: 0.6}}\n").hardware
     assert isinstance(own, Hardware)
     assert (own.efficiency.matrix, own.efficiency.attention) == (0.6, attention)
+
+
+ROUTED = """
+kind: codesign
+workload: {model: mixtral-8x7b, global_batch: 64}
+cluster: {devices: 16}
+hardware: h100-sxm
+choices: {expert: [1, 8], zero: 1}
+"""
+
+
+@every(
+    ("settings", "once"),
+    [
+        ((), False),
+        (("workload.expert_dispatch=nodes",), True),
+        (("stack=megatron-core",), True),
+        (("stack=megatron-core", "workload.expert_dispatch=copies"), False),
+        (("stack=torchtitan",), False),
+        (("stack=megatron-core", "workload.model=llama3-8b", "choices.expert=1"), False),
+    ],
+)
+def test_tokens_go_to_experts_as_the_stack_sends_them_or_as_the_question_says(settings: tuple[str, ...], once: bool) -> None:
+    workload = ask(ROUTED, *settings).workload
+    assert isinstance(workload, Transformer)
+    assert workload.once_a_node is once
+
+
+def test_a_stack_without_such_a_dispatcher_spreads_no_experts_by_it() -> None:
+    asked = ask(ROUTED, "stack=torchtitan", "workload.expert_dispatch=nodes", "choices.zero=3", "choices.overlap=data")
+    plans = plans_of(asked)
+    assert set(plans.expert.tolist()) == {1}
+    left = left_out(asked)
+    assert left is not None
+    assert "torchtitan: each copy of a token goes to its expert by itself" in {sentence for sentence, _ in left.broken}
+
+
+def test_a_dense_network_has_no_dispatch() -> None:
+    with pytest.raises(InstanceError, match=r"workload\.expert_dispatch: a network without experts has no expert_dispatch"):
+        ask(ROUTED, "workload.model=llama3-8b", "choices.expert=1", "workload.expert_dispatch=nodes")
 
 
 def test_a_stack_launches_transformers_only() -> None:

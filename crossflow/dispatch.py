@@ -1,0 +1,62 @@
+"""How tokens go to their experts: each copy by itself, or one for all experts of a node.
+
+By itself a token sends one copy for each of its k experts to the rank that holds it (all-to-all, Lepikhin et al. 2020). DeepEP sends one
+a node, where it is handed on to those ranks that have experts of it, and adds results up in the node before they go back (DeepSeek-AI 2024,
+arXiv:2412.19437, section 3.2.2; deepseek-ai/DeepEP 2025; Megatron-Core's flex dispatcher). With n nodes and experts that are as likely to
+be any of all E, a token has experts in n (1 - C(E - E/n, k) / C(E, k)) of them: Qwen3 235B (8 of 128) on four nodes in 3.6, so that 2.7
+copies leave the node where 6 did. On 256 H100 NVIDIA measured 19.7 s with 32 expert ranks, and 17.6 s with the exchange hidden
+(yanring/Megatron-MoE-ModelZoo, best_practice/Qwen3, c1ad0b5); so priced they are 21.3 and 19.9 s, copy by copy 27.1 and 24.8 s. Where
+experts are in groups, of which a token takes some (DeepSeek-V3: four of eight), so many fewer units that hold a group or a part of one
+come into question.
+"""
+
+from functools import cache, partial
+from math import prod
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.collectives import Exchange, all_gather, all_to_all, all_to_all_once, exchange_energy, exchange_time
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.ranks import Ranks, are_folded, expert_split, routed_tokens
+from crossopt.crossflow.workload import Transformer
+
+
+def to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
+    """Seconds and joules in which tokens go to their experts; as many again for the way back. Where experts are folded each rank sends
+    the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
+    if model.experts == 1:
+        return 0.0, 0.0
+    links, width = hardware.links, model.hidden * model.activation_bytes
+    received = routed_tokens(model, ranks)
+    if not np.any(ranks.expert_tensor):
+        routed = _routed(received / ranks.norm_split() * width, model, ranks)
+        return exchange_time(routed, links), exchange_energy(routed, links)
+    share = np.where(are_folded(model, ranks), expert_split(model, ranks), ranks.norm_split())
+    routed = _routed(received / share * width, model, ranks)
+    gathered = all_gather(np.where(are_folded(model, ranks), received * width, 0.0), ranks.expert_tensor_members)
+    seconds = np.where(are_folded(model, ranks), exchange_time(gathered, links), 0.0)
+    return exchange_time(routed, links) + seconds, exchange_energy(routed, links) + exchange_energy(gathered, links)
+
+
+def _routed(size: Real, model: Transformer, ranks: Ranks) -> Exchange:
+    if not model.once_a_node:
+        return all_to_all(size, ranks.expert_members)
+    return all_to_all_once(size, ranks.expert_members, partial(_different, model))
+
+
+def _different(model: Transformer, units: Real) -> Real:
+    """Units with an expert of a token, in the mean, over its experts."""
+    found, places = np.unique(units, return_inverse=True)
+    shares = np.array([_one_different(model, float(count)) for count in found])
+    return shares[places].reshape(np.shape(units))[()]
+
+
+@cache
+def _one_different(model: Transformer, units: float) -> float:
+    """(1 - C(E - E/n, k) / C(E, k)) n / k, where units hold whole groups or parts of one of those in the token's groups alone; units that
+    hold several groups are taken as if there were none, which can only overstate how many of them a token goes to."""
+    taken = model.groups_per_token / model.expert_groups if units >= model.expert_groups else 1.0
+    experts, units, chosen = model.experts * taken, units * taken, model.experts_per_token
+    none = prod(max(experts - experts / units - place, 0.0) / (experts - place) for place in range(chosen))
+    return min((1.0 - none) * units / chosen, 1.0)
