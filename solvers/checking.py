@@ -1,5 +1,6 @@
 """What a check of a saved result says, and where fields differ from what they should be."""
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from crossopt.solvers.answer import (
     unwatched,
 )
 from crossopt.solvers.family import A, D, Family, Proved, Q, described, unit_of
+from crossopt.solvers.proofs import Word
 
 ANEW = "the proof was carried out anew: "
 
@@ -128,6 +130,7 @@ def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
         ),
         ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.told)),
         ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
+        (f"proof: nothing is proved by {short(saved.proved_by)}", _is_said(family, saved)),
         (f"reasons are told where there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
@@ -135,6 +138,12 @@ def word_faults(family: Family[Q, A, D], saved: Result[A, D]) -> list[str]:
         (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
     return [*(sentence for sentence, holds in rules if not holds), *_long_words(saved)]
+
+
+def _is_said(family: Family[Q, A, D], saved: Result[A, D]) -> bool:
+    """Whether a proof is called what such proofs are; a word is whoever's it is."""
+    wordless = saved.proof is None or isinstance(saved.proof, Word) or not family.said
+    return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.said
 
 
 def _long_words(saved: Result[A, D]) -> list[str]:

@@ -128,6 +128,8 @@ class Family(Generic[Q, A, D]):
     """What sets a part of a question apart from the others in messages."""
     faults: Callable[[Q, Result[A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as rivals that anybody can find again."""
+    said: frozenset[str] = frozenset()
+    """What its proofs are called, with N for each number; empty where `faults` looks at that."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of engines."""
     described: Callable[[Q], dict[str, Any]] = keep_all

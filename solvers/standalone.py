@@ -38,7 +38,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-FORBIDDEN_FROM = 10**18
+FORBIDDEN_FROM, MOST = 10**18, 10**9  # costs, and bytes of a file
 NEVER = float("inf")  # what is forbidden costs this: the only float that is counted with, compared and added but never taken away
 Json = Any
 
@@ -54,8 +54,9 @@ def need(holds: bool, sentence: str) -> None:
 
 def read(path: str) -> Json:
     """What a file says in texts and exact numbers."""
-    data = Path(path).read_bytes()
-    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    with Path(path).open("rb") as file, gzip.GzipFile(fileobj=file) as packed:
+        data = (packed if file.peek(2)[:2] == b"\x1f\x8b" else file).read(MOST + 1)
+    need(len(data) <= MOST, f"{path} is larger than {MOST} bytes")
     return json.loads(data, parse_float=lambda text: Fraction(float(text)), parse_constant=Fraction)
 
 
@@ -74,8 +75,7 @@ def hold_to_form(problem: Json) -> None:
     for e, pair in enumerate(edges["nodes"]):
         need(len(whole(pair)) == 2 and all(0 <= v < len(costs) for v in pair), f"edge {e} has a node that there is not")
         need(len(whole(edges["costs"][e])) == len(costs[pair[0]]) * len(costs[pair[1]]), f"edge {e} has no cost for every pair")
-    limit = problem.get("usage_limit")
-    need(limit is None or (type(limit) is int and limit >= 0), "the limit is no whole number from 0 on")
+    need((limit := problem.get("usage_limit")) is None or (type(limit) is int and limit >= 0), "the limit is no whole number from 0 on")
 
 
 def price(problem: Json, answer: Json) -> tuple[int, int]:
@@ -84,8 +84,7 @@ def price(problem: Json, answer: Json) -> tuple[int, int]:
     need(len(whole(answer)) == len(nodes["costs"]), "the answer has not one strategy for each node")
     need(all(0 <= s < len(row) for s, row in zip(answer, nodes["costs"], strict=True)), "the answer takes a strategy that there is not")
     parts = [row[s] for s, row in zip(answer, nodes["costs"], strict=True)]
-    for (u, v), costs in zip(edges["nodes"], edges["costs"], strict=True):
-        parts.append(costs[answer[u] * len(nodes["costs"][v]) + answer[v]])
+    parts += [row[answer[u] * len(nodes["costs"][v]) + answer[v]] for (u, v), row in zip(edges["nodes"], edges["costs"], strict=True)]
     need(all(part < FORBIDDEN_FROM for part in parts), "the answer takes what is forbidden")
     alive = [(start, end, row[s]) for s, row, (start, end) in zip(answer, nodes["usages"], nodes["intervals"], strict=True) if start < end]
     peak = max(in_use(sorted({start for start, _, _ in alive}), alive), default=0)
@@ -215,8 +214,7 @@ class Core:
         """Only those times count at which what may be in use is above the limit: it holds at all others. Members of a node that are alive
         at the same of these are one, and those that take the same whatever is chosen are fixed."""
         held = [(start, end, max(usages[s] for s in self.live[v])) for v in self.live for start, end, usages in self.members[v]]
-        most = in_use(self.times, held + self.fixed)
-        self.times = [time for time, taken in zip(self.times, most, strict=True) if taken > self.limit]
+        self.times = [time for time, taken in zip(self.times, in_use(self.times, held + self.fixed), strict=True) if taken > self.limit]
         for v, own in self.members.items():
             found: dict[tuple[int, int], Any] = {}
             for start, end, usages in own:
@@ -357,7 +355,7 @@ def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder) / "question.yaml").write_text(certificate["question"], encoding="utf-8")
         done = subprocess.run([*command, "evaluate", str(file), "--json", *settings], capture_output=True, text=True, check=False)
-    need(done.returncode in (0, 3, 20), f"{command[0]} ended with {done.returncode}")
+    need(done.returncode in (0, 20) or "choices: no " in done.stderr, f"{command[0]} ended with {done.returncode}")
     design = json.loads(done.stdout)["evaluation"] if done.returncode == 0 else {"feasible": False}
     return Fraction(design[certificate["figure"]]) if design["feasible"] else None
 
@@ -375,7 +373,8 @@ def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
         need(said, f"design {places} is not worth what is said")
         priced += value is not None
     prices = f"of the answer and {len(drawn)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
-    return f"{prod(len(some) for _, some in choices)} designs lie in {len(every)} boxes, none said to be below {float(bound)}; {prices}"
+    parts = f"{prod(len(some) for _, some in choices)} designs of its own lists lie in {len(every)} boxes"
+    return f"{parts}, none said to be below {float(bound)}; that these are all of the question's is not seen; {prices}"
 
 
 def main(words: list[str]) -> int:
@@ -383,16 +382,17 @@ def main(words: list[str]) -> int:
         at = [*words, "--price"].index("--price")
         need(at > 0, "no file is named (python standalone.py CERTIFICATE.json[.gz] [PROBLEM.json[.gz]] [--price N COMMAND])")
         certificate, *problems = map(read, words[:at])
-        known = certificate["format"] == 1 and certificate["kind"] in ("sharding", "codesign") and len(problems) <= 1
+        joint = certificate["kind"] == "codesign"
+        known = certificate["format"] == 1 and (joint or certificate["kind"] == "sharding") and len(problems) <= (not joint)
         need(known, "its kind or its format is not known here, or there are too many files")
-        if certificate["kind"] == "codesign":
+        if joint:
             said = f"covered: {cover(certificate, [int(word) for word in words[at + 1 : at + 2]], words[at + 2 :])}"
         else:
             said = f"proved: {check(certificate, *problems)}"
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, nothing is proved
         broken = f"this is no certificate ({type(error).__name__}: {str(error)[:80]})"
         said = f"refused: {error if isinstance(error, (ValueError, OSError)) else broken}"
-    sys.stdout.write(said + "\n")
+    sys.stdout.write("".join(letter if letter.isprintable() else "?" for letter in said) + "\n")
     return {"p": 0, "c": 2}.get(said[0], 1)
 
 

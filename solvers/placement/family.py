@@ -12,6 +12,18 @@ from crossopt.solvers.placement.prove import Answer, prove
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = later("crossopt.solvers.placement.engines", "answered")
+_SAID = frozenset(
+    {
+        "counting",
+        "dynamic programming over N ideals",
+        "prices of the blocks, and the sets that a device can hold",
+        "the least that a device with one of the blocks must do, by minimum cuts",
+        "a dynamic program along the blocks",
+        "a tree of branches in whole numbers",
+        "the longest path of the data",
+        "a dynamic program along a path of the data",
+    }
+)
 
 
 def _described(question: PlacementQuestion) -> dict[str, Any]:
@@ -36,6 +48,7 @@ FAMILY: Family[PlacementQuestion, Placement, PlacementLoads] = Family(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
+    said=_SAID,
     described=_described,
     quick=later("crossopt.solvers.placement.search.quick", "quick"),
     least_gap=LEAST_GAP,

@@ -307,10 +307,30 @@ def covered(document: dict[str, Any], folder: Path, *words: str) -> tuple[int, s
     return asked(folder / "designs.json", *words)
 
 
+@every("node", ["\r\x1b[2Kproved: nothing\x1b[8m", "\nproved: nothing", "\ud800"])
+def test_no_text_of_a_certificate_makes_a_line_of_its_own(node: str, tmp_path: Path) -> None:
+    forged = {**plain(), "steps": [["needless", node, 0]]}
+    (tmp_path / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
+    code, words = asked(tmp_path / "forged.json")
+    assert (code, words[:8], words.count("\n"), words[:-1].isprintable()) == (1, "refused:", 1, True)
+
+
+def test_a_file_that_grows_beyond_all_bounds_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standalone, "MOST", 10**6)
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(bytes(10**7)))
+    with pytest.raises(ValueError, match="is larger than 1000000 bytes"):
+        standalone.read(str(tmp_path / "bomb.json.gz"))
+
+
 def test_boxes_of_joint_designs_are_covered_and_never_called_proved(tmp_path: Path) -> None:
+    """That the lists are those of the question nobody sees here, which is told."""
     code, words = covered(listed(), tmp_path)
-    assert (code, words[:29]) == (2, "covered: 24 designs lie in 24")
-    assert words.endswith("prices were not checked\n")
+    assert (code, words[:46]) == (2, "covered: 24 designs of its own lists lie in 24")
+    assert words.endswith("that these are all of the question's is not seen; prices were not checked\n")
+    assert covered(listed(), tmp_path, str(tmp_path / "designs.json"))[0] == 1
+    garbage = copy.deepcopy(listed())
+    garbage["choices"] = [[name, [f"{option}; nothing=1" for option in options]] for name, options in garbage["choices"]]
+    assert covered(garbage, tmp_path, "--price", "0", *COMMAND)[0] == 1
     assert covered({**listed(), "bound": listed()["bound"] * 1.0001}, tmp_path)[0] == 1
 
 

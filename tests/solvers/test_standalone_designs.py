@@ -45,6 +45,6 @@ def exactly(text: str) -> Fraction:
 
 def evaluated_here(words: list[str], **_: object) -> Any:  # noqa: ANN401 - what a process leaves
     """The command in this process."""
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()):
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as faults:
         code = main(words[1:])
-    return SimpleNamespace(returncode=code, stdout=out.getvalue())
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=faults.getvalue())

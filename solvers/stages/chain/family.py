@@ -39,6 +39,7 @@ FAMILY: Family[ChainQuestion, ChainPlan, ChainLoads] = Family(
     judge=judge,
     judged="times, memory, devices, replicas",
     prove=prove,
+    said=frozenset({"dynamic programming over N cuts"}),
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this
     lowered=_lowered,

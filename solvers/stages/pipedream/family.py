@@ -40,6 +40,7 @@ FAMILY: Family[PipelineQuestion, PipedreamPlan, PipedreamLoads] = Family(
     judge=judge,
     judged="times, transfers, memory, devices, order of the data",
     prove=prove,
+    said=frozenset({"dynamic programming over N cuts"}),
     faults=_faults,
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this

@@ -18,6 +18,15 @@ def _described(question: PiperQuestion) -> dict[str, Any]:
     return {**{name: getattr(question, name) for name in _FIGURES}, "without": list(question.without)}
 
 
+_SAID = frozenset(
+    {
+        "counting",
+        "the work of all layers over all devices",
+        "the work of all layers over all devices; N of more cuts were searched",
+        "a dynamic program over N cuts and N stages",
+        "a dynamic program over N cuts and N stages, choices bundled",
+    }
+)
 FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
     kind="piper",
     what="plan",
@@ -28,6 +37,7 @@ FAMILY: Family[PiperQuestion, PiperPlan, PiperLoads] = Family(
     judge=judge,
     judged="order of the data, degrees, devices, memory with the microbatches under way, time",
     prove=prove,
+    said=_SAID,
     described=_described,
     least_gap=LEAST_GAP,
 )

@@ -16,7 +16,9 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Found, Limits
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
+from crossopt.solvers.placement.bounds import blocks as blocks_bound
 from crossopt.solvers.placement.bounds import set_partitioning
+from crossopt.solvers.placement.bounds.along import bound as along_bound
 from crossopt.solvers.placement.bounds.along.bound import MOST_REPEATED, along
 from crossopt.solvers.placement.bounds.blocks import least_busiest
 from crossopt.solvers.placement.bounds.set_partitioning import priced
@@ -41,9 +43,12 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
     """The last bound of each engine, and what shows it."""
     blocks, machine = blocks_of(asked.graph, asked.contiguity != "no"), machine_of(asked)
     held = least_busiest(asked, blocks, limit)
-    found: list[tuple[float, Proof]] = [(held.bound, Surrounded("cuts", limit, held.block))]
-    found += [(one.bound, Priced("prices", limit, tuple(one.prices.tolist()))) for one in [*priced(blocks, machine, limit, 0.0, inf)][-1:]]
-    return found + [(one.bound, Swept("rounds", limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
+    found: list[tuple[float, Proof]] = [(held.bound, Surrounded(blocks_bound.PROOF, limit, held.block))]
+    found += [
+        (one.bound, Priced(set_partitioning.PROOF, limit, tuple(one.prices.tolist())))
+        for one in [*priced(blocks, machine, limit, 0.0, inf)][-1:]
+    ]
+    return found + [(one.bound, Swept(along_bound.PROOF, limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
 
 
 def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:

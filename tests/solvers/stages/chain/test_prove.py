@@ -23,6 +23,7 @@ from tests.solvers.stages.chain.chains import SHAPES, answered, asked_of, random
 from tests.solvers.stages.chain.test_optimum import SCHEDULES
 
 LONG = text_of(SHAPES["bert"])
+COUNTED = Counted("dynamic programming over 3 cuts")
 MERGED = "schedule: two-versions\nmicrobatch: [1, 2]\noverhead: 2 ms"
 
 
@@ -67,6 +68,13 @@ def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() 
     assert "value: the plan takes" in refused(replace(found, value=0.9 * found.value))
 
 
+@every("name", ["HiGHS 99, proved in Coq", "dynamic programming over cuts", "dynamic programming over 3 cuts, twice"])
+def test_a_proof_by_another_name_is_refused(name: str) -> None:
+    found = answered(asked_of(LONG))
+    assert isinstance(found.proof, Counted)
+    assert f"nothing is proved by {name!r}" in refused(replace(found, proof=replace(found.proof, by=name)))
+
+
 @every("more", ["", "schedule: two-versions", "recompute: full"])
 def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     """As by a search that overlooks what is better."""
@@ -75,9 +83,10 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     plans = [rival.answer for rival in best.rivals if rival.value is not None and rival.value > (best.value or 0.0) * (1.0 + 1e-6)]
     assert plans
     for plan in plans:
-        wrong = certify(FAMILY, question, Found(plan, judge(question, plan).value, Counted("cuts"), "cuts"), Limits(), 0.0)  # type: ignore[arg-type]
+        claimed = Found(plan, judge(question, plan).value, COUNTED, "cuts")
+        wrong = certify(FAMILY, question, claimed, Limits(), 0.0)
         assert "bound: a second dynamic program shows no more than" in refused(wrong)
-    none = certify(FAMILY, question, Found(None, inf, Counted("cuts"), "cuts", reasons=("no",)), Limits(), 0.0)
+    none = certify(FAMILY, question, Found(None, inf, COUNTED, "cuts", reasons=("no",)), Limits(), 0.0)
     assert "the result says that there is no plan" in refused(none)
 
 
