@@ -19,6 +19,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
+from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
@@ -70,6 +71,7 @@ def _classes(instance: Instance) -> Iterator[Instance]:
         yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))
 
 
+@remembered
 def expert_point(instance: Instance) -> int | None:
     """The rule's hardware point; None where no chip keeps the budgets.
 

@@ -15,7 +15,6 @@ none divides, uneven stages of one chunk), as few stages as fit, with full recom
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf, log
-from operator import itemgetter
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -141,16 +140,20 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     if point is None or not isinstance(instance.workload, Transformer):
         return [] if usual is None else [(_USUAL, usual)]
     tried += [(_USUAL, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
-    ranked = [(*_best(instance, some, point), name) for name, some in tried if len(some)]
-    found = [(name, design) for value, design, name in sorted(ranked, key=itemgetter(0)) if value < inf]
+    found = _ranked(instance, [(name, some) for name, some in tried if len(some)], point)
     return found or ([] if usual is None else [(_USUAL, usual)])
 
 
-def _best(instance: Instance, plans: Plans, point: int) -> tuple[float, Candidate]:
-    """The best of the plans on the rule's chip, and its value: infinite where each breaks a limit."""
-    values = _values(instance, plans, point)
-    best = int(np.argmin(values))
-    return float(values[best]), Candidate(point, plan_at(plans, best))
+def _ranked(instance: Instance, tried: list[tuple[str, Plans]], point: int) -> list[tuple[str, Candidate]]:
+    """The best of each recipe's plans on the rule's chip, the best first, without those of which every plan breaks a limit."""
+    if not tried:
+        return []
+    names, tables = zip(*tried, strict=True)
+    values = np.split(_values(instance, joined(tables), point), np.cumsum([len(some) for some in tables])[:-1])
+    best = [int(np.argmin(own)) for own in values]
+    order = sorted(range(len(tried)), key=lambda place: float(values[place][best[place]]))
+    kept = [place for place in order if values[place][best[place]] < inf]
+    return [(names[place], Candidate(point, plan_at(tables[place], best[place]))) for place in kept]
 
 
 def _values(instance: Instance, plans: Plans, point: int) -> Array:
