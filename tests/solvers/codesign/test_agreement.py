@@ -126,7 +126,7 @@ PLANS_OF_TODAY = {
     "layers of the ends": "pipeline: [1, 2, 4]\n  interleave: [1, 2]\n  first_stage_layers: [0, 2, 3]\n  last_stage_layers: [0, 1, 2]\n",
 }
 """Choices beside tensor parallelism and recomputation."""
-FEW_OF_TODAY = ("hidden expert exchange", "split backward passes", "both ways with experts", "layers of the ends")
+FEW_OF_TODAY = ("split backward passes", "both ways with experts")
 
 
 @pytest.mark.parametrize(("name", "form", "solver"), list(zip(FEW_OF_TODAY, cycle(FORMS), cycle(("milp", "cpsat")), strict=False)))

@@ -72,6 +72,7 @@ def test_the_front_of_splits_is_that_of_all_splits() -> None:
     assert split_front(parts) == unbeaten(every)
 
 
+@pytest.mark.slow
 def test_the_proven_front_is_that_of_the_command(tmp_path: Path) -> None:
     (tmp_path / "question.yaml").write_text(TEXT, encoding="utf-8")
     asked = ["solve", str(tmp_path / "question.yaml"), "--pareto", "step_time,die_area", "--points", "100"]

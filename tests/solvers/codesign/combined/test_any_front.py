@@ -62,7 +62,7 @@ def least(text: str, first: str, second: str) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(
     ("text", "engine", "first", "second"),
-    [(FIXED, "exhaustive", *PAIRS[1]), (FREE, "boxes", *PAIRS[0])],
+    [(FIXED, "exhaustive", *PAIRS[1]), pytest.param(FREE, "boxes", *PAIRS[0], marks=pytest.mark.slow)],
 )
 def test_a_front_is_that_of_all_designs(text: str, engine: str, first: str, second: str) -> None:
     found = front(ask(text), first, second, 1000, lambda asked: answered(asked, engine))
@@ -90,7 +90,7 @@ def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: 
     [
         pytest.param("energy_per_token", "exhaustive", marks=pytest.mark.slow),
         ("rated_energy_per_token", "boxes"),
-        ("cost_per_token", "exhaustive"),
+        pytest.param("cost_per_token", "exhaustive", marks=pytest.mark.slow),
         ("time_per_sample", "boxes"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_best_number_of_devices_is_that_of_the_best_answer(text: str, object
     assert checked(again(result)).refused == ()
 
 
-@pytest.mark.parametrize("text", [FIXED, FREE])
+@pytest.mark.parametrize("text", [FIXED, pytest.param(FREE, marks=pytest.mark.slow)])
 def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step_and_all_fewer_are_refuted(text: str) -> None:
     times = {count: alone(text, count) for count in counted(text).counts}
     *fewer, last = times

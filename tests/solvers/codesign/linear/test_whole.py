@@ -70,14 +70,15 @@ def certified(instance: Instance, bound: float) -> WholeProof | None:
     return certify_bound(instance, from_words(instance, result.answer.designs[0]), result.value, bound, 60.0, silent)
 
 
+LARGER = ("quickstart", "small", "gpt3-175b-pathfinding-7nm")
+
+
 @pytest.mark.parametrize(
     ("name", "engine"),
     [
         ("tiny", "milp"),
         ("tiny", "cpsat"),
-        ("quickstart", "milp"),
-        pytest.param("quickstart", "cpsat", marks=pytest.mark.slow),
-        *(pytest.param(name, engine, marks=pytest.mark.slow) for name in ("small", "gpt3-175b-pathfinding-7nm") for engine in BY_SOLVER),
+        *(pytest.param(name, engine, marks=pytest.mark.slow) for name in LARGER for engine in BY_SOLVER),
     ],
 )
 def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, name: str) -> None:
