@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from linecache import getline
 from random import Random
 from types import FrameType
 from typing import Any
@@ -32,7 +33,7 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
     def traced(frame: FrameType, event: str, what: object) -> Any:  # noqa: ANN401
         if not frame.f_code.co_filename.startswith(OURS) or letting_go(frame):
             return None
-        if event == "line":
+        if event == "line" and not at_a_door(frame):
             seen[0] += 1
             if seen[0] == line:
                 sys.settrace(None)
@@ -45,6 +46,12 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
         yield seen
     finally:
         sys.settrace(before)
+
+
+def at_a_door(frame: FrameType) -> bool:
+    """Whether a `with` is being entered or left. Python looks for signals after calls and jumps, never between the last line of a block and
+    its exit, where a trace sees the line of the `with` once more: what is raised there would leave a lock closed for good."""
+    return getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with ")
 
 
 def letting_go(frame: FrameType | None, depth: int = 4) -> bool:
