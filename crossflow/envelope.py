@@ -26,13 +26,14 @@ from crossopt.crossflow.generator import (
     Sram,
     compute,
     dram_of,
-    dram_stacks,
     dram_static_power,
     network,
     perimeter_of,
     sram_banks,
     sram_of,
     sram_static_power,
+    stacks_along_edge,
+    stacks_in_package,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 
@@ -66,6 +67,7 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
         dram=dram,
         intra=_network(technology.intra, least, most, "intra"),
         inter=_network(technology.inter, least, most, "inter"),
+        uncore_power=technology.uncore.power_per_area * least.die_area,
         package_area=least.die_area + dram.package_area,
     )
     return Envelope(best, np.where(fewest < high.bundles, 1.0, 0.0)[()], stacks[0])
@@ -96,8 +98,9 @@ def _sram(sram: SramTechnology, least: Split, most: Split, level: str, fewest: R
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
     """The fewest and the most stacks; room in the package may shrink when the die grows, so it is looked at both ends."""
     rooms = (least, most, replace(least, areas=most.areas), replace(most, areas=least.areas))
-    counts = np.broadcast_arrays(*(dram_stacks(dram, split) for split in rooms))
-    return np.minimum.reduce(counts)[()], np.maximum.reduce(counts)[()]
+    counts = np.broadcast_arrays(*(stacks_in_package(dram, split) for split in rooms))
+    fewest, count = np.minimum.reduce(counts)[()], np.maximum.reduce(counts)[()]
+    return np.minimum(fewest, stacks_along_edge(dram, least)), np.minimum(count, stacks_along_edge(dram, most))
 
 
 def _dram(dram: DramTechnology, least: Split, most: Split, stacks: tuple[Real, Real]) -> Dram:

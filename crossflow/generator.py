@@ -126,6 +126,8 @@ class Architecture:
     dram: Dram
     intra: Network
     inter: Network
+    uncore_power: Real
+    """Watts of what is no part, at full activity."""
     package_area: Real
     """Square metres of the package under die and stacks."""
 
@@ -136,10 +138,15 @@ class Architecture:
 
     @property
     def power(self) -> Real:
-        """Watts that the parts draw at full activity."""
-        return (
-            self.core.power + self.registers.power + self.l1.power + self.l2.power + self.dram.power + self.intra.power + self.inter.power
-        )
+        """Watts that parts and uncore draw at full activity."""
+        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
+        return on_chip + self.dram.power + self.intra.power + self.inter.power + self.uncore_power
+
+    @property
+    def die_power(self) -> Real:
+        """Those of them that leave through the die: all but what stacks, their wires and controllers draw."""
+        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
+        return on_chip + self.intra.power + self.inter.power + self.uncore_power
 
 
 def split_from_fractions(die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges) -> Split:
@@ -174,6 +181,7 @@ def generate(technology: Technology, split: Split) -> Architecture:
         dram=dram,
         intra=network(technology.intra, areas.intra, powers.intra, split.edges.intra * perimeter),
         inter=network(technology.inter, areas.inter, powers.inter, split.edges.inter * perimeter),
+        uncore_power=technology.uncore.power_per_area * split.die_area,
         package_area=split.die_area + dram.package_area,
     )
 
@@ -206,16 +214,17 @@ def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
 
 
 def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real) -> Sram:
-    """The level with so many banks, of whose power `static` is not left for moving bytes: bandwidth = the rest / energy per byte.
+    """The level with so many banks, of whose power `static` is not left for moving bytes.
 
-    Bandwidth does not depend on the number of banks. Banks that the power cannot keep alive count as absent.
+    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port). Banks that the power cannot keep alive count as absent.
     """
     dynamic = power - static
     present = np.where((banks > 0.0) & (dynamic > 0.0), 1.0, 0.0)[()]
+    bandwidth = np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * sram.bank_bandwidth)
     return Sram(
         banks=banks * present,
         capacity=banks * sram.bank_capacity * present,
-        bandwidth=np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit) * present,
+        bandwidth=bandwidth * present,
         area=banks * _bank_area(sram, bundles) * present,
         power=power * present,
     )
@@ -236,9 +245,21 @@ def _dram(dram: DramTechnology, split: Split, perimeter: Real) -> Dram:
 
 
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
+    """Stacks by package room, controllers and die edge."""
+    return np.minimum(stacks_in_package(dram, split), stacks_along_edge(dram, split))
+
+
+def stacks_in_package(dram: DramTechnology, split: Split) -> Real:
     """Stacks by package room and controllers."""
     room = _count(np.maximum(split.package_area - split.die_area, 0.0), dram.stack_area)
     return np.minimum(room, _count(split.areas.dram, dram.controller_area))
+
+
+def stacks_along_edge(dram: DramTechnology, split: Split) -> Real:
+    """Stacks that lie side by side along the part of the die's edge that is theirs."""
+    if not dram.stack_edge:
+        return np.inf
+    return _count(split.edges.dram * perimeter_of(split.die_area), dram.stack_edge)
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:

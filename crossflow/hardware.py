@@ -124,6 +124,8 @@ class Hardware:
     """Watts the device may draw: its rating, or the sum of the parts' budgets."""
     die_area: Real = 0.0
     package_area: Real = 0.0
+    power_density: Real = 0.0
+    """Watts that leave through a square metre of a generated die; zero for devices that are sold with their cooling."""
     price: Real = 0.0
     """Capital cost of one device with its share of the system, in dollars."""
     reserved_memory: float = 4.0 * 2**30
@@ -159,6 +161,7 @@ class Budget:
     die_area: float = float("inf")
     package_area: float = float("inf")
     power: float = float("inf")
+    power_density: float = float("inf")
     step_time: float = float("inf")
 
 

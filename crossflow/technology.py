@@ -9,6 +9,8 @@ from math import isfinite
 
 UNLIMITED_VOLTAGE = 1.0e3
 """Volts: far above any circuit, far below where its cube would overflow."""
+UNLIMITED_BANDWIDTH = 1.0e30
+"""Bytes per second: far above any port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class SramTechnology:
     """Share of the bank area that is not cells."""
     utilisation: float = 1.0
     latency: float = 0.0
+    bank_bandwidth: float = UNLIMITED_BANDWIDTH
+    """Bytes per second through the port of one bank."""
 
     def __post_init__(self) -> None:
         _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency"))
@@ -81,9 +85,11 @@ class DramTechnology:
     maximum_voltage: float = UNLIMITED_VOLTAGE
     utilisation: float = 1.0
     latency: float = 0.0
+    stack_edge: float = 0.0
+    """Metres of die edge along which one stack lies; zero where stacks are held by package and controllers alone."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "latency"))
+        _check(self, may_be_zero=("static_power_per_bit", "latency", "stack_edge"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,20 @@ class LinkTechnology:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncore:
+    """What a chip has beside the parts that can be chosen: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
+
+    area_share: float = 0.0
+    """Of the die."""
+    power_per_area: float = 0.0
+    """Watts per square metre of the die, at full activity."""
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.area_share < 1.0 and 0.0 <= self.power_per_area < float("inf")):
+            raise ValueError(f"a share of the die below 1 and a finite power per area are needed, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -123,6 +143,7 @@ class Technology:
     """Links inside a package group: a wafer or an interposer."""
     inter: LinkTechnology
     """Links between package groups."""
+    uncore: Uncore = Uncore()
 
 
 def scale_logic(technology: Technology, steps: int) -> Technology:

@@ -3,9 +3,9 @@
 Data      for each part the combinations of its choices (literals k), and for each of them the best chip that has it, with all other choices
           free: what the part offers there at the most, and what area and power it takes at the least
 Choices   z[part, k] in {0, 1}, one of them 1 in each part
-Rows      die area      sum of the areas that are given to the parts                <= budget
+Rows      die area      sum of the areas of the parts, with their share of uncore   <= budget
           package       the same and that of the stacks, or a larger die and that   <= budget
-          power         sum of the least that each part draws                       <= budget
+          power         sum of the least that each part draws, and its uncore       <= budget
 
 The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks depend. There each literal is
 taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
@@ -26,7 +26,7 @@ from crossopt.crossflow.hardware import Hardware, take
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
-from crossopt.instances.codesign.chips import PART_OF, split_of
+from crossopt.instances.codesign.chips import PART_OF, split_of, used_die
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _STEPS = 1 << 19
@@ -238,8 +238,9 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str
     best, count = envelope(free.technology, least, most).best, len(boxes)
     taken: dict[tuple[str, str], Real] = {("larger", "dram"): best.dram.package_area, ("larger", _DIE): least.die_area}
     for name in (field.name for field in fields(Parts)):
-        taken["area", name] = taken["package", name] = getattr(least.areas, name)
-        taken["power", name] = getattr(best, name).power
+        area = used_die(free.technology, getattr(least.areas, name))
+        taken["area", name] = taken["package", name] = area
+        taken["power", name] = getattr(best, name).power + free.technology.uncore.power_per_area * area
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 

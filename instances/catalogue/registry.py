@@ -19,9 +19,9 @@ from crossopt.instances.catalogue.entries import (
     MemoryEntry,
     ModelEntry,
     NetworkEntry,
-    TechnologyEntry,
     TransformerShape,
 )
+from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Entry, Node, Scalar, read_file
 from crossopt.instances.files.schema import read_as
@@ -174,12 +174,16 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
     )
 
 
+IDEAL = "ideal"
+"""Instead of a device's: the model's own constants, to which no run was fitted."""
+
+
 def constants_of(entry: TechnologyEntry, name: str, device_name: str | None) -> tuple[Efficiency, tuple[Efficiency, ...]]:
     """The constants of a technology's chips, and the optimistic and pessimistic ones: those of the device that the question names, or
     else the entry; without any device the entry's own alone. They are of one fit, so that a technology with constants of its own has none.
     """
     fitted = entry.constants if device_name is None else device_name
-    if fitted is None:
+    if fitted is None or fitted == IDEAL:
         return efficiency_with(entry.efficiency), ()
     if entry.efficiency:
         raise ValueError(f"{name} has constants of its own, with which those of {fitted} do not go together (remove `constants`)")

@@ -11,10 +11,11 @@ from crossopt.crossflow.technology import (
     LinkTechnology,
     SramTechnology,
     Technology,
+    Uncore,
     scale_logic,
     scale_network,
 )
-from crossopt.instances.catalogue.entries import PartsEntry, ShareEntry, SramEntry, TechnologyEntry
+from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, SramEntry, TechnologyEntry, given_figures
 from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ def build_technology(
         dram=_dram(entry, memory),
         intra=LinkTechnology(**asdict(entry.node_network)),
         inter=LinkTechnology(**asdict(entry.network)),
+        uncore=Uncore(**asdict(entry.uncore)),
     )
     logic_steps = _generation("logic node", logic, entry.logic_steps) if logic else 0
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
@@ -72,7 +74,7 @@ def _generation(what: str, name: str, table: Mapping[str, T]) -> T:
 
 
 def _sram(entry: SramEntry) -> SramTechnology:
-    return SramTechnology(**asdict(entry))
+    return SramTechnology(**given_figures(asdict(entry)))
 
 
 def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:

@@ -101,7 +101,8 @@ def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
     free = instance.hardware
     least, most = (split_of(free, _values(space, ends)) for ends in (boxes.low, boxes.high))
     best = envelope(free.technology, least, most)
-    device = replace(device_of(free, best.best, least.die_area), open_bundles=best.open_bundles)
+    fewest = _values(space, boxes.low).get("hbm_stacks", 0.0)
+    device = replace(device_of(free, best.best, least.die_area, most.die_area, fewest), open_bundles=best.open_bundles)
     # Arrays first, as `devices` has them: a power of one number and of many may differ in the last place.
     hardware = priced(instance, as_arrays(device, len(boxes)), best.least_stacks)
     differ = np.less(least.die_area, most.die_area)
@@ -169,8 +170,8 @@ def _values(space: Grid, places: Whole) -> dict[str, Array]:
 
 
 def within(instance: Instance, hardware: Hardware) -> Mask:
-    """Which devices keep the budgets of area and power."""
+    """Which devices keep the budgets of area, power and heat."""
     budget = instance.budget
     kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
-    kept = kept & np.less_equal(hardware.power, budget.power)
+    kept = kept & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)
     return np.asarray(kept)

@@ -8,6 +8,7 @@ from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.technology import Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
@@ -16,35 +17,54 @@ PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", 
 
 def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
     """The devices of the points, and their stacks. Budgets play no part here: a larger one never takes a design away."""
-    split = split_of(free, _chosen(free.options, points))
+    chosen = _chosen(free.options, points)
+    split = split_of(free, chosen)
     built = generate(free.technology, split)
-    return device_of(free, built, split.die_area), built.dram.stacks
+    return device_of(free, built, split.die_area, split.die_area, chosen.get("hbm_stacks", 0.0)), built.dram.stacks
 
 
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
-    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split."""
+    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
+
+    The die is as large as its parts and what is no part, unless a larger one is chosen for the sake of its edge.
+    """
     areas = _parts(free.areas, free.die_area, chosen, "area")
     powers = _parts(free.powers, free.power, chosen, "power")
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
     stacks = chosen.get("hbm_stacks")
     if stacks is not None:
         areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
-    die = np.maximum(_sum(areas), chosen.get("die_area", 0.0))
+    die = np.maximum(used_die(free.technology, _sum(areas)), chosen.get("die_area", 0.0))
     package = np.maximum(free.package_area, die) if stacks is None else die + stacks * free.technology.dram.stack_area
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
     return Split(die, package, areas, powers, edges)
 
 
-def device_of(free: FreeHardware, built: Architecture, die: Real) -> Hardware:
-    """The device that an architecture on such a die makes, with the links of each network level."""
+def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die: Real, stacks: Real) -> Hardware:
+    """The device that an architecture makes, with the links of each network level, on the least of the dies that it may have; without
+    memory where fewer stacks than those chosen find a place."""
     device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
     links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
-    return replace(device, links=links, die_area=die, reserved_memory=free.reserved_memory, host=free.host, variants=free.variants)
+    placed = np.where(np.less(built.dram.stacks, stacks), 0.0, 1.0)
+    return replace(
+        device,
+        links=links,
+        dram=replace(device.dram, capacity=device.dram.capacity * placed),
+        die_area=least_die,
+        power_density=built.die_power / most_die,
+        reserved_memory=free.reserved_memory,
+        host=free.host,
+        variants=free.variants,
+    )
+
+
+def used_die(technology: Technology, area: Real) -> Real:
+    """Square metres of die that so much area of parts takes, with its share of what is no part."""
+    return area / (1.0 - technology.uncore.area_share)
 
 
 def _sum(areas: Parts) -> Real:
-    """The die is as large as its parts, unless a larger one is chosen for the sake of its edge."""
     return areas.core + areas.registers + areas.l1 + areas.l2 + areas.dram + areas.intra + areas.inter
 
 

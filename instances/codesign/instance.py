@@ -26,6 +26,8 @@ class FreeHardware:
     die_area: float
     package_area: float
     power: float
+    power_density: float
+    """That its usual cooling takes away."""
     areas: "Parts"
     """Shares of the die area."""
     powers: "Parts"

@@ -71,7 +71,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         cluster=cluster,
         hardware=hardware,
         plan_options=options,
-        budget=_budget(file.budget, hardware, goal),
+        budget=_budget(file.budget, hardware, goal, report),
         objective=file.objective,
         prices=prices,
         document=document,
@@ -321,6 +321,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         die_area=split.die_area,
         package_area=split.package_area,
         power=split.power,
+        power_density=float("inf") if entry.power_density is None else entry.power_density,
         areas=parts_of(split.areas),
         powers=parts_of(split.powers),
         edges=edges_of(split),
@@ -360,15 +361,17 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(choices, name) is not None)
 
 
-def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None) -> Budget:
+def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None, report: Report) -> Budget:
     """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise. A goal shortens the step."""
     infinite = float("inf")
-    usual = (infinite, infinite, infinite)
+    usual = (infinite, infinite, infinite, infinite)
     if isinstance(hardware, FreeHardware):
-        usual = (hardware.die_area, hardware.package_area, hardware.power)
-    given = (section.die_area, section.package_area, section.power)
-    die, package, power = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
-    return Budget(die, package, power, min(section.step_time or infinite, goal.step_time if goal else infinite))
+        usual = (hardware.die_area, hardware.package_area, hardware.power, hardware.power_density)
+    elif section.power_density is not None:
+        report("budget.power_density", "a device that is bought comes with its cooling (remove this key, or ask for a technology)")
+    given = (section.die_area, section.package_area, section.power, section.power_density)
+    die, package, power, density = (own if asked is None else asked for asked, own in zip(given, usual, strict=True))
+    return Budget(die, package, power, density, min(section.step_time or infinite, goal.step_time if goal else infinite))
 
 
 def _prices(file: CodesignFile, report: Report) -> Prices | None:

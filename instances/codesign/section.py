@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from crossopt.crossflow.plan import Offload
 from crossopt.instances.catalogue.data_sheets import DeviceSheet
-from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.technology_entries import TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.quantities import (
     Area,
@@ -21,6 +21,7 @@ from crossopt.instances.files.quantities import (
     Positive,
     Power,
     PowerChoice,
+    PowerPerArea,
     PricePerEnergy,
     RatioChoice,
 )
@@ -116,6 +117,7 @@ class BudgetSection:
     die_area: Annotated[Area | None, Doc("of a free chip; its technology's usual one where nothing is said")] = None
     package_area: Annotated[Area | None, Doc("of die and memory stacks; the usual one where nothing is said")] = None
     power: Annotated[Power | None, Doc("of one device; the usual one where nothing is said")] = None
+    power_density: Annotated[PowerPerArea | None, Doc("of a free chip's die; what its technology's usual cooling takes away")] = None
     step_time: Annotated[
         Duration | None, Doc("of a step, for objectives other than time, as in: the smallest die that trains in 5 s a step")
     ] = None

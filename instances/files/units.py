@@ -88,6 +88,12 @@ DIMENSIONS: Final[Mapping[str, Dimension]] = {
         "a number per length", "400 /mm", {f"/{unit}": 1 / size for unit, size in _units("u m c -", "m").items()}, ("/mm",)
     ),
     "per_area": Dimension("a number per area", "0.1 /cm^2", {f"/{unit}": 1 / size for unit, size in _AREAS.items()}, ("/cm^2", "/mm^2")),
+    "power_per_area": Dimension(
+        "a power per area",
+        "0.8 W/mm^2",
+        {f"{watt}/{unit}": power / area for watt, power in _units("m - k", "W").items() for unit, area in _AREAS.items()},
+        ("W/mm^2",),
+    ),
     "power_per_bit": Dimension("a power per bit", "3.5 pW/bit", _units("f p n u m -", "W/bit"), ("pW/bit", "nW/bit", "uW/bit")),
     "area_per_bit": Dimension(
         "an area per bit", "0.1 um^2/bit", {f"{unit}/bit": size for unit, size in _AREAS.items()}, ("nm^2/bit", "um^2/bit", "mm^2/bit")

@@ -128,17 +128,19 @@ def _chip(instance: Instance, design: dict[str, Any]) -> tuple[Amounts, Amounts]
         return (), ()
     chosen = {name: np.float64(value) for name, value in design["hardware"].items() if name != "name"}
     split = split_of(instance.hardware, chosen)  # type: ignore[arg-type]
-    return _areas(split), _powers(generate(instance.hardware.technology, split))
+    technology = instance.hardware.technology
+    return _areas(split, technology.uncore.area_share), _powers(generate(technology, split))
 
 
-def _areas(split: Split) -> Amounts:
-    areas = _by_part(split.areas)
+def _areas(split: Split, share: float) -> Amounts:
+    areas = (*_by_part(split.areas), *((("uncore", share * float(split.die_area)),) if share else ()))
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("left empty", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
 
 def _powers(built: Architecture) -> Amounts:
-    return tuple((name, float(getattr(built, part).power)) for name, part in PARTS)
+    parts = tuple((name, float(getattr(built, part).power)) for name, part in PARTS)
+    return (*parts, ("uncore", float(built.uncore_power))) if built.uncore_power else parts
 
 
 def _by_part(parts: Parts) -> Amounts:
@@ -193,7 +195,7 @@ _AIMS = {
     "die_area": "on the smallest die",
     "power": "with the least power",
 }
-_BUDGETS = {**DIMENSIONS, "package_area": "area"}
+_BUDGETS = {**DIMENSIONS, "package_area": "area", "power_density": "power_per_area"}
 
 
 def asked_of(instance: Instance) -> Asked:

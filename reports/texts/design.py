@@ -255,7 +255,7 @@ def limit_line(limit: dict[str, Any]) -> str:
     used, available = shown(limit["used"], limit["unit"]), shown(limit["available"], limit["unit"])
     share = limit["used"] / limit["available"] if limit["available"] else float("inf")
     mark = "  BROKEN" if not limit["kept"] else "  binds" if share >= 0.95 else ""
-    return f"    {limit['name']:<{_LABEL - 6}}{used:>11} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
+    return f"    {limit['name']:<{_LABEL - 6}}{used:>13} of {available:<11}  {share:6.1%}  {_bar(min(share, 1.0), framed=True)}{mark}"
 
 
 def _rival_lines(result: DesignResult, asked: Instance | None) -> list[str]:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import partial
 from time import monotonic
 
-from crossopt.crossflow.hardware import Hardware
-from crossopt.instances.codesign.instance import FreeHardware, Instance
-from crossopt.instances.codesign.space import combinations, hardware_choice, hardware_points
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, from_words
 from crossopt.solvers.codesign.boxes import search as by_boxes
@@ -19,7 +18,7 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.enumeration.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.explain.missed import missed_by_search, missed_in
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, on_chip
 from crossopt.solvers.codesign.rivals.recipes import Practice, practice_of, recipes_design, recipes_rivals
 from crossopt.solvers.codesign.rivals.schools import fsdp_design, pipedream_design
 from crossopt.solvers.codesign.rivals.searchers.anneal import anneal
@@ -123,8 +122,8 @@ def hardware_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Des
 
 
 def plan_only(instance: Instance, limits: Limits, watch: Watch) -> Found[Designs]:
-    """The best plan on the expert rule's hardware: what co-design is worth over choosing the plan alone."""
-    return _restricted(instance, "plan-only", _with_expert_hardware, limits, watch)
+    """The best plan on the chip of the best recipe: what co-design is worth over choosing the plan alone."""
+    return _restricted(instance, "plan-only", _with_usual_hardware, limits, watch)
 
 
 RULES: dict[str, Rule] = {
@@ -246,14 +245,8 @@ def _with_best_recipe(instance: Instance, deadline: float) -> Instance | None:
     return replace(instance, plan_options=options)
 
 
-def _with_expert_hardware(instance: Instance, deadline: float) -> Instance | None:
-    """The question with no hardware but the rule's."""
-    del deadline
-    point = expert_point(instance)
-    if point is None:
-        return None
-    if isinstance(instance.hardware, Hardware):
-        return instance
-    options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
-    free: FreeHardware = replace(instance.hardware, options=options)
-    return replace(instance, hardware=free)
+def _with_usual_hardware(instance: Instance, deadline: float) -> Instance | None:
+    """The question with no hardware but that of the best recipe, or the rule's where no recipe has a plan on its own."""
+    chosen = recipes_design(instance, deadline)
+    point = expert_point(instance) if chosen is None else chosen.point
+    return None if point is None else on_chip(instance, point)

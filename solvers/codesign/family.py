@@ -65,7 +65,8 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Fo
 def _quick(question: Question, deadline: float) -> Designs | None:
     """The simplest rule: for each workload, or with the first number of devices with which it keeps every limit."""
     from crossopt.solvers.codesign.answer import answer_of, to_words  # noqa: PLC0415
-    from crossopt.solvers.codesign.rivals.recipes import simplest_design  # noqa: PLC0415 - a check loads no rule
+    from crossopt.solvers.codesign.rivals.megatron import on_chip  # noqa: PLC0415 - a check loads no rule
+    from crossopt.solvers.codesign.rivals.recipes import simplest_design, usual_points  # noqa: PLC0415
 
     if isinstance(question, Counted):
         found = (
@@ -75,10 +76,14 @@ def _quick(question: Question, deadline: float) -> Designs | None:
         return next((replace(answer, batch=batch) for answer, batch in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
-    chosen = [(part, simplest_design(part, deadline)) for part in question.parts]
-    if question.combine == "worst_regret" or not all(one for _, one in chosen):  # nobody regrets without the optima alone
+    if question.combine == "worst_regret":  # nobody regrets without the optima alone
         return None
-    return Designs(question.parts[0].cluster.devices, tuple(to_words(part, one) for part, one in chosen if one), ())
+    for point in usual_points(question.parts[0]):
+        chosen = [(part, simplest_design(on_chip(part, point), deadline)) for part in question.parts]
+        if all(one for _, one in chosen):
+            words = tuple(to_words(part, replace(one, point=point)) for part, one in chosen if one)
+            return Designs(question.parts[0].cluster.devices, words, ())
+    return None
 
 
 def _whole(question: Question, found: Found[Designs], limits: Limits) -> Found[Designs]:

@@ -67,7 +67,7 @@ def small(text: str) -> Small:
 def draw_question(random: Random, title: str, chips: str) -> str:
     """A network, a cluster and budgets as YAML, with these choices of the chip."""
     name, devices = random.choice(("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")), random.choice((16, 32, 64))
-    area, power = random.randrange(700, 801, 20), random.randrange(360, 421, 10)
+    area, power = random.randrange(740, 841, 20), random.randrange(400, 461, 10)
     return f"""# {title}
 kind: codesign
 description: {name} on {devices} devices of at most {area} mm^2

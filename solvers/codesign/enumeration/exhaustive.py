@@ -235,10 +235,11 @@ def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tall
 
 
 def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, tally: _Tally) -> Mask:
-    """Which devices keep the budgets of area and power."""
+    """Which devices keep the budgets of area, power and heat."""
     budget, kept = instance.budget, np.ones(count, bool)
-    used = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
-    for name, need, available in (*used, ("power", hardware.power, budget.power)):
+    areas = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
+    powers = (("power", hardware.power, budget.power), ("power density", hardware.power_density, budget.power_density))
+    for name, need, available in (*areas, *powers):
         if available == float("inf"):
             continue
         within = np.broadcast_to(np.asarray(need) <= available, (count,))

@@ -24,7 +24,7 @@ from crossopt.solvers.codesign.boxes.search import Found, search
 from crossopt.solvers.codesign.pricing import memory_of
 
 MEMORY = "memory"
-BUDGETS = ("die_area", "package_area", "power", "step_time")
+BUDGETS = ("die_area", "package_area", "power", "power_density", "step_time")
 _ANY = 1.0 - 1.0e-9
 """A gap at which the first design found is good enough."""
 _RAISED = 1.1

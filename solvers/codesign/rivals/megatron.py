@@ -20,11 +20,11 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.instances.asked_before import remembered
-from crossopt.instances.codesign.boxes import Boxes, corners, grid, point_number, tightened, whole
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, point_number, tightened, whole
 from crossopt.instances.codesign.chips import PART_OF
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import family_blocks
-from crossopt.instances.codesign.space import AnyPlans, device_at, plan_blocks
+from crossopt.instances.codesign.space import AnyPlans, device_at, hardware_choice, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.pricing import hosted, least_memory_of, memory_of
 
@@ -34,6 +34,9 @@ _RECOMPUTE_RANK = np.array(
 """Attention, nothing, the fewer modules the better, or all of a layer."""
 _ZERO_RANK = np.array([2, 0, 1, 3])
 _OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
+
+_LOOKS = 1_000
+"""At most so many boxes of chips are looked at for one that keeps the budgets: stacks may need a die that the nearest options miss."""
 
 T = TypeVar("T")
 Ranked = tuple[tuple[float, ...], Candidate]
@@ -73,23 +76,50 @@ def _classes(instance: Instance) -> Iterator[Instance]:
 
 @remembered
 def expert_point(instance: Instance) -> int | None:
-    """The rule's hardware point; None where no chip keeps the budgets.
+    """The rule's hardware point; None where no chip keeps the budgets, or none is found soon."""
+    return _point(instance, float("inf"))
 
-    Choices are settled one after the other, each at the option nearest to the rule's wish that leaves a chip within the budgets.
-    """
+
+@remembered
+def usual_point(instance: Instance) -> int | None:
+    """That of the technology's usual chip, with as many stacks as it has; compute takes what the budgets leave."""
+    free = instance.hardware
+    if isinstance(free, Hardware):
+        return expert_point(instance)
+    return _point(instance, float(np.round(free.areas.dram * free.die_area / free.technology.dram.controller_area)))
+
+
+def on_chip(instance: Instance, point: int) -> Instance:
+    """The question with no hardware but that of one point."""
+    if isinstance(instance.hardware, Hardware):
+        return instance
+    options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
+    return replace(instance, hardware=replace(instance.hardware, options=options))
+
+
+def _point(instance: Instance, stacks: float) -> int | None:
     space = grid(instance)
-    box = tightened(instance, space, whole(space))
-    for choice in sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice])):
-        places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
-        slices = Boxes(np.repeat(box.low, len(places), axis=0), np.repeat(box.high, len(places), axis=0))
-        slices.low[:, choice] = slices.high[:, choice] = places
-        alive = corners(instance, space, slices).alive
-        if not alive.any():
-            return None
-        options = space.options[choice][places]
-        wish = min(_wish(instance, space.names[choice]), float(options[alive][-1]))
-        box = slices.at(int(np.argmin(np.where(alive, np.abs(options - wish), np.inf))))
-    return point_number(space, box.low[0]) if corners(instance, space, box).alive[0] else None
+    choices = sorted(range(len(space.names)), key=lambda choice: _rank(space.names[choice]))
+    wishes = [_wish(instance, space.names[choice], stacks) for choice in choices]
+    looks = iter(range(_LOOKS))
+    box = _settled(instance, space, tightened(instance, space, whole(space)), list(zip(choices, wishes, strict=True)), looks)
+    return None if box is None else point_number(space, box.low[0])
+
+
+def _settled(instance: Instance, space: Grid, box: Boxes, wishes: list[tuple[int, float]], looks: Iterator[int]) -> Boxes | None:
+    """The chip with each choice, one after the other, at the option nearest to its wish that leaves a chip within the budgets."""
+    if next(looks, None) is None:
+        return None
+    if not wishes:
+        return box if corners(instance, space, box).alive[0] else None
+    (choice, wish), *others = wishes
+    places = np.arange(box.low[0, choice], box.high[0, choice] + 1)
+    slices = Boxes(np.repeat(box.low, len(places), axis=0), np.repeat(box.high, len(places), axis=0))
+    slices.low[:, choice] = slices.high[:, choice] = places
+    alive, options = np.flatnonzero(corners(instance, space, slices).alive), space.options[choice][places]
+    nearest = min(wish, float(options[alive].max(initial=0.0)))
+    order = alive[np.argsort(np.abs(options[alive] - nearest), kind="stable")]
+    return next((found for row in order if (found := _settled(instance, space, slices.at(int(row)), others, looks)) is not None), None)
 
 
 def _rank(name: str) -> int:
@@ -97,9 +127,11 @@ def _rank(name: str) -> int:
     return {"hbm_stacks": 0, "compute_area": 2, "compute_power": 3}.get(name, 1)
 
 
-def _wish(instance: Instance, name: str) -> float:
-    """What the rule would like to choose: all the memory and compute there can be, the rest as the technology's usual chip has it."""
+def _wish(instance: Instance, name: str, stacks: float) -> float:
+    """What the rule would like to choose: so many stacks, all the compute there can be, the rest as the technology's usual chip has it."""
     free = instance.hardware
+    if name == "hbm_stacks":
+        return stacks
     if isinstance(free, Hardware) or _rank(name) != 1:
         return float("inf")
     if name == "die_area":

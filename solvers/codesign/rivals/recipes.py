@@ -42,7 +42,7 @@ from crossopt.instances.codesign.space import combinations, device_at, plan_bloc
 from crossopt.solvers.answer import Rival
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of
 from crossopt.solvers.codesign.pricing import values_of
-from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until
+from crossopt.solvers.codesign.rivals.megatron import expert_design, expert_point, fitting, until, usual_point
 
 _TOKENS = (4096, 8192, 16384)
 """Of a sample on one rank: the fewest, the usual and the most."""
@@ -50,6 +50,8 @@ _WIDEST = 8
 """No recipe is wider, however many devices a node has."""
 _USUAL = "Megatron-LM"
 _NVIDIA = "Megatron-Bridge"
+Tried = tuple[str, int, Plans]
+"""A recipe, a chip, and the recipe's plans on it."""
 _NONE = "no plan of the question fits the device the rule chooses"
 
 
@@ -132,28 +134,34 @@ def recipes_rivals(instance: Instance, practice: Practice | None = None) -> tupl
 def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     """Each recipe of which a plan fits with its best design, the best first; the expert's, even over a limit, where none of the others
     fits. Where settings are so many that walking through them takes longer than the search, the expert is asked only then."""
-    point, tried, usual = expert_point(instance), list[tuple[str, Plans]](), None
-    if point is not None and isinstance(instance.workload, Transformer):
-        tried = [(recipe.name, _plans(instance, instance.workload, recipe, point, deadline)) for recipe in RECIPES]
-    if combinations(instance) <= _WALKED or not any(len(some) for _, some in tried):
+    points, tried, usual = usual_points(instance), list[Tried](), None
+    if isinstance(instance.workload, Transformer):
+        model = instance.workload
+        tried = [(recipe.name, point, _plans(instance, model, recipe, point, deadline)) for point in points for recipe in RECIPES]
+    if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
-    if point is None or not isinstance(instance.workload, Transformer):
+    if not points or not isinstance(instance.workload, Transformer):
         return [] if usual is None else [(_USUAL, usual)]
-    tried += [(_USUAL, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
-    found = _ranked(instance, [(name, some) for name, some in tried if len(some)], point)
-    return found or ([] if usual is None else [(_USUAL, usual)])
+    tried += [(_USUAL, usual.point, table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
+    return _ranked(instance, [one for one in tried if len(one[2])]) or ([] if usual is None else [(_USUAL, usual)])
 
 
-def _ranked(instance: Instance, tried: list[tuple[str, Plans]], point: int) -> list[tuple[str, Candidate]]:
-    """The best of each recipe's plans on the rule's chip, the best first, without those of which every plan breaks a limit."""
-    if not tried:
-        return []
-    names, tables = zip(*tried, strict=True)
-    values = np.split(_values(instance, joined(tables), point), np.cumsum([len(some) for some in tables])[:-1])
-    best = [int(np.argmin(own)) for own in values]
-    order = sorted(range(len(tried)), key=lambda place: float(values[place][best[place]]))
-    kept = [place for place in order if values[place][best[place]] < inf]
-    return [(names[place], Candidate(point, plan_at(tables[place], best[place]))) for place in kept]
+def usual_points(instance: Instance) -> tuple[int, ...]:
+    """The chips that practice would take: with all the memory there can be, and with that of the usual chip."""
+    return tuple(dict.fromkeys(point for point in (expert_point(instance), usual_point(instance)) if point is not None))
+
+
+def _ranked(instance: Instance, tried: list[Tried]) -> list[tuple[str, Candidate]]:
+    """The best of each recipe's plans on those chips, the best first, without those of which every plan breaks a limit."""
+    best: dict[str, tuple[float, Candidate]] = {}
+    for point in dict.fromkeys(point for _, point, _ in tried):
+        names, tables = zip(*((name, plans) for name, at, plans in tried if at == point), strict=True)
+        values = np.split(_values(instance, joined(tables), point), np.cumsum([len(some) for some in tables])[:-1])
+        for name, plans, own in zip(names, tables, values, strict=True):
+            place = int(np.argmin(own))
+            if own[place] < best.get(name, (inf,))[0]:
+                best[name] = float(own[place]), Candidate(point, plan_at(plans, place))
+    return [(name, design) for name, (_, design) in sorted(best.items(), key=lambda one: one[1][0])]
 
 
 def _values(instance: Instance, plans: Plans, point: int) -> Array:

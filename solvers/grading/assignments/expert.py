@@ -40,7 +40,7 @@ def question(seed: str) -> str:
     """The question as YAML: a network, a cluster and budgets."""
     random = Random(f"{seed}/08")
     name, devices = random.choice(("gpt3-2.7b", "gpt3-6.7b", "llama2-7b", "llama3-8b")), random.choice((32, 64, 128))
-    area, power = random.randrange(700, 831, 5), random.randrange(340, 421, 10)
+    area, power = random.randrange(740, 856, 5), random.randrange(390, 471, 10)
     return f"""# Assignment 8: which chip and which plan train {name} best on {devices} devices?
 kind: codesign
 description: {name} on {devices} devices of {area} mm^2 and {power} W

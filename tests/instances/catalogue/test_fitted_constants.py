@@ -100,8 +100,9 @@ def free(*settings: str) -> FreeHardware:
 
 def test_chips_of_a_technology_take_all_three_sets_of_the_device_that_the_question_names() -> None:
     fitted = build_device(device("a100-80g"), "a100-80g", "bf16", 1)
-    usual, named = free(), free(FITTED)
-    assert (usual.efficiency, usual.variants) == (Efficiency(), ()), "without a device the defaults, and nothing tells how far they are off"
+    ideal, named = free("technology={base: accelerator-7nm, constants: ideal}"), free(FITTED)
+    assert free() == named, "what the technology names where the question names none"
+    assert (ideal.efficiency, ideal.variants) == (Efficiency(), ()), "the defaults, and nothing tells how far they are off"
     assert (named.efficiency, named.variants) == (fitted.efficiency, fitted.variants)
     chips = devices(ask(TINY_FREE, FITTED), 4, 12).hardware
     assert (chips.efficiency, chips.variants, chips.error) == (fitted.efficiency, fitted.variants, None), (

@@ -14,7 +14,7 @@ from crossopt.crossflow.generator import Architecture, generate
 from crossopt.crossflow.hardware import Efficiency, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, PartsEntry, ShareEntry, StacksEntry, TechnologyEntry
+from crossopt.instances.catalogue.entries import DeviceEntry, LinkEntry, StacksEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
     build_device,
@@ -30,6 +30,8 @@ from crossopt.instances.catalogue.registry import (
     technology_named,
 )
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
+from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, TechnologyEntry
+from crossopt.instances.codesign.chips import used_die
 from tests.every import every
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -386,7 +388,10 @@ def test_the_modern_accelerator_is_like_an_a100() -> None:
         assert ours.bandwidth == pytest.approx(theirs.bandwidth, rel=0.1), level
     assert [link.bandwidth for link in chip.links] == pytest.approx([link.bandwidth for link in like.links], rel=0.1)
     assert chip.register_traffic * chip.throughput <= chip.registers.bandwidth
-    assert 300 < chip.power < entry.split.power
+    assert chip.registers.capacity == pytest.approx(like.registers.capacity, rel=0.1)
+    assert chip.power == pytest.approx(like.power, rel=0.1)
+    assert used_die(built, generate(built, usual_split(entry)).area) == pytest.approx(like.die_area, rel=0.1)
+    assert chip.power <= entry.split.power
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------------------------

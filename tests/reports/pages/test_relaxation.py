@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
+from math import floor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -116,23 +117,23 @@ def test_where_the_model_has_no_solution_there_are_designs_and_none_is_below_the
 def test_worse_designs_are_not_called_no_solution(explained: tuple[Path, str], page: str) -> None:
     saved, told = explained
     data = json.loads(saved.read_text())
+    down = floor(data["start"] * 1e5) / 1e5
     for text in (told, page):
         assert "no solution" not in text.replace("where it has no solution no design is below that one", "")
-        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below 4.89274 s" in text
-    assert "best design known        4.89275 s" in told
-    assert "the best design known is 4.8927 s from the start" in told
+        assert f"{sum(node['status'] == 'nothing below' for node in data['nodes'])} nothing below {down:.5f} s" in text
+    assert f"best design known        {data['start']:.6g} s" in told
+    assert f"the best design known is {data['start']:.5g} s from the start" in told
     assert "best design known before the tree" in page
 
 
 def test_labels_of_plans_leave_out_what_all_have_and_stay_apart(explained: tuple[Path, str]) -> None:
     saved, told = explained
     data = json.loads(saved.read_text())
-    plans = {node["choice"].removeprefix("not ") for node in data["nodes"] if " · " in node["choice"]}
+    plans = {node["choice"] for node in data["nodes"] if " · " in node["choice"]}
     assert len(plans) > 2
     picture = relaxation_tree(from_json(data))
-    labels = {node.text for node in ElementTree.fromstring(picture).iter("text") if node.text and "microbatch" in node.text}
-    assert not any("…" in label for label in labels)
-    assert len({label.removeprefix("not ") for label in labels}) == len(plans)
+    labels = {node.text for node in ElementTree.fromstring(picture).iter("text") if node.text and " · " in node.text}
+    assert not any("recompute" in label or "ZeRO" in label for label in labels)
+    assert len(labels) == len(plans)
     assert "mm^2" not in picture
     assert "every plan that is branched on has no recompute · ZeRO-1" in told
-    assert "..." not in told.partition("branch and bound")[2].partition("... and")[0]

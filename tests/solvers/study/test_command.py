@@ -243,7 +243,6 @@ def test_limits_hold_for_every_engine_where_they_are_given() -> None:
     [
         ("milp", "crossopt.solvers.codesign.linear.refine.survivors"),
         ("boxes", "crossopt.solvers.codesign.boxes.search.survivors"),
-        ("plan-only", "crossopt.solvers.codesign.engines.expert_point"),
         ("hardware-only", "crossopt.solvers.codesign.engines.recipes_design"),
     ],
 )

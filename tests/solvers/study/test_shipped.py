@@ -103,25 +103,19 @@ def test_the_joint_optimum_is_proved_and_never_worse() -> None:
     assert overall(study, "boxes").proved == len(study.questions) == 11
 
 
-UNEVEN = "Llama 3 405B, 4,096 chips"
-"""Here the recipe's chunks hold one layer or two, which a search of plans avoids."""
-
-
 def test_the_chip_alone_is_the_better_half_and_a_search_of_plans_adds_little_to_the_recipes() -> None:
     study = stored(JOINT)
     halves = {study.questions[at].name: (gap_of(study, at, "plan-only"), gap_of(study, at, "hardware-only")) for at in range(11)}
-    assert [name for name, (plan, chip) in halves.items() if chip >= plan] == [UNEVEN]
-    assert [round(gap, 3) for gap in halves.pop(UNEVEN)] == [0.082, 0.11]
+    assert all(chip < plan for plan, chip in halves.values())
     assert halves.pop("LSTM, 64 chips")[1] > 0.7
     plans, chips = zip(*halves.values(), strict=True)
-    assert 0.03 < min(plans) < max(plans) < 0.33
-    assert max(chips) < 0.06
-    assert sum(chip < 0.001 for chip in chips) == 3
+    assert 0.03 < min(plans) < max(plans) < 0.275
+    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.04, 0.09, 0.12]
+    assert sum(chip < 0.001 for chip in chips) == 2
     recipes = {study.questions[at].name: gap_of(study, at, "recipes") for at in range(11)}
-    assert round((1.0 + recipes[UNEVEN]) / 1.082 - 1.0, 2) == 0.11
     gains = [(1.0 + recipes[name]) / (1.0 + plan) - 1.0 for name, (plan, _) in halves.items()]
-    assert max(gains) < 0.05
-    assert sum(gain < 0.001 for gain in gains) == 6
+    assert max(gains) < 0.02
+    assert sum(gain < 0.001 for gain in gains) == 9
 
 
 def test_a_gain_is_worth_what_it_is_compared_with() -> None:
@@ -130,9 +124,11 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     gains = {
         engine: [1.0 - 1.0 / (1.0 + gap_of(study, at, engine)) for at in transformers] for engine in ("expert", "recipes", "hardware-only")
     }
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.09, 0.36)
-    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.04, 0.24)
-    assert sorted(round(gain, 2) for gain in gains["hardware-only"])[-2:] == [0.06, 0.10]
+    assert gains["expert"].count(1.0) == 1, "no design"
+    gains["expert"].remove(1.0)
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.03, 0.26)
+    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.03, 0.21)
+    assert round(max(gains["hardware-only"]), 2) == 0.11
 
 
 def test_a_share_of_the_joint_study_comes_out_the_same() -> None:

@@ -6,7 +6,9 @@ from functools import partial
 from math import prod
 from time import monotonic
 
-from crossopt.instances.codesign.instance import Portfolio
+import numpy as np
+
+from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Found, Limits, Watch
 from crossopt.solvers.codesign import engines as single
@@ -17,7 +19,9 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.combined.workloads import boxes as by_boxes
 from crossopt.solvers.codesign.combined.workloads import exhaustive as by_enumeration
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.objective import Joint, joint
+from crossopt.solvers.codesign.objective import Joint, combined, joint
+from crossopt.solvers.codesign.rivals.megatron import on_chip
+from crossopt.solvers.codesign.rivals.recipes import usual_points
 from crossopt.solvers.family import family_of, solve
 from crossopt.solvers.proofs import Tree
 
@@ -54,27 +58,42 @@ def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> 
 
 
 def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
-    """A rule's plan for each workload, on the rule's chip."""
+    """A rule's plan for each workload, all on one chip that practice would take."""
     del watch
     deadline = monotonic() + limits.seconds
+
     try:
-        chosen = [rule(part, deadline) for part in asked.parts]
+        return Found(_answer(portfolio, asked, _on_usual_chips(asked, lambda part: rule(part, deadline))))
     except TimeoutError:
         return Found(None, stopped="time limit")
-    pairs = zip(asked.parts, chosen, strict=True)
-    best = tuple(one for part, one in pairs if one is not None and verify(part, one).accepted)
-    return Found(_answer(portfolio, asked, best if len(best) == len(chosen) else ()))
 
 
 def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> Found[Designs]:
-    """The best plan for each workload on the rule's chip: what a chip chosen for them is worth."""
-    deadline, best = monotonic() + limits.seconds, list[Candidate]()
-    for part in asked.parts:
+    """The best plan for each workload on a chip that practice would take: what a chip chosen for them is worth."""
+    deadline, stopped = monotonic() + limits.seconds, set[str]()
+
+    def planned(part: Instance) -> Candidate | None:
         found = single.plan_only(part, replace(limits, seconds=deadline - monotonic()), of_a_part(watch))
-        if found.answer is None:
-            return Found(None, stopped=found.stopped)
-        best.append(from_words(part, found.answer.designs[0]))
-    return Found(_answer(portfolio, asked, tuple(best)))
+        stopped.add(found.stopped)
+        return from_words(part, found.answer.designs[0]) if found.answer else None
+
+    best = _on_usual_chips(asked, planned)
+    return Found(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
+
+
+def _on_usual_chips(asked: Joint, designed: Callable[[Instance], Candidate | None]) -> tuple[Candidate, ...]:
+    """A design for each workload, all on one of the chips that practice would take: the best such set that keeps every limit."""
+    best, least = tuple[Candidate, ...](), float("inf")
+    for point in usual_points(asked.parts[0]):
+        found = [designed(on_chip(part, point)) for part in asked.parts]
+        chosen = tuple(replace(one, point=point) for one in found if one is not None)
+        if len(chosen) < len(found):
+            continue
+        verdicts = [verify(part, one) for part, one in zip(asked.parts, chosen, strict=True)]
+        value = float(combined(asked, [np.float64(verdict.value) for verdict in verdicts]))
+        if all(verdict.accepted for verdict in verdicts) and (value < least or not best):
+            best, least = chosen, value
+    return best
 
 
 def of_a_part(watch: Watch) -> Watch:

@@ -110,7 +110,7 @@ workloads:
   - {name: long, transformer: {layers: 2, hidden: 256, heads: 4, ffn: 1024, vocabulary: 131072, sequence: 256}, global_batch: 512}
 cluster: {devices: 1}
 technology: accelerator-7nm
-budget: {die_area: 700 mm^2, package_area: 2000 mm^2, power: 400 W}
+budget: {die_area: 860 mm^2, package_area: 2000 mm^2, power: 460 W}
 choices:
   compute_power: [90 W, 120 W, 150 W, 180 W, 210 W]
   hbm_power: [60 W, 90 W, 120 W, 150 W, 180 W]

@@ -123,7 +123,7 @@ def test_that_there_is_no_design_is_counted_as_well(settings: tuple[str, ...]) -
     assert (checked(again(result)).accepted, checked(result).told) == (True, False)
 
 
-@pytest.mark.parametrize("seed", [FREE[1], FREE[11]])
+@pytest.mark.parametrize("seed", [FREE[25], FREE[32]])
 def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(seed: int) -> None:
     """Plans fit the best chip there could be, and no chip that keeps the budgets."""
     result = solved(step_time_question(seed))

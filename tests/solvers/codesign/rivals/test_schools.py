@@ -37,7 +37,7 @@ def test_the_rules_keep_every_limit_or_give_no_design(seed: int) -> None:
 
 def test_both_rules_find_designs_for_some_of_these_questions() -> None:
     for rule in (fsdp_design, pipedream_design):
-        assert 3 <= sum(rule(random_question(seed)) is not None for seed in range(20)) <= 15
+        assert 3 <= sum(rule(random_question(seed)) is not None for seed in range(20)) < 20
 
 
 def test_what_is_sharded_recomputes_as_little_and_then_computes_as_much_together_as_fits() -> None:

@@ -1,0 +1,200 @@
+"""What a technology's entry describes: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+from crossopt.instances.catalogue.constants import check_constants
+from crossopt.instances.catalogue.entries import Figures, check_above_zero
+from crossopt.instances.files.quantities import (
+    Area,
+    AreaPerBit,
+    Bandwidth,
+    Bytes,
+    Duration,
+    EnergyPerBit,
+    Frequency,
+    Length,
+    PerLength,
+    Positive,
+    Power,
+    PowerPerArea,
+    PowerPerBit,
+    Ratio,
+    Voltage,
+)
+from crossopt.instances.files.schema import Bounds, Doc, Prose
+
+
+@dataclass(frozen=True, slots=True)
+class CoreEntry:
+    """Matrix cores of a logic process."""
+
+    area: Annotated[Area, Doc("of one core")]
+    nominal_power: Annotated[Power, Doc("of one core at nominal voltage and frequency")]
+    flop_per_cycle: Annotated[Positive, Doc("of one core")]
+    cores_per_bundle: Annotated[Positive, Doc("cores of a bundle (streaming multiprocessor)")]
+    nominal_frequency: Annotated[Frequency, Doc("at nominal voltage")]
+    nominal_voltage: Annotated[Voltage, Doc("of the supply")]
+    threshold_voltage: Annotated[Voltage, Doc("of the transistors")]
+    margin_voltage: Annotated[Voltage, Doc("that the supply stays above the threshold; below, the clock is throttled")]
+    maximum_voltage: Annotated[Voltage, Doc("of the supply")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+
+    def __post_init__(self) -> None:
+        _check_physics("CoreTechnology", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class SramEntry:
+    """One on-chip memory level."""
+
+    area_per_bit: Annotated[AreaPerBit, Doc("of the cells")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    bank_capacity: Annotated[Bytes, Doc("of one bank")]
+    controller_area: Annotated[Area, Doc("of the crossbar per bank and bundle; 0 where the level needs none")]
+    overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    bank_bandwidth: Annotated[Bandwidth | None, Doc("through the port of one bank; without a limit where nothing is said")] = None
+
+    def __post_init__(self) -> None:
+        _check_physics("SramTechnology", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class DramEntry:
+    """A generation of stacked memory."""
+
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under one stack")]
+    controller_area: Annotated[Area, Doc("of the die for one stack")]
+    links_per_stack: Annotated[Positive, Doc("wires of one stack")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("moved, at nominal voltage")]
+    static_power_per_bit: Annotated[PowerPerBit, Doc("stored")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    latency: Annotated[Duration, Doc("of an access")]
+    stack_edge: Annotated[Length, Doc("of the die's edge along which one stack lies; 0 where no edge limits them")] = 0.0
+
+    def __post_init__(self) -> None:
+        _check_physics("DramTechnology", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class WireEntry:
+    """Wires between devices."""
+
+    area: Annotated[Area, Doc("of the die for one wire")]
+    links_per_metre: Annotated[PerLength, Doc("wires that leave a length of die edge")]
+    energy_per_bit: Annotated[EnergyPerBit, Doc("sent, at nominal voltage")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    nominal_voltage: Annotated[Voltage, Doc("of the wires")]
+    threshold_voltage: Annotated[Voltage, Doc("of their drivers")]
+    margin_voltage: Annotated[Voltage, Doc("above the threshold")]
+    maximum_voltage: Annotated[Voltage, Doc("of the wires")]
+    degree: Annotated[Positive, Doc("neighbours that share the wires: 4 on a mesh, 1 on a board")]
+    utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    latency: Annotated[Duration, Doc("per step of a collective")]
+
+    def __post_init__(self) -> None:
+        _check_physics("LinkTechnology", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class UncoreEntry:
+    """What a chip has beside its parts: host interface, schedulers, on-chip network, clocks, pads, test, spare units."""
+
+    area_share: Annotated[Ratio, Doc("of the die")] = 0.0
+    power_per_area: Annotated[PowerPerArea, Doc("of the die, at full activity")] = 0.0
+
+    def __post_init__(self) -> None:
+        _check_physics("Uncore", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class PartsEntry:
+    """One figure for each part of the chip."""
+
+    compute: Annotated[Ratio, Doc("the cores")]
+    registers: Annotated[Ratio, Doc("the registers")]
+    l1: Annotated[Ratio, Doc("the L1 memories")]
+    l2: Annotated[Ratio, Doc("the L2 memory")]
+    hbm: Annotated[Ratio, Doc("controllers of the memory stacks")]
+    node_network: Annotated[Ratio, Doc("links inside a node")]
+    network: Annotated[Ratio, Doc("links between nodes")]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEntry:
+    """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
+
+    die_area: Annotated[Area, Doc("of the usual chip")]
+    package_area: Annotated[Area, Doc("of its package")]
+    power: Annotated[Power, Doc("of all its parts")]
+    areas: Annotated[PartsEntry, Doc("shares of the die area")]
+    powers: Annotated[PartsEntry, Doc("shares of the power")]
+    hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
+    node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
+    network_edge: Annotated[Ratio, Doc("for links between nodes")]
+
+    def __post_init__(self) -> None:
+        check_above_zero(("die_area", self.die_area), ("package_area", self.package_area), ("power", self.power))
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEntry:
+    """What another generation of stacked memory changes, as factors of energy and voltage and as figures for the rest."""
+
+    stack_capacity: Annotated[Bytes, Doc("of one stack")]
+    stack_area: Annotated[Area, Doc("of the package under it")]
+    links_per_stack: Annotated[Positive, Doc("wires of one stack")]
+    nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
+    energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
+    voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
+
+
+@dataclass(frozen=True, slots=True)
+class TechnologyEntry:
+    """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
+
+    core: Annotated[CoreEntry, Doc("matrix cores")]
+    registers: Annotated[SramEntry, Doc("registers")]
+    l1: Annotated[SramEntry, Doc("L1 memories")]
+    l2: Annotated[SramEntry, Doc("L2 memory")]
+    dram: Annotated[DramEntry, Doc("stacked memory")]
+    node_network: Annotated[WireEntry, Doc("wires inside a node")]
+    network: Annotated[WireEntry, Doc("wires between nodes")]
+    split: Annotated[ShareEntry, Doc("what a chip's parts take where nothing is chosen")]
+    logic_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of logic nodes, and how many scaling steps each is on")]
+    network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
+    memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
+    idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
+    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
+    uncore: Annotated[UncoreEntry, Doc("what a chip has beside its parts")] = field(default_factory=UncoreEntry)
+    power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
+    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
+    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
+    constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
+
+    def __post_init__(self) -> None:
+        check_constants("efficiency", self.efficiency)
+        if self.efficiency and self.constants is not None:
+            raise ValueError("efficiency and constants are both given (give one of them: constants fitted together stay together)")
+
+
+def _check_physics(record: str, figures: dict[str, float | None]) -> None:
+    """Refuse what crossflow's record of this name refuses."""
+    from crossopt.crossflow import technology  # noqa: PLC0415 - most questions name a device, and need none of it
+
+    getattr(technology, record)(**given_figures(figures))
+
+
+def given_figures(figures: dict[str, float | None]) -> dict[str, float]:
+    """Those that an entry has; crossflow's records have defaults for the others."""
+    return {name: value for name, value in figures.items() if value is not None}

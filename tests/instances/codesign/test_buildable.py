@@ -1,0 +1,88 @@
+"""Which chips can be built and cooled: banks and their ports, stacks along the edge, heat, and what is no part. Computed by hand."""
+
+from math import sqrt
+
+import pytest
+
+from crossopt.crossflow.generator import sram_of, sram_static_power
+from crossopt.instances.catalogue.registry import technology
+from crossopt.instances.catalogue.technologies import build_technology
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.space import device_at, devices, hardware_point
+from crossopt.instances.errors import InstanceError
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.codesign.explain.conflict import clash
+from tests.solvers.codesign.asking import answered, checked
+from tests.solvers.codesign.questions import TINY_FREE, ask
+
+MM2 = 1e-6
+MADE = build_technology(technology("accelerator-7nm"), "accelerator-7nm")
+USUAL = 815.0 * (0.0485 + 0.0375 + 0.0945 + 0.03 + 0.005)
+"""Square millimetres of registers, L1, L2 and links."""
+
+BOUGHT = TINY_FREE.partition("  compute_area")[0].replace("technology: accelerator-7nm", "hardware: a100-80g") + "  tensor: 1\n"
+
+
+def silent(progress: object) -> None:
+    del progress
+
+
+def question(*settings: str) -> Instance:
+    return ask(TINY_FREE, "budget={die_area: 900 mm^2, package_area: 3000 mm^2, power: 900 W}", *settings)
+
+
+def test_a_memory_moves_no_more_than_the_ports_of_its_banks() -> None:
+    leaks = float(sram_static_power(MADE.l2, 3.0))
+    for watts, bandwidth in ((leaks + 0.5, 0.5 / (8 * 500e-15)), (leaks + 50.0, 3 * 90e9)):
+        assert sram_of(MADE.l2, 3.0, 110.0, watts, leaks).bandwidth == pytest.approx(bandwidth)
+
+
+def test_the_die_has_its_parts_and_what_is_none() -> None:
+    asked = question("compute_area=400 mm^2", "compute_power=100 W", "hbm_stacks=4")
+    chip = device_at(asked, 0)
+    die = (400.0 + USUAL + 4 * 8.0) / (1.0 - 0.19)
+    assert chip.die_area == pytest.approx(die * MM2)
+    registers, l1, l2, node, network, uncore = 46.0, 20.8, 28.8, 19.2, 3.0, 0.065 * die
+    assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + node + network + uncore) / die / MM2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("stacks", "die", "built"), [(5, 0, True), (6, 0, False), (6, 780, False), (6, 800, True), (7, 800, False)])
+def test_chosen_stacks_lie_side_by_side_along_the_edge_or_there_is_no_chip(stacks: int, die: int, built: bool) -> None:
+    asked = question("compute_area=400 mm^2", "compute_power=100 W", f"hbm_stacks={stacks}", *([f"die_area={die} mm^2"] if die else []))
+    side = sqrt(max(die, (400.0 + USUAL + stacks * 8.0) / 0.81))
+    assert (stacks <= 0.56 * 4 * side / 10.5) == built
+    assert (devices(asked, 0, 1).unbuilt == 0) == built
+
+
+def test_chips_of_the_case_study_have_none_of_these_limits() -> None:
+    asked = ask(
+        TINY_FREE,
+        "technology=v100-class",
+        "cluster.devices_per_node=1",
+        "workload.precision=fp16",
+        "compute_area=200 mm^2",
+        "hbm_stacks=[4, 12]",
+    )
+    chip = device_at(asked, hardware_point(asked, {"compute_area": 200e-6, "compute_power": 100.0, "hbm_stacks": 12}))
+    assert chip.dram.capacity == 12 * 4 * 2**30
+    assert asked.budget.power_density == float("inf")
+
+
+def test_heat_that_cooling_cannot_take_away_is_named() -> None:
+    """Cores of 3 nm under all the voltage that they bear, with little beside them."""
+    hot = ("compute_area=400 mm^2", "compute_power=700 W", "hbm_stacks=2", "technology={base: accelerator-7nm, logic: 3nm}")
+    for engine in ("boxes", "exhaustive", "milp"):
+        none = answered(question(*hot), engine, Limits())
+        assert (none.status, none.proved) == ("INFEASIBLE", True)
+        assert checked(none).refused == ()
+    members = clash(question(*hot), silent)
+    assert members is not None
+    assert [member.name for member in members] == ["power_density"]
+    assert members[0].allowed == (1e6,)
+    assert members[0].least == pytest.approx(device_at(question(*hot), 0).power_density)
+    assert answered(question(*hot, "budget.power_density=2 W/mm^2"), "boxes", Limits()).status == "OPTIMAL"
+
+
+def test_a_bought_device_comes_with_its_cooling() -> None:
+    with pytest.raises(InstanceError, match=r"budget.power_density: a device that is bought comes with its cooling"):
+        ask(BOUGHT, "budget.power_density=1 W/mm^2")
