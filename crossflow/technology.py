@@ -146,27 +146,51 @@ class Technology:
     uncore: Uncore = Uncore()
 
 
-def scale_logic(technology: Technology, steps: int) -> Technology:
-    """The technology `steps` logic generations on (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
+@dataclass(frozen=True, slots=True)
+class Node:
+    """By what factors parts at a logic node differ from those that a technology describes."""
 
-    Each step: core voltage x 0.9; core, SRAM cell and SRAM controller area x 0.67; core power and SRAM energy x 0.54; DRAM controller
-    area x 0.9. Frequencies, threshold voltages, leakage and wires stay (case study of arXiv 2211.03309).
-    """
-    voltage, area, energy, controller = 0.9**steps, 0.67**steps, 0.54**steps, 0.9**steps
+    voltage: float = 1.0
+    """Of the cores, at the same frequency."""
+    core_area: float = 1.0
+    core_power: float = 1.0
+    sram_area: float = 1.0
+    """Of cells and of the crossbar."""
+    sram_energy: float = 1.0
+    controller_area: float = 1.0
+    """Of the controllers of stacked memory, which are mostly analog."""
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 < getattr(self, field.name) < float("inf") for field in fields(self)):
+            raise ValueError(f"finite factors above 0 are needed, not {self}")
+
+
+def at_node(technology: Technology, node: Node) -> Technology:
+    """The technology at another logic node. Frequencies, threshold voltages, leakage, wires and what is no part stay."""
     core, dram = technology.core, technology.dram
     return replace(
         technology,
         core=replace(
             core,
-            nominal_voltage=core.nominal_voltage * voltage,
-            area=core.area * area,
-            nominal_power=core.nominal_power * energy,
+            nominal_voltage=core.nominal_voltage * node.voltage,
+            area=core.area * node.core_area,
+            nominal_power=core.nominal_power * node.core_power,
         ),
-        registers=_scaled_sram(technology.registers, area, energy),
-        l1=_scaled_sram(technology.l1, area, energy),
-        l2=_scaled_sram(technology.l2, area, energy),
-        dram=replace(dram, controller_area=dram.controller_area * controller),
+        registers=_scaled_sram(technology.registers, node),
+        l1=_scaled_sram(technology.l1, node),
+        l2=_scaled_sram(technology.l2, node),
+        dram=replace(dram, controller_area=dram.controller_area * node.controller_area),
     )
+
+
+def scale_logic(technology: Technology, steps: int) -> Technology:
+    """The technology `steps` logic generations on (14, 10, 7, 5, 3, 2, 1 nm are steps 0 to 6 from 14 nm).
+
+    Each step: core voltage x 0.9; core, SRAM cell and SRAM controller area x 0.67; core power and SRAM energy x 0.54; DRAM controller
+    area x 0.9 (case study of arXiv 2211.03309).
+    """
+    area, energy = 0.67**steps, 0.54**steps
+    return at_node(technology, Node(0.9**steps, area, energy, area, energy, 0.9**steps))
 
 
 def scale_network(technology: Technology, steps: int) -> Technology:
@@ -175,12 +199,12 @@ def scale_network(technology: Technology, steps: int) -> Technology:
     return replace(technology, inter=replace(link, area=link.area * 0.75**steps, energy_per_bit=link.energy_per_bit * 0.5**steps))
 
 
-def _scaled_sram(sram: SramTechnology, area: float, energy: float) -> SramTechnology:
+def _scaled_sram(sram: SramTechnology, node: Node) -> SramTechnology:
     return replace(
         sram,
-        area_per_bit=sram.area_per_bit * area,
-        controller_area=sram.controller_area * area,
-        energy_per_bit=sram.energy_per_bit * energy,
+        area_per_bit=sram.area_per_bit * node.sram_area,
+        controller_area=sram.controller_area * node.sram_area,
+        energy_per_bit=sram.energy_per_bit * node.sram_energy,
     )
 
 

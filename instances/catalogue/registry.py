@@ -80,9 +80,9 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
     if name in known:
         return technology(name), None
     base, _, logic = name.rpartition("-")
-    if base in known and logic in technology(base).logic_steps:
+    if base in known and logic in technology(base).logic_nodes:
         return technology(base), logic
-    nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_steps)
+    nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_nodes)
     raise _unknown("technologies", name, (*known, *nodes))
 
 
@@ -100,7 +100,7 @@ def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str
         entry, node = technology_named(given)
         return entry, given, node
     known = names("technologies")
-    at_nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_steps)
+    at_nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_nodes)
     return given, told_apart(given.name or "own technology", given, (*known, *at_nodes), lambda name: technology_named(name)[0]), None
 
 
@@ -237,7 +237,7 @@ def _device_line(entry: DeviceEntry) -> str:
 
 
 def _technology_line(entry: TechnologyEntry) -> str:
-    parts = (("logic", entry.logic_steps), ("memory", entry.memories), ("network", entry.network_steps))
+    parts = (("logic", entry.logic_nodes), ("memory", entry.memories), ("network", entry.network_steps))
     return "; ".join(f"{part} {_first_to_last(list(generations))}" for part, generations in parts)
 
 

@@ -9,13 +9,15 @@ from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
+    Node,
     SramTechnology,
     Technology,
     Uncore,
+    at_node,
     scale_logic,
     scale_network,
 )
-from crossopt.instances.catalogue.technology_entries import PartsEntry, ShareEntry, SramEntry, TechnologyEntry, given_figures
+from crossopt.instances.catalogue.technology_entries import NodeEntry, PartsEntry, ShareEntry, SramEntry, TechnologyEntry, given_figures
 from crossopt.instances.files.units import quoted
 
 T = TypeVar("T")
@@ -36,9 +38,12 @@ def build_technology(
         inter=LinkTechnology(**asdict(entry.network)),
         uncore=Uncore(**asdict(entry.uncore)),
     )
-    logic_steps = _generation("logic node", logic, entry.logic_steps) if logic else 0
     network_steps = _generation("network generation", network, entry.network_steps) if network else 0
-    return scale_network(scale_logic(base, logic_steps), network_steps)
+    return scale_network(_at_node(base, _generation("logic node", logic, entry.logic_nodes) if logic else 0), network_steps)
+
+
+def _at_node(technology: Technology, node: int | NodeEntry) -> Technology:
+    return scale_logic(technology, node) if isinstance(node, int) else at_node(technology, Node(**asdict(node)))
 
 
 def usual_split(entry: TechnologyEntry) -> Split:

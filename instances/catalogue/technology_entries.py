@@ -159,6 +159,21 @@ class GenerationEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeEntry:
+    """By what factors parts at a logic node differ from those that are described."""
+
+    voltage: Annotated[float, Bounds(0.0), Doc("of the cores, at the same frequency")] = 1.0
+    core_area: Annotated[float, Bounds(0.0), Doc("of a core")] = 1.0
+    core_power: Annotated[float, Bounds(0.0), Doc("of a core, at the same frequency")] = 1.0
+    sram_area: Annotated[float, Bounds(0.0), Doc("of cells and crossbars")] = 1.0
+    sram_energy: Annotated[float, Bounds(0.0), Doc("of a bit moved")] = 1.0
+    controller_area: Annotated[float, Bounds(0.0), Doc("of the controllers of stacked memory")] = 1.0
+
+    def __post_init__(self) -> None:
+        _check_physics("Node", asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
 class TechnologyEntry:
     """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
 
@@ -170,7 +185,10 @@ class TechnologyEntry:
     node_network: Annotated[WireEntry, Doc("wires inside a node")]
     network: Annotated[WireEntry, Doc("wires between nodes")]
     split: Annotated[ShareEntry, Doc("what a chip's parts take where nothing is chosen")]
-    logic_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of logic nodes, and how many scaling steps each is on")]
+    logic_nodes: Annotated[
+        dict[str, Annotated[int, Bounds(0)] | NodeEntry],
+        Doc("names of logic nodes, and how many steps of the case study's scaling each is on, or its own factors"),
+    ]
     network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
     idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]

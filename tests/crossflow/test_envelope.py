@@ -21,7 +21,7 @@ TECHNOLOGIES = tuple(
     (name, logic, memory, network)
     for name in names("technologies")
     for entry in (technology(name),)
-    for logic in list(entry.logic_steps)[:: len(entry.logic_steps) // 2]
+    for logic in list(entry.logic_nodes)[:: len(entry.logic_nodes) // 2]
     for memory in list(entry.memories)[:: len(entry.memories) // 2]
     for network in list(entry.network_steps)[:: len(entry.network_steps) // 2]
 )

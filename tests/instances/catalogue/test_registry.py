@@ -113,7 +113,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(find: Callable[[str], o
 def test_a_technology_answers_to_its_name_with_a_logic_node() -> None:
     base = technology("v100-class")
     assert technology_named("v100-class") == (base, None)
-    assert [technology_named(f"v100-class-{node}") for node in base.logic_steps] == [(base, node) for node in base.logic_steps]
+    assert [technology_named(f"v100-class-{node}") for node in base.logic_nodes] == [(base, node) for node in base.logic_nodes]
     assert technology_named("accelerator-7nm")[1] is None, "a name that ends in a node by itself is not taken apart"
     assert technology_named("accelerator-7nm-5nm") == (technology("accelerator-7nm"), "5nm")
 
@@ -361,7 +361,7 @@ def test_the_usual_split_keeps_within_its_budgets(name: str) -> None:
 def test_every_generation_of_a_technology_gives_a_chip(name: str) -> None:
     """And a later logic node never a slower one, a later network never a slower link."""
     entry = technology(name)
-    peaks = [generate(build_technology(entry, name, logic=node), usual_split(entry)).core.peak for node in entry.logic_steps]
+    peaks = [generate(build_technology(entry, name, logic=node), usual_split(entry)).core.peak for node in entry.logic_nodes]
     links = [generate(build_technology(entry, name, network=step), usual_split(entry)).inter.bandwidth for step in entry.network_steps]
     assert peaks[0] > 0 and peaks == sorted(peaks)
     assert links[0] > 0 and links == sorted(links)
@@ -372,8 +372,16 @@ def test_every_generation_of_a_technology_gives_a_chip(name: str) -> None:
 def test_the_first_generations_are_the_entry_itself() -> None:
     for name in names("technologies"):
         entry = technology(name)
-        first = (next(iter(entry.logic_steps)), next(iter(entry.memories)), next(iter(entry.network_steps)))
+        first = (next(iter(entry.logic_nodes)), next(iter(entry.memories)), next(iter(entry.network_steps)))
         assert build_technology(entry, name, *first) == build_technology(entry, name)
+
+
+def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_on() -> None:
+    at = {node: build_technology(technology("accelerator-7nm"), "x", node) for node in ("7nm", "5nm", "3nm", "2nm")}
+    assert [round(made.l2.area_per_bit / at["7nm"].l2.area_per_bit, 2) for made in at.values()] == [1.0, 0.78, 0.78, 0.65]
+    assert [round(made.core.area / at["7nm"].core.area, 2) for made in at.values()] == [1.0, 0.6, 0.4, 0.35]
+    assert [round(made.core.nominal_power / at["7nm"].core.nominal_power, 2) for made in at.values()] == [1.0, 0.7, 0.48, 0.35]
+    assert len({made.uncore for made in at.values()}) == len({made.core.nominal_frequency for made in at.values()}) == 1
 
 
 def test_the_modern_accelerator_is_like_an_a100() -> None:

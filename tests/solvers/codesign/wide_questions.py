@@ -65,7 +65,7 @@ def wide_text(seed: int, choices: int, options: int) -> str:
 
 
 def _generations(entry: TechnologyEntry, random: np.random.Generator) -> str:
-    parts = (("logic", entry.logic_steps), ("memory", entry.memories), ("network", entry.network_steps))
+    parts = (("logic", entry.logic_nodes), ("memory", entry.memories), ("network", entry.network_steps))
     return "".join(f", {name}: {random.choice(list(steps))}" for name, steps in parts if random.random() < 0.6)
 
 
