@@ -53,6 +53,7 @@ def folder() -> Path:
 
 def questions(kind: str) -> list[Path]:
     """The samples of a kind as files."""
+    assert kind in SAMPLES, f"the kind {kind} has no questions in SAMPLES of tests/samples.py to hold it to what all kinds promise"
     sample, found = SAMPLES[kind], []
     for place, text in enumerate(sample.texts):
         path = folder() / f"{kind}-{place}{sample.suffix}"

@@ -73,7 +73,7 @@ def remedy_for(key: str, section: str, known: Sequence[str], places: Mapping[str
         return [], f"{key} is called {name} here: {_either(meant)}"
     guess = nearest(key, known)[:1]
     if key in places and not (guess and guess[0].casefold() == key.casefold()):
-        return [], f"{key} stands elsewhere: {_either(places[key])}"
+        return [], f"{key} stands elsewhere: {_either([f'{path} at the top' if '.' not in path else path for path in places[key]])}"
     return guess, f"did you mean '{guess[0]}'?" if guess else f"the known keys are {', '.join(known)}"
 
 
