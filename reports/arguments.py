@@ -177,9 +177,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, a study, one graph, or one problem of strategies"
-    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, or one question of another kind")
     _add_settings(parser)
     _add_compared(parser)
     group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")

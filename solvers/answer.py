@@ -186,7 +186,7 @@ def result_in(data: object, answer: type[A], details: type[D]) -> "Result[A, D]"
 
 def in_words(progress: Progress, unit: str) -> str:
     """How far an engine is, on one line."""
-    best = "no design yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
+    best = "nothing yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
     return f"{progress.words}  {best}{_gap(progress)}"
 
 
@@ -309,10 +309,10 @@ def rival_faults(bound: float | None, rivals: Sequence[Rival[Any]]) -> list[str]
     if bound is None:
         return []
     beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
-    denied = "that there is no plan" if bound == float("inf") else f"that none is below {bound!r}"
-    return [f"bound: the plan of {name!r} takes {value!r}, the result says {denied}" for name, value in beaten]
+    denied = "that nothing is possible" if bound == float("inf") else f"that none is below {bound!r}"
+    return [f"bound: {name!r} takes {value!r}, the result says {denied}" for name, value in beaten]
 
 
 def denied_below(result: "Result[Any, Any]") -> float | None:
-    """Below what a result says that nothing is: infinite where it says that there is no plan at all."""
+    """Below what a result says that nothing is: infinite where it says that nothing is possible."""
     return float("inf") if result.settled and result.value is None else result.bound

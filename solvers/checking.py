@@ -177,8 +177,12 @@ def _answer_faults(family: Family[Q, A, D], saved: Result[A, D], question: Q, an
         return [f"the {family.what} is none of the question: {error}"]
     faults = [f"the {family.what} breaks a rule: {violation}" for violation in verdict.violations]
     if verdict.value != saved.value:
-        faults.append(f"value: the {family.what} takes {verdict.value!r} {unit_of(family, question)}, the result says {saved.value!r}")
+        faults.append(f"value: the {family.what} takes {_amount(family, question, verdict.value)}, the result says {saved.value!r}")
     return [*faults, *(_difference("details", plain(verdict.details), plain(saved.details)) if verdict.details != saved.details else [])]
+
+
+def _amount(family: Family[Q, A, D], question: Q, value: Number | None) -> str:
+    return f"{value!r} {unit_of(family, question)}".rstrip()
 
 
 def _rival_value_faults(family: Family[Q, A, D], question: Q, path: str, rival: Rival[A]) -> list[str]:
@@ -189,7 +193,7 @@ def _rival_value_faults(family: Family[Q, A, D], question: Q, path: str, rival: 
     except ValueError as error:
         return [f"{path}: the {family.what} is none of the question: {error}"]
     true = None if verdict.violations else verdict.value
-    said = f"{path}: the {family.what} takes {true!r} {unit_of(family, question)}, the result says {rival.value!r}"
+    said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {rival.value!r}"
     return [] if true == rival.value else [said]
 
 

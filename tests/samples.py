@@ -15,6 +15,8 @@ class Sample:
     suffix: str = ".yaml"
     seconds: float = float("inf")
     """Of each engine, where one of them goes on until its time is over."""
+    worse: tuple[str, ...] = ()
+    """Settings that leave only worse answers to the first question, where no engine and no rule of thumb gives one."""
 
 
 CHAIN = """\
@@ -27,6 +29,7 @@ layers:
   - {output: 99 B, count: 2, widths: {1: {forward: 1 s, backward: 2 s, parameters: 8 B, activations: 5 B}}}
   - {output: 9 B, widths: {1: {forward: 3 s, backward: 3 s, parameters: 2 B, activations: 15 B}}}
 """
+VERSIONS = CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")
 SACK = """\
 kind: knapsack
 room: 9
@@ -81,7 +84,7 @@ kind: codesign
 workload: {model: gemm-4096, precision: fp16}
 cluster: {devices: 2}
 hardware: a100-80g
-choices: {data: divisors, rows: divisors}
+choices: {rows: divisors, columns: divisors}
 """
 FLEET = DESIGN.replace("devices: 2", "devices: [1, 2, 4]") + "objective: devices\nbudget: {step_time: 0.5 ms}\n"
 DESIGNS = """\
@@ -94,8 +97,8 @@ hardware: v100-16g
 combine: worst_regret
 """
 SAMPLES = {
-    "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",)),
-    "chain": Sample((CHAIN, CHAIN.replace("layers:", "schedule: two-versions\nmicrobatch: [1, 2]\nlayers:")), ("memory=3 B",)),
+    "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
+    "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
     "placement": Sample(
         (NODES, f"{NODES}contiguous: 'no'\n", f"{NODES}contiguous: convex\n", LATENCY, f"{LATENCY}pieces: 2\n"),
         ("graph.nodes.fourth.time=1 ms", "memory=9 B", "cpus=0"),

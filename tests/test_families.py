@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.shown import shown_of
 from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
-from crossopt.solvers.checking import check, check_answer
+from crossopt.solvers.checking import check, check_answer, plain
 from crossopt.solvers.family import certify, engine_of, family_of, solve
 from tests.paths import ROOT
 from tests.samples import SAMPLES
@@ -194,6 +195,52 @@ def test_engines_agree(kind: str) -> None:
         assert [result.engine for result in found if result.bound is not None and result.bound > least] == []
         near = pytest.approx(least, rel=max(family.least_gap, 1e-15))
         assert [result.value for result in found if result.status == "OPTIMAL" and result.value != near] == []
+
+
+@EACH
+def test_a_worse_answer_that_claims_to_be_the_best_is_refused(kind: str) -> None:
+    """All that the file says of it is true but that nothing is better."""
+    family, claims = family_of(kind), 0
+    for path in questions(kind):
+        question, found = read(kind, path), answers(kind, path)
+        [best, *_] = [result for result in found if result.proved]
+        for answer in told(found) if path != questions(kind)[0] else [*told(found), *left(kind)]:
+            verdict = family.judge(question, answer)
+            if verdict.violations or best.value is None or not verdict.value > best.value * (1.0 + 1e-9):
+                continue
+            claims += 1
+            claim = replace(best, answer=answer, details=verdict.details, value=verdict.value, bound=verdict.value, trace=(), rivals=())
+            assert not check_answer(family, claim, question).accepted
+        none = replace(best, status="INFEASIBLE", answer=None, details=None, value=None, bound=inf, trace=(), rivals=(), reasons=("so",))
+        assert not check_answer(family, none, question).accepted
+    assert claims > 0, f"no sample of {kind} has an answer that is not the best one: say in `worse` of tests/samples.py what leaves one"
+
+
+@EACH
+def test_a_judge_sees_what_the_impossible_sample_forbids(kind: str) -> None:
+    """The best answer of the sample is no answer to that question, whatever engines say."""
+    [best, *_] = [result for result in answers(kind, questions(kind)[0]) if result.proved]
+    impossible = read(kind, questions(kind)[0], SAMPLES[kind].impossible)
+    with suppress(ValueError):
+        assert family_of(kind).judge(impossible, best.answer).violations
+
+
+def told(found: tuple[Result[Any, Any], ...]) -> list[Any]:
+    """The answers of engines and of the rivals beside them, each once."""
+    answers = [one.answer for result in found for one in (result, *result.rivals) if one.answer is not None]
+    return list({to_json(answer): answer for answer in answers}.values())
+
+
+def left(kind: str) -> list[Any]:
+    """What the engine that is asked first says to the first question where its best answers are forbidden."""
+    if not SAMPLES[kind].worse:
+        return []
+    question = read(kind, questions(kind)[0], SAMPLES[kind].worse)
+    return [solve(family_of(kind), question, "auto", Limits(), silent).answer]
+
+
+def to_json(answer: object) -> str:
+    return json.dumps(plain(answer), sort_keys=True)
 
 
 @EACH

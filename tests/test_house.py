@@ -16,7 +16,8 @@ from tests.paths import ROOT
 
 ROOMS = ("crossflow", "instances", "formulation", "solvers", "reports")
 """A room imports itself and those to its left."""
-KINDS = {"study", "measured", "grading"} | {kind.question.split(".")[2] for kind in kinds.KINDS.values() if kind.question.startswith("crossopt.")}
+OF_PACKAGE = [kind.question.split(".") for kind in kinds.KINDS.values() if kind.question.startswith("crossopt.")]
+KINDS = {"study", "measured", "grading"} | {module[2] for module in OF_PACKAGE}
 """Folders and files of a kind of question inside a room, or of another use; what all share never imports one, and none imports another."""
 MAY_ENTER = {"study": {"codesign"}, "grading": {"codesign"}}
 """The one exception, in solvers: these two ask and grade joint designs."""

@@ -247,7 +247,7 @@ def names(head: str, words: Iterable[str]) -> Column:
 
 def counts(head: str, numbers: Sequence[int]) -> Column:
     """A column of whole numbers."""
-    return Column(head, tuple(f"{number:,}" for number in numbers), tuple(float(number) for number in numbers))
+    return Column(head, tuple(f"{number:,}" for number in numbers), tuple(numbers))
 
 
 def times(name: str, amounts: Sequence[float], unit: str = "s") -> Column:

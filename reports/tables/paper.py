@@ -30,11 +30,11 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:
-    """Figures of all results, their designs and proofs, and then the tables of each with its name."""
+    """Figures of all results, their answers and proofs, and then the tables of each with its name."""
     figures = tuple((name, *_figures(one)) for name, one in zip(names, digests, strict=True))
     proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in zip(names, digests, strict=True))
     heads = ("result", "minimised", "unit", "value", "bound", "gap in %", "engine", "seconds")
-    first = [("", Table("Results", heads, figures)), ("", Table("Designs and proofs", ("result", "design", "verdict", "proof"), proofs))]
+    first = [("", Table("Results", heads, figures)), ("", Table("Answers and proofs", ("result", "answer", "verdict", "proof"), proofs))]
     return first + [(name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows]
 
 

@@ -216,9 +216,12 @@ def _attend(child: int, line: int, wait: _Wait) -> int | None:
 
 def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
     """Writes the last answer, and says how it came to it where the command did not end by itself."""
+    from crossopt.reports.commands.console import USAGE  # noqa: PLC0415 - only once all is over
+
     kept = wait.kept
     if status is not None and os.WIFEXITED(status):
         code = os.WEXITSTATUS(status)
+        kept = None if code == USAGE else kept  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
     else:
         why = "at the time limit" if status is None and not wait.signals else "on request"
         if status is not None:

@@ -60,7 +60,7 @@ def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watc
     if least is not None:
         return by_looking_at_all(saved, lambda: least)
     sure = least_time(question)
-    said = "that there is no plan" if saved.bound is None else f"that none is below {saved.bound!r}"
+    said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
     return Proved((f"a second dynamic program looked at all stages of {len(question.layers):,} layers",), () if bound <= sure else (fault,))
 

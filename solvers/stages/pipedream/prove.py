@@ -26,7 +26,7 @@ def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoad
         fault = "proof: counting again takes more steps than a check does"
         return Proved((), (fault,)) if isinstance(saved.proof, Counted) else by_looking_at_all(saved, lambda: None)
     sure, bound = max(found - _ROUNDINGS * all_seconds(question), 0.0), float("inf") if saved.bound is None else saved.bound
-    said = "that there is no plan" if saved.bound is None else f"that none is below {saved.bound!r}"
+    said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
     return Proved((f"a second dynamic program looked at all stages of {len(question.profile):,} nodes",), () if bound <= sure else (fault,))
 

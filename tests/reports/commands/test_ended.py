@@ -234,6 +234,17 @@ def test_a_signal_once_there_is_progress_leaves_the_best_design(tmp_path: Path) 
     assert "interrupted" in out
 
 
+def test_an_engine_that_refuses_leaves_no_answer(tmp_path: Path) -> None:
+    """Not even that of the simplest rule, which is found meanwhile."""
+    target = tmp_path / "result.json"
+    question = str(INSTANCES / "sharding" / "gpt3-13b-on-4x8.yaml")
+    command = [sys.executable, "-m", "crossopt.reports.cli", "solve", question, "--engine", "exhaustive", "--out", str(target)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=GUARD)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "exhaustive is for 10,000 choices at most, and reductions leave more (take --engine milp or search)\n"
+    assert not target.exists()
+
+
 def test_who_searches_ends_with_who_keeps_the_answers(tmp_path: Path) -> None:
     with started(TINY, end=DEAF, target=tmp_path / "result.json") as process:
         assert process.stderr is not None

@@ -124,7 +124,7 @@ def test_csv_is_one_table_with_every_digit_and_no_formula() -> None:
     assert {tuple(line) for line in lines} == {("result", "table", "row", "column", "value")}
     figures = {(line["table"], line["row"], line["column"]): line["value"] for line in lines}
     assert float(figures["Results", "", "bound"]) == 2.0 / 3.0
-    assert figures["Designs and proofs", "", "design"] == '\'=cmd|"x", y'
+    assert figures["Answers and proofs", "", "answer"] == '\'=cmd|"x", y'
     assert not any(value.startswith(("=", "+", "@")) for line in lines for value in line.values())
 
 

@@ -6,6 +6,7 @@ Questions take the forms of the integer model in turn. The whole of it is slow; 
 
 from dataclasses import replace
 from itertools import cycle
+from math import inf
 from time import monotonic
 
 import pytest
@@ -45,22 +46,22 @@ def modelled(instance: Instance) -> bool:
     return isinstance(instance.workload, Transformer) and instance.objective == "step_time" and instance.budget.step_time == float("inf")
 
 
-def agree(instance: Instance, form: str, solvers: tuple[str, ...] = ("milp", "cpsat")) -> list[DesignResult]:
-    """The answers of all engines that have one, after they were compared."""
+def agree(instance: Instance, form: str, solvers: tuple[str, ...] = ("milp", "cpsat"), seconds: float = inf) -> list[DesignResult]:
+    """The answers of all engines that have one, after they were compared; integer models may be cut off, and settle nothing then."""
     exact = ["boxes", *(["exhaustive"] if hardware_points(instance) * combinations(instance) <= COUNTED else [])]
     found = [answered(instance, name) for name in exact]
     true = found[0].value
     assert all(result.proved and result.value == true and result.bound == true for result in found)
     for name in solvers if modelled(instance) else ():
-        result = answered(instance, name, Limits(form=form))
-        assert result.settled
-        assert result.proved or form != "strong" or combinations(instance) > PROVED
+        result = answered(instance, name, Limits(seconds, form=form))
+        assert result.settled or seconds < inf
+        assert result.proved or not result.settled or form != "strong" or combinations(instance) > PROVED
         assert (result.value is None) == (true is None)
         if true is not None:
             assert result.value is not None
             assert result.bound is not None
             assert result.bound <= true <= result.value
-            assert result.value - result.bound <= LEAST_GAP * result.value
+            assert result.value - result.bound <= LEAST_GAP * result.value or not result.settled
         found.append(result)
     return found
 
@@ -166,10 +167,14 @@ def agree_today(name: str, form: str, solvers: tuple[str, ...]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ladder())
 def test_engines_agree_on_every_instance(name: str) -> None:
-    """Of several workloads each alone; together they have engines and tests of their own."""
+    """Of several workloads each alone; together they have engines and tests of their own.
+
+    The largest is beyond the integer models (`formulation/README.md`): they are cut off, and must be right in what they say.
+    """
+    seconds = 60.0 if name == "gpt3-175b-pathfinding-large" else inf
     asked = read_asked(ladder()[name])
     for instance in asked.parts if isinstance(asked, Portfolio) else (asked,):
-        agree(instance, "strong")
+        agree(instance, "strong", seconds=seconds)
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
         wrong = certify(FAMILY, question, claimed, Limits(), 0.0)
         assert "bound: a second dynamic program shows no more than" in refused(wrong)
     none = certify(FAMILY, question, Found(None, inf, COUNTED, "cuts", reasons=("no",)), Limits(), 0.0)
-    assert "the result says that there is no plan" in refused(none)
+    assert "the result says that nothing is possible" in refused(none)
 
 
 def test_that_there_is_no_plan_is_shown_too() -> None:

@@ -49,7 +49,7 @@ def test_a_bound_above_the_plan_of_a_rule_is_neither_answered_nor_accepted(
 ) -> None:
     question, both = beaten
     rivals = answered(question).rivals
-    for found, said in zip(both, ("'data parallel' takes", "says that there is no plan"), strict=True):
+    for found, said in zip(both, ("'data parallel' takes", "says that nothing is possible"), strict=True):
         with pytest.raises(VerificationError, match=said):
             certify(FAMILY, question, found, Limits(), 0.0)
         wrong = replace(certify(FAMILY, question, replace(found, rivals=()), Limits(), 0.0), rivals=rivals)
