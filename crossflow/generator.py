@@ -216,10 +216,12 @@ def sram_static_power(sram: SramTechnology, banks: Real) -> Real:
 def sram_of(sram: SramTechnology, banks: Real, bundles: Real, power: Real, static: Real) -> Sram:
     """The level with so many banks, of whose power `static` is not left for moving bytes.
 
-    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port). Banks that the power cannot keep alive count as absent.
+    Bandwidth = min(power left / energy per byte, banks * bandwidth of a port). Banks that the power cannot keep alive count as absent, and
+    so do those that do not hold the tiles of their bundles.
     """
     dynamic = power - static
-    present = np.where((banks > 0.0) & (dynamic > 0.0), 1.0, 0.0)[()]
+    holds = banks * sram.bank_capacity >= bundles * sram.least_per_bundle
+    present = np.where((banks > 0.0) & (dynamic > 0.0) & holds, 1.0, 0.0)[()]
     bandwidth = np.minimum(np.maximum(dynamic, 0.0) / (8.0 * sram.energy_per_bit), banks * sram.bank_bandwidth)
     return Sram(
         banks=banks * present,

@@ -7,6 +7,8 @@ those of DeepFlow's hardware description (arXiv 2211.03309; repository nanocad-l
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 
+HOLDING = ("registers", "l1")
+"""The memories that hold the tiles of each bundle of cores."""
 UNLIMITED_VOLTAGE = 1.0e3
 """Volts: far above any circuit, far below where its cube would overflow."""
 UNLIMITED_BANDWIDTH = 1.0e30
@@ -53,9 +55,11 @@ class SramTechnology:
     latency: float = 0.0
     bank_bandwidth: float = UNLIMITED_BANDWIDTH
     """Bytes per second through the port of one bank."""
+    least_per_bundle: float = 0.0
+    """Bytes that kernels take of this level in each bundle of cores; a level that has fewer counts as absent."""
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency"))
+        _check(self, may_be_zero=("static_power_per_bit", "controller_area", "overhead", "latency", "least_per_bundle"))
         if self.overhead >= 1:
             raise ValueError(f"overhead is {self.overhead}, a share of the area below 1 is needed")
 

@@ -6,9 +6,10 @@ Choices   z[part, k] in {0, 1}, one of them 1 in each part
 Rows      die area      sum of the areas of the parts, with their share of uncore   <= budget
           package       the same and that of the stacks, or a larger die and that   <= budget
           power         sum of the least that each part draws, and its uncore       <= budget
+          registers     bytes that the tiles of all bundles take                    <= their capacity; the same of L1
 
-The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks depend. There each literal is
-taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
+The parts meet only in the die's edge, on which wires depend, and in the number of bundles, on which banks and tiles depend. There each
+literal is taken at its best, so that every row holds for every chip. What a chip really needs, the full model says afterwards.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,10 +24,11 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.generator import Parts, Split
 from crossopt.crossflow.hardware import Hardware, take
+from crossopt.crossflow.technology import HOLDING
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Values, Variable
 from crossopt.formulation.rounding import ceiled, floored, quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
-from crossopt.instances.codesign.chips import PART_OF, split_of, used_die
+from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_die
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 _STEPS = 1 << 19
@@ -37,6 +39,7 @@ _MOST = 20_000
 """Literals of all parts together."""
 _DIE = "die"
 MEMORIES = ("dram", "l2", "l1", "registers")
+_OF_CORES, _OF_MEMORIES = ("throughput", "vector_throughput", "bundles"), ("capacity", "bandwidth")
 
 Point = Mapping[str, int | Whole]
 """The literal of each part, by its place."""
@@ -84,6 +87,8 @@ class Chip:
     """The best chip that the question allows."""
     levels: tuple[str | None, ...]
     """Which part each network level belongs to; None for links that are given."""
+    with_cores: tuple[str, ...] = ()
+    """Memories that come with the cores and are no part of their own."""
 
     def places(self, point: Point) -> Whole:
         """The chip of one literal of each part, as places of the choices."""
@@ -115,7 +120,9 @@ def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
     parts = tuple(_part(instance, space, root, name, choices) for name, choices in _groups(space).items())
     free = instance.hardware
     levels = tuple(level if given is None else None for level, given in zip(free.levels, free.overrides, strict=True))
-    return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels)
+    names = {part.name for part in parts}
+    with_cores = tuple(level for level in followers(free.technology, space.names) if level not in names)
+    return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels, with_cores)
 
 
 def restricted(chip: Chip, kept: Masks) -> Chip:
@@ -153,9 +160,10 @@ def chip_rows(chip: Chip) -> Iterator[Constraint]:
 def offered(chip: Chip, part: Part) -> dict[str, Array]:
     """What the part decides of a device: each figure for each literal."""
     if part.name == "core":
-        figures = {name: getattr(part.best, name) for name in ("throughput", "vector_throughput", "bundles")}
+        figures = {name: getattr(part.best, name) for name in _OF_CORES}
+        figures |= {f"{level} {name}": getattr(getattr(part.best, level), name) for level in chip.with_cores for name in _OF_MEMORIES}
     elif part.name in MEMORIES:
-        figures = {name: getattr(getattr(part.best, part.name), name) for name in ("capacity", "bandwidth")}
+        figures = {name: getattr(getattr(part.best, part.name), name) for name in _OF_MEMORIES}
     else:
         levels = (level for level, name in enumerate(chip.levels) if name == part.name)
         figures = {f"link {level}": part.best.links[level].bandwidth for level in levels}
@@ -165,11 +173,13 @@ def offered(chip: Chip, part: Part) -> dict[str, Array]:
 def with_figures(chip: Chip, figures: Mapping[str, Mapping[str, Any]]) -> Hardware:
     """The best chip with other figures for some parts, named as by `offered`."""
     best = chip.best
-    memories = {name: replace(getattr(best, name), **figures[name]) for name in MEMORIES if name in figures}
+    cores = dict(figures.get("core", {}))
+    given = {level: {name: cores.pop(f"{level} {name}") for name in _OF_MEMORIES} for level in chip.with_cores}
+    memories = {name: replace(getattr(best, name), **row) for name, row in {**figures, **given}.items() if name in MEMORIES}
     links = []
     for level, (link, part) in enumerate(zip(best.links, chip.levels, strict=True)):
         links.append(link if part is None or part not in figures else replace(link, bandwidth=figures[part][f"link {level}"]))
-    return replace(best, **figures.get("core", {}), **memories, links=tuple(links), open_bundles=0.0)
+    return replace(best, **cores, **memories, links=tuple(links), open_bundles=0.0)
 
 
 def compose(chip: Chip, point: Point) -> Hardware:
@@ -226,10 +236,16 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     rows += [("power", asked.power, "power", names)]
     if _DIE in chosen:
         rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
+    rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
     for words, limit, kind, members in rows:
         if np.isfinite(limit):
             rest = sum(float(fixed[kind, name][0]) for name in members if name not in chosen)
-            yield Budget(words, limit * _SLACK - rest, {name: chosen[name][kind, name] for name in members if name in chosen})
+            amounts = {name: chosen[name][kind, name] for name in members if name in chosen}
+            given = {name: min(float(some.min(initial=0.0)), 0.0) for name, some in amounts.items()}
+            above = {name: some - given[name] for name, some in amounts.items()}
+            budget = Budget(words, limit * _SLACK - rest - sum(given.values()), above)
+            if sum(float(some.max(initial=0.0)) for some in above.values()) > budget.limit:  # else it holds whatever is chosen
+                yield budget
 
 
 def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str], Array]:
@@ -242,6 +258,12 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes) -> dict[tuple[str, str
         taken["area", name] = taken["package", name] = area
         taken["power", name] = getattr(best, name).power + free.technology.uncore.power_per_area * area
     taken["package", "dram"] = taken["area", "dram"] + best.dram.package_area
+    for level in HOLDING:  # in whole bytes
+        taken[level, "core"] = getattr(free.technology, level).least_per_bundle * best.core.bundles
+        taken[level, level] = -getattr(best, level).capacity
+    for level in followers(free.technology, space.names):
+        for kind in ("area", "package", level):
+            taken[kind, "core"], taken[kind, level] = taken[kind, "core"] + taken[kind, level], 0.0
     return {key: np.broadcast_to(np.asarray(amount, np.float64), (count,)) for key, amount in taken.items()}
 
 

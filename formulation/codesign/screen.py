@@ -162,7 +162,7 @@ def _amounts(chip: Chip) -> tuple[Array, Array]:
     amounts = [np.concatenate([budget.amounts.get(part.name, np.zeros(len(part))) for part in chip.parts]) for budget in chip.budgets]
     limits = np.array([budget.limit for budget in chip.budgets])
     units = np.where(limits > 0.0, limits, 1.0)
-    return np.array(amounts).reshape(len(limits), -1) / units[:, None], limits / units
+    return np.array(amounts).reshape(len(limits), sum(map(len, chip.parts))) / units[:, None], limits / units
 
 
 def _fitting(chip: Chip, slopes: Array, needs: Array) -> Array:

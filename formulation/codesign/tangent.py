@@ -140,5 +140,5 @@ def _literals(chip: Chip, point: Point) -> Hardware:
     tables = {}
     for part in chip.parts:
         figures = {name: table_of(part.name, figure, point) for name, figure in offered(chip, part).items()}
-        tables[part.name] = {name: Capacity(table) if name == "capacity" else table for name, table in figures.items()}
+        tables[part.name] = {name: Capacity(table) if name.endswith("capacity") else table for name, table in figures.items()}
     return with_figures(chip, tables)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from crossopt.crossflow.generator import Edges, Parts, Split, split_from_fractions
 from crossopt.crossflow.technology import (
+    HOLDING,
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
@@ -52,6 +53,20 @@ def usual_split(entry: TechnologyEntry) -> Split:
     return split_from_fractions(
         split.die_area, split.package_area, split.power, parts_of(split.areas), parts_of(split.powers), edges_of(split)
     )
+
+
+def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
+    """Shares of the die where nothing else is chosen. At another node cores and the memories that hold their tiles take the same share
+    together, with as many bytes for each core: SRAM shrinks less than logic."""
+    parts = parts_of(entry.split.areas)
+    shrunk = technology.core.area / entry.core.area
+    holding = [level for level in HOLDING if getattr(technology, level).least_per_bundle]
+    each = {level: getattr(technology, level).area_per_bit / getattr(entry, level).area_per_bit / shrunk for level in holding}
+    if all(factor == 1.0 for factor in each.values()):
+        return parts
+    beside = {level: getattr(parts, level) / parts.core * factor for level, factor in each.items()}
+    core = (parts.core + sum(getattr(parts, level) for level in holding)) / (1.0 + sum(beside.values()))
+    return replace(parts, core=core, **{level: core * ratio for level, ratio in beside.items()})
 
 
 def edges_of(split: ShareEntry) -> Edges:

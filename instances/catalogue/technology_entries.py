@@ -56,6 +56,7 @@ class SramEntry:
     overhead: Annotated[Ratio, Doc("share of a bank's area that is not cells")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     bank_bandwidth: Annotated[Bandwidth | None, Doc("through the port of one bank; without a limit where nothing is said")] = None
+    least_per_bundle: Annotated[Bytes, Doc("of the level, that the tiles of kernels take in each bundle of cores; no chip has less")] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("SramTechnology", asdict(self))

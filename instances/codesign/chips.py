@@ -1,5 +1,6 @@
 """The chips of a question with free hardware: from what is chosen to devices. A file of its own, since most questions name a device."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.generator import Architecture, Parts, Split, dram_power_at_nominal, generate
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.technology import HOLDING, Technology
 from crossopt.instances.codesign.instance import FreeHardware, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
@@ -26,9 +27,13 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Real]:
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
 
-    The die is as large as its parts and what is no part, unless a larger one is chosen for the sake of its edge.
+    The die is as large as its parts and what is no part, unless a larger one is chosen for the sake of its edge. Registers and L1 that
+    hold the tiles of each bundle come with the cores.
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")
+    if "compute_area" in chosen:
+        more = chosen["compute_area"] / (free.areas.core * free.die_area)
+        areas = replace(areas, **{level: getattr(areas, level) * more for level in followers(free.technology, tuple(chosen))})
     powers = _parts(free.powers, free.power, chosen, "power")
     edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
     stacks = chosen.get("hbm_stacks")
@@ -39,6 +44,12 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
     if stacks is not None and "hbm_power" not in chosen:
         powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, die, edges.dram))
     return Split(die, package, areas, powers, edges)
+
+
+def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
+    """The memories whose area follows that of the cores, as these choices are open and theirs is not."""
+    holding = (level for level in HOLDING if getattr(technology, level).least_per_bundle)
+    return tuple(level for level in holding if "compute_area" in names and f"{level}_area" not in names)
 
 
 def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die: Real, stacks: Real) -> Hardware:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import Plans
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.asked_before import remembered
-from crossopt.instances.codesign.instance import Counted, Instance
+from crossopt.instances.codesign.instance import Counted, FreeHardware, Instance
 from crossopt.instances.codesign.space import (
     combined,
     kernel_plans,
@@ -26,6 +27,7 @@ from crossopt.instances.codesign.space import (
 _LOOKED_AT = 1 << 20
 """Combinations that are counted one by one; of more so many are drawn."""
 _AT_ONCE = 1 << 16
+_MEMORIES = {"l2": "L2", "l1": "L1 memories", "registers": "registers"}
 _TOLD = 2
 """Rules that are told where no plan keeps them all."""
 
@@ -65,6 +67,26 @@ def why_no_plan(instance: Instance) -> str | None:
     if not out.combinations:
         return f"no tensor x context x pipeline x data is the {instance.cluster.devices} devices"
     return " and ".join(rule for rule, _ in out.broken[:_TOLD]) + ": no combination keeps that"
+
+
+def why_no_chip(instance: Instance) -> str | None:
+    """What every chip of the question lacks; None where each part is on some chip."""
+    from crossopt.instances.codesign.boxes import corners, grid, whole  # noqa: PLC0415 - few questions are without a chip
+
+    root = take(corners(instance, grid(instance), whole(grid(instance))).hardware, 0)
+    figures = {"cores": root.throughput * root.bundles, "stacks of memory": root.dram.capacity * root.dram.bandwidth}
+    figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
+    figures |= {"links": min(link.bandwidth for link in root.links)}
+    missing = [f"no {words}{_needed(instance, words)}" for words, figure in figures.items() if not figure > 0.0]
+    return f"every chip has {' and '.join(missing)}" if missing else None
+
+
+def _needed(instance: Instance, words: str) -> str:
+    """How much of a memory the cores need, where that is asked."""
+    [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
+    technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
+    least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
+    return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
 
 
 def last_with_plan(counted: Counted) -> int:

@@ -301,7 +301,7 @@ def _fixed(file: CodesignFile, names: tuple[str, ...], precision: Precision, rep
 
 def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, report: Report) -> FreeHardware | None:
     """A technology with its usual split, and the choices of hardware."""
-    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of  # noqa: PLC0415 - most questions name a device
+    from crossopt.instances.catalogue.technologies import build_technology, edges_of, parts_of, usual_areas  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
     try:
@@ -322,7 +322,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         package_area=split.package_area,
         power=split.power,
         power_density=float("inf") if entry.power_density is None else entry.power_density,
-        areas=parts_of(split.areas),
+        areas=usual_areas(entry, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
         idle_share=entry.idle_share,

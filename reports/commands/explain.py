@@ -9,6 +9,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import why_no_chip
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
@@ -77,7 +78,7 @@ def explained(
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
         if result.value is None:
-            return result, clash_text(instance.name, clash(instance, watch)) if result.proved else text
+            return result, clash_text(instance.name, clash(instance, watch), why_no_chip(instance)) if result.proved else text
         text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
         told(result, text)
         if gap is not None:

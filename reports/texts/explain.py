@@ -9,8 +9,10 @@ _UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_densit
 _LISTED = 8
 
 
-def clash_text(name: str, members: tuple[Member, ...] | None) -> str:
-    """Why there is no design."""
+def clash_text(name: str, members: tuple[Member, ...] | None, lacking: str | None = None) -> str:
+    """Why there is no design; `lacking` says what no chip has."""
+    if members is None and lacking:
+        return f"{name}: no chip of the question can be built: {lacking}\n"
     if members is None:
         return f"{name}: no design keeps every limit, and none would with every limit lifted and every choice open\n"
     lines = [f"{name}: no design keeps every limit; these clash, and without any one of them there is a design:", ""]

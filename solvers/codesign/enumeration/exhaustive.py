@@ -15,7 +15,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.left_out import broken_everywhere
+from crossopt.instances.codesign.left_out import broken_everywhere, why_no_chip
 from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_shares, devices, hardware_points
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
@@ -108,7 +108,7 @@ def conflicts_of(instance: Instance, found: Found) -> tuple[Conflict, ...]:
     if not found.space.plans:
         return tuple(Conflict(f"rule: {sentence}", 0, None) for sentence in broken_everywhere(instance))
     if found.space.unbuilt == found.space.hardware_points:
-        return (Conflict("cores, memory and links: every split leaves the chip without one of them", 0, None),)
+        return (Conflict(f"chip: {why_no_chip(instance) or 'each one lacks cores, a memory or links'}", 0, None),)
     return found.conflicts
 
 

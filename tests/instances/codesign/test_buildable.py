@@ -1,6 +1,7 @@
 """Which chips can be built and cooled: banks and their ports, stacks along the edge, heat, and what is no part. Computed by hand."""
 
 from math import sqrt
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +9,10 @@ from crossopt.crossflow.generator import sram_of, sram_static_power
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.left_out import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
 from crossopt.instances.errors import InstanceError
+from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.explain.conflict import clash
 from tests.solvers.codesign.asking import answered, checked
@@ -40,7 +43,8 @@ def test_a_memory_moves_no_more_than_the_ports_of_its_banks() -> None:
 def test_the_die_has_its_parts_and_what_is_none() -> None:
     asked = question("compute_area=400 mm^2", "compute_power=100 W", "hbm_stacks=4")
     chip = device_at(asked, 0)
-    die = (400.0 + USUAL + 4 * 8.0) / (1.0 - 0.19)
+    beside = USUAL + 815.0 * (0.0485 + 0.0375) * (400.0 / (815.0 * 0.54) - 1.0)  # registers and L1 come with the cores
+    die = (400.0 + beside + 4 * 8.0) / (1.0 - 0.19)
     assert chip.die_area == pytest.approx(die * MM2)
     registers, l1, l2, node, network, uncore = 46.0, 20.8, 28.8, 19.2, 3.0, 0.065 * die
     assert chip.power_density == pytest.approx((100.0 + registers + l1 + l2 + node + network + uncore) / die / MM2, rel=1e-6)
@@ -70,7 +74,7 @@ def test_chips_of_the_case_study_have_none_of_these_limits() -> None:
 
 def test_heat_that_cooling_cannot_take_away_is_named() -> None:
     """Cores of 3 nm under all the voltage that they bear, with little beside them."""
-    hot = ("compute_area=400 mm^2", "compute_power=700 W", "hbm_stacks=2", "technology={base: accelerator-7nm, logic: 3nm}")
+    hot = ("compute_area=400 mm^2", "compute_power=660 W", "hbm_stacks=2", "technology={base: accelerator-7nm, logic: 3nm}")
     for engine in ("boxes", "exhaustive", "milp"):
         none = answered(question(*hot), engine, Limits())
         assert (none.status, none.proved) == ("INFEASIBLE", True)
@@ -86,3 +90,38 @@ def test_heat_that_cooling_cannot_take_away_is_named() -> None:
 def test_a_bought_device_comes_with_its_cooling() -> None:
     with pytest.raises(InstanceError, match=r"budget.power_density: a device that is bought comes with its cooling"):
         ask(BOUGHT, "budget.power_density=1 W/mm^2")
+
+
+TILES = 144 * 1024
+"""Bytes of three stages of operands of a tile of 128 x 256, 64 deep."""
+
+
+@pytest.mark.parametrize(("area", "built"), [(23.0, False), (24.0, True)])
+def test_a_bundle_holds_the_tiles_of_its_kernels_or_there_is_no_chip(area: float, built: bool) -> None:
+    """400 cores are 100 bundles; a bank of 32 KiB takes 0.0462 mm^2, and 450 of them are asked."""
+    asked = question("compute_area=400 mm^2", "compute_power=100 W", f"l1_area={area * 0.9} mm^2")
+    assert ((area * 0.9 // 0.0462) * 32768 >= 100 * TILES) == built
+    assert (devices(asked, 0, 1).unbuilt == 0) == built
+    assert (why_no_chip(asked) is None) == built
+    for engine in ("boxes", "exhaustive", "milp"):
+        result = answered(asked, engine, Limits())
+        assert (result.value is not None) == built
+        assert result.settled
+        assert checked(result).refused == ()
+
+
+@pytest.mark.parametrize("node", ["7nm", "5nm", "3nm", "2nm"])
+def test_registers_and_l1_come_with_the_cores_at_every_node(node: str) -> None:
+    """As many bytes for each bundle as in the usual chip, however far its logic has shrunk, whatever the number of cores."""
+    settings = (f"technology={{base: accelerator-7nm, logic: {node}}}", "compute_area=[200 mm^2, 300 mm^2, 400 mm^2]")
+    chips = devices(question(*settings, "compute_power=200 W"), 0, 3).hardware
+    for level, kilobytes in (("registers", 257), ("l1", 192)):
+        each = getattr(chips, level).capacity / chips.bundles / 1024
+        assert each == pytest.approx(kilobytes, rel=0.02)
+
+
+def test_what_every_chip_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "few.yaml").write_text(TINY_FREE, encoding="utf-8")
+    assert main(["explain", str(tmp_path / "few.yaml"), "--set", "compute_area=400 mm^2", "--set", "l1_area=5 mm^2"]) == 20
+    needs = "every chip has no L1 memories that hold 144 KiB for each bundle of cores (open l1_area, or fewer cores)"
+    assert f"few: no chip of the question can be built: {needs}" in capsys.readouterr().out

@@ -109,8 +109,8 @@ def test_the_chip_alone_is_the_better_half_and_a_search_of_plans_adds_little_to_
     assert all(chip < plan for plan, chip in halves.values())
     assert halves.pop("LSTM, 64 chips")[1] > 0.7
     plans, chips = zip(*halves.values(), strict=True)
-    assert 0.03 < min(plans) < max(plans) < 0.275
-    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.04, 0.09, 0.12]
+    assert 0.06 < min(plans) < max(plans) < 0.325
+    assert sorted(round(chip, 2) for chip in chips)[-3:] == [0.06, 0.09, 0.12]
     assert sum(chip < 0.001 for chip in chips) == 2
     recipes = {study.questions[at].name: gap_of(study, at, "recipes") for at in range(11)}
     gains = [(1.0 + recipes[name]) / (1.0 + plan) - 1.0 for name, (plan, _) in halves.items()]
@@ -126,8 +126,8 @@ def test_a_gain_is_worth_what_it_is_compared_with() -> None:
     }
     assert gains["expert"].count(1.0) == 1, "no design"
     gains["expert"].remove(1.0)
-    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.03, 0.26)
-    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.03, 0.21)
+    assert (round(min(gains["expert"]), 2), round(max(gains["expert"]), 2)) == (0.08, 0.26)
+    assert (round(min(gains["recipes"]), 2), round(max(gains["recipes"]), 2)) == (0.06, 0.24)
     assert round(max(gains["hardware-only"]), 2) == 0.11
 
 
