@@ -11,8 +11,10 @@ _REGISTER_TRAFFIC = 8.0 / 28.0
 """Register values moved per matrix FLOP by a 4 x 4 engine: 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
 
 
-def device_from(technology: Technology, built: Architecture, value_bytes: float, idle_share: float, efficiency: Efficiency) -> Hardware:
-    """The device with these resources; what it draws when idle is a share of its power budget.
+def device_from(
+    technology: Technology, built: Architecture, value_bytes: float, shares: tuple[float, float], efficiency: Efficiency
+) -> Hardware:
+    """The device with these resources; what it draws when idle, and beyond that while a kernel runs, are shares of its power budget.
 
     A core's energy per FLOP at voltage V is nominal power / (FLOP per cycle * nominal frequency) * (V / nominal voltage)^2.
     """
@@ -32,7 +34,8 @@ def device_from(technology: Technology, built: Architecture, value_bytes: float,
         ),
         register_traffic=value_bytes * _REGISTER_TRAFFIC,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
-        idle_power=idle_share * built.power,
+        idle_power=shares[0] * built.power,
+        running_power=shares[1] * built.power,
         power=built.power,
         die_area=built.area,
         package_area=built.package_area,

@@ -120,6 +120,8 @@ class Hardware:
     """Throughput on operands of 16 bits over `throughput`: below 1 only in 8-bit runs, whose attention and head stay at 16 bits."""
     energy_per_flop: Real = 0.0
     idle_power: Real = 0.0
+    running_power: Real = 0.0
+    """Watts above idle as long as a kernel runs, whatever it computes: clocks, control and leakage at speed."""
     power: Real = 0.0
     """Watts the device may draw: its rating, or the sum of the parts' budgets."""
     die_area: Real = 0.0

@@ -154,7 +154,7 @@ def _roofline(arithmetic: Real, flops: Real, moved: tuple[Real, Real, Real, Real
     time = np.maximum(np.maximum(arithmetic, streamed), l2 / hardware.l2.bandwidth)
     time = np.maximum(np.maximum(time, l1 / hardware.l1.bandwidth), registers / hardware.registers.bandwidth)
     energy = flops * hardware.energy_per_flop + dram * hardware.dram.energy + l2 * hardware.l2.energy
-    energy = energy + l1 * hardware.l1.energy + registers * hardware.registers.energy
+    energy = energy + l1 * hardware.l1.energy + registers * hardware.registers.energy + hardware.running_power * time
     return Cost(time + kernels * efficiency.kernel, energy, kernels)
 
 

@@ -11,6 +11,7 @@ from math import log
 from typing import Annotated, Any, Final
 
 from crossopt.instances.catalogue.entries import (
+    ARITHMETIC,
     CalibrationEntry,
     DeviceEntry,
     Figures,
@@ -36,8 +37,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "package_area": "area",
     "reserved_memory": "bytes",
 }
-_ACTIVE: Final = 0.5
-"""Share of the power above idle that matrix products draw at their peak, as the registry estimates it for every device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def completed(sheet: DeviceSheet, known: Callable[[str], DeviceEntry]) -> Device
         given["idle_power"] = _rounded(like.idle_power / like.power * given["power"])
     if energies:
         given["energy_per_flop"] = {
-            precision: _rounded(_ACTIVE * (given["power"] - given["idle_power"]) / peak) for precision, peak in sheet.peak.items()
+            precision: _rounded(ARITHMETIC * (given["power"] - given["idle_power"]) / peak) for precision, peak in sheet.peak.items()
         }
     given["network"] = _network(sheet.network, like.network)
     own = sheet.efficiency or sheet.optimistic

@@ -12,6 +12,7 @@ from crossopt.crossflow.parameters import active_parameters, parameters
 from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.data_sheets import DeviceSheet, completed, derived_words
 from crossopt.instances.catalogue.entries import (
+    ARITHMETIC,
     DeviceEntry,
     GemmShape,
     LinkEntry,
@@ -164,6 +165,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
         register_traffic=entry.register_traffic,
         energy_per_flop=entry.energy_per_flop[precision],
         idle_power=entry.idle_power,
+        running_power=(1.0 - ARITHMETIC) * (entry.power - entry.idle_power),
         power=entry.power,
         die_area=entry.die_area,
         package_area=entry.package_area,

@@ -194,6 +194,7 @@ class TechnologyEntry:
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
     idle_share: Annotated[Ratio, Doc("share of the power budget drawn when idle")]
     reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
+    running_share: Annotated[Ratio, Doc("share of the power budget drawn beyond that while a kernel runs, whatever it computes")] = 0.0
     uncore: Annotated[UncoreEntry, Doc("what a chip has beside its parts")] = field(default_factory=UncoreEntry)
     power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
     name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None

@@ -55,7 +55,7 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die: Real, stacks: Real) -> Hardware:
     """The device that an architecture makes, with the links of each network level, on the least of the dies that it may have; without
     memory where fewer stacks than those chosen find a place."""
-    device = device_from(free.technology, built, 2.0, free.idle_share, free.efficiency)
+    device = device_from(free.technology, built, 2.0, free.idle_and_running, free.efficiency)
     links = tuple(given or device.links[("intra", "inter").index(level)] for level, given in zip(free.levels, free.overrides, strict=True))
     placed = np.where(np.less(built.dram.stacks, stacks), 0.0, 1.0)
     return replace(

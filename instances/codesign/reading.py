@@ -325,7 +325,7 @@ def _free(file: CodesignFile, names: tuple[str, ...], precision: Precision, repo
         areas=usual_areas(entry, technology),
         powers=parts_of(split.powers),
         edges=edges_of(split),
-        idle_share=entry.idle_share,
+        idle_and_running=(entry.idle_share, entry.running_share),
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
         efficiency=_efficiency(usual, file.efficiency),

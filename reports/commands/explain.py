@@ -19,6 +19,7 @@ from crossopt.reports.commands.keeping.keeper import Keeper, Kept, keeper
 from crossopt.reports.commands.keeping.tables import hand_over
 from crossopt.reports.commands.keeping.watch import Keeping
 from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.facts.building import building_of
 from crossopt.reports.texts.explain import answer_text, clash_text, forced_text
 from crossopt.reports.texts.near import near_text
 from crossopt.reports.texts.width import fitted
@@ -79,7 +80,7 @@ def explained(
             raise KeyboardInterrupt
         if result.value is None:
             return result, clash_text(instance.name, clash(instance, watch), why_no_chip(instance)) if result.proved else text
-        text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)))
+        text = answer_text(result, relief(instance, watch, Spend(monotonic() + limits.seconds)), building_of(instance, result))
         told(result, text)
         if gap is not None:
             text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)

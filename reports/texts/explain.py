@@ -28,13 +28,14 @@ def _member(member: Member) -> str:
     return f"{words}: {there} at most; what the others leave needs at least {least}"
 
 
-def answer_text(result: DesignResult, reliefs: tuple[Relief, ...]) -> str:
-    """What binds an answer, and what a tenth more of each budget would buy."""
+def answer_text(result: DesignResult, reliefs: tuple[Relief, ...], building: tuple[str, ...] = ()) -> str:
+    """What binds an answer, what a tenth more of each budget would buy, and how near a free chip is to what can be built."""
     unit = result.question["unit"]
     lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
     binding = (evaluation_in(result) or {}).get("binding", [])
     lines.append(f"  binding: {', '.join(binding)}" if binding else "  no limit binds")
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in reliefs]
+    lines += ["", *(f"  {words}" for words in building)] if building else []
     return "\n".join(lines) + "\n"
 
 

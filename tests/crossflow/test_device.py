@@ -36,7 +36,7 @@ def built(v100: Technology) -> Architecture:
 
 @pytest.fixture(scope="module")
 def chip(v100: Technology, built: Architecture) -> Hardware:
-    return device_from(v100, built, 2.0, 0.25, EFFICIENCY)
+    return device_from(v100, built, 2.0, (0.25, 0.125), EFFICIENCY)
 
 
 def test_rates_are_what_the_parts_sustain(chip: Hardware, built: Architecture) -> None:
@@ -75,7 +75,7 @@ def test_registers_feed_a_four_by_four_engine(chip: Hardware) -> None:
 
 def test_size_and_power_are_the_chips(chip: Hardware, built: Architecture) -> None:
     assert (chip.die_area, chip.package_area, chip.power) == (built.area, built.package_area, built.power)
-    assert chip.idle_power == 0.25 * built.power
+    assert (chip.idle_power, chip.running_power) == (0.25 * built.power, 0.125 * built.power)
     assert chip.efficiency is EFFICIENCY
 
 
@@ -83,5 +83,5 @@ def test_a_part_without_area_is_named_as_the_fault(v100: Technology) -> None:
     """The generator yields zero for what does not fit; only pricing needs every part."""
     split = usual_split(ENTRY)
     bare = generate(v100, replace(split, areas=replace(split.areas, l2=0.0)))
-    found = faults(device_from(v100, bare, 2.0, 0.25, EFFICIENCY))
+    found = faults(device_from(v100, bare, 2.0, (0.25, 0.125), EFFICIENCY))
     assert [sentence.split(" is ")[0] for sentence in found if sentence.startswith("l2")] == ["l2.capacity", "l2.bandwidth"]

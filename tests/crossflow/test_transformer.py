@@ -47,7 +47,7 @@ def usual_chip(name: str) -> Hardware:
     """What a technology makes of its usual split; its outer links join the node as well where the split has no inner ones."""
     entry = technology(name)
     made_of = build_technology(entry, name)
-    built = device_from(made_of, generate(made_of, usual_split(entry)), 2.0, 0.1, Efficiency())
+    built = device_from(made_of, generate(made_of, usual_split(entry)), 2.0, (0.1, 0.0), Efficiency())
     node, outer = built.links
     return replace(built, links=(node if float(node.bandwidth) > 0.0 else outer, outer))
 

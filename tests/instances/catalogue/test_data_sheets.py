@@ -38,15 +38,15 @@ def test_what_a_sheet_leaves_out_follows_from_the_class_with_the_nearest_peak() 
     """500 TFLOP/s are 1.60 times an A100's 312 and an H100's 989 over 1.98: the A100 is nearer, by hand.
 
     Speeds go with the peak: vectors 78 x 500 / 312 = 125 TFLOP/s, L2 5.1 x 1.6026 = 8.17 TB/s; capacities, counts and areas are the
-    class's. It idles at 55 / 400 of its 600 W, so that a FLOP takes (600 - 82.5) / 2 / 500e12 J.
+    class's. It idles at 88 / 400 of its 600 W, so that a FLOP takes (600 - 132) / 2 / 500e12 J.
     """
     built, like = completed(SHEET, device), device("a100-80g")
     assert built.like == "a100-80g"
     assert (built.vector_peak, built.bundles, built.die_area, built.devices_per_node) == (125e12, 108, like.die_area, 8)
     assert (built.l2.capacity, built.l2.bandwidth) == (like.l2.capacity, 8.17e12)
-    assert (built.power, built.idle_power) == (600.0, 82.5)
-    assert built.energy_per_flop["bf16"] == pytest.approx(517.5 / 2 / 500e12, rel=5e-3)
-    assert built.energy_per_flop["fp8"] == pytest.approx(517.5 / 2 / 1000e12, rel=5e-3)
+    assert (built.power, built.idle_power) == (600.0, 132.0)
+    assert built.energy_per_flop["bf16"] == pytest.approx(468 / 2 / 500e12, rel=5e-3)
+    assert built.energy_per_flop["fp8"] == pytest.approx(468 / 2 / 1000e12, rel=5e-3)
     assert (built.network.node.bandwidth, built.network.node.latency, built.network.node.trees) == (200e9, like.network.node.latency, False)
     assert built.network.cluster == like.network.cluster
     assert (built.efficiency, built.optimistic, built.pessimistic) == (like.efficiency, like.optimistic, like.pessimistic)

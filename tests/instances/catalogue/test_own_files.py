@@ -70,7 +70,7 @@ def test_a_name_of_the_registry_is_told_apart_where_the_figures_are_others(name:
 
 @every("name", ["accelerator-7nm", "v100-class-7nm", "v100-class"])
 def test_a_process_that_takes_the_name_of_another_is_told_apart(name: str, folder: Path) -> None:
-    (folder / "process.yaml").write_text(f"name: {name}\n{PROCESS}".replace("idle_share: 0.15", "idle_share: 0.16"), encoding="utf-8")
+    (folder / "process.yaml").write_text(f"name: {name}\n{PROCESS}".replace("idle_share: 0.", "idle_share: 0.1"), encoding="utf-8")
     hardware = read_instance(folder / "free.yaml").hardware
     assert isinstance(hardware, FreeHardware)
     assert hardware.technology.name == f"{name} with own figures"

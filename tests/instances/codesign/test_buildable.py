@@ -125,3 +125,17 @@ def test_what_every_chip_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_p
     assert main(["explain", str(tmp_path / "few.yaml"), "--set", "compute_area=400 mm^2", "--set", "l1_area=5 mm^2"]) == 20
     needs = "every chip has no L1 memories that hold 144 KiB for each bundle of cores (open l1_area, or fewer cores)"
     assert f"few: no chip of the question can be built: {needs}" in capsys.readouterr().out
+
+
+def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """By hand: 0.56 x 4 x sqrt(811.1) / 10.5 mm is 6.07, 40 banks x 90 GB/s x 0.7 are 2.52 TB/s; 192 KiB is what an A100 has."""
+    assert main(["explain", "quickstart"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "  HBM stacks: 4, of 6 that lie along the die's edge" in said
+    assert "  L2: 2.52 TB/s, of 2.52 TB/s that its banks let through, binds" in said
+    assert "  L1: 192.3 KiB for each bundle of cores, whose kernels take 144 KiB" in said
+
+
+def test_bought_devices_are_built(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "tiny"]) == 0
+    assert "banks" not in capsys.readouterr().out

@@ -1,0 +1,265 @@
+"""Would the proven chips be built? `python -m tests.benchmarks.would_it_be_built` solves twenty wide questions and writes the page.
+
+Everything of the chip is open, and the degrees and usual settings of the plan. Each proven optimum is held to what can be built and to what
+was ever measured, and set beside a bought device of the same node, area and power, with its own proven plan. Takes some minutes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.technology import Technology
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.solvers.codesign.answer import DesignResult, design_in, design_of, evaluation_in, from_words
+from tests.paths import ROOT
+from tests.solvers.codesign.asking import answered
+from tests.solvers.codesign.questions import ask
+
+PAGE: Final = ROOT / "reports" / "gallery" / "would-it-be-built.md"
+PLANS: Final = """\
+choices:
+  tensor: divisors
+  pipeline: divisors
+  microbatch: [1, 2, 4, 8]
+  interleave: divisors
+  sequence_parallel: [true, false]
+  recompute: [none, selective, full]
+  zero: [0, 1, 2, 3]
+  overlap: [none, data, pipeline, both]
+"""
+CHIPS: Final = """\
+  compute_area: {from: 200 mm^2, to: 640 mm^2, step: 20 mm^2}
+  compute_power: {from: 60 W, to: 440 W, step: 20 W}
+  l1_area: {from: 5 mm^2, to: 65 mm^2, step: 10 mm^2}
+  l2_area: {from: 5 mm^2, to: 155 mm^2, step: 10 mm^2}
+  l2_power: {from: 5 W, to: 65 W, step: 10 W}
+  registers_area: {from: 5 mm^2, to: 85 mm^2, step: 10 mm^2}
+  registers_power: {from: 15 W, to: 75 W, step: 10 W}
+  node_network_area: {from: 5 mm^2, to: 55 mm^2, step: 10 mm^2}
+  node_network_power: {from: 5 W, to: 65 W, step: 10 W}
+  network_power: {from: 2 W, to: 14 W, step: 4 W}
+  hbm_stacks: [1, 2, 3, 4, 5, 6, 7, 8]
+"""
+MEASURED: Final = ((128, 0.680, "Llama 2 7B, IBM fms-fsdp"), (10**9, 0.563, "GPT 1T, Korthikanti et al. 2022, Table 5"))
+"""Up to so many devices the largest share of the peak that was published for A100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A network on devices of a node, and the device that one could buy instead."""
+
+    model: str
+    batch: int
+    devices: int
+    node: str = "7nm"
+    memory: str = "hbm2e"
+    power: int = 400
+    area: int = 826
+    bought: str = "a100-80g"
+    settings: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        rest = f", {self.settings[0].partition('=')[2]} tokens" if self.settings else ""
+        return f"{self.model}, {self.devices:,}, {self.node} {self.memory}, {self.area} mm^2, {self.power} W{rest}"
+
+    def head(self) -> str:
+        return (
+            f"kind: codesign\nworkload: {{model: {self.model}, global_batch: {self.batch}}}\n"
+            f"cluster: {{devices: {self.devices}, devices_per_node: 8}}\n"
+        )
+
+    def free(self) -> Instance:
+        technology = f"technology: {{base: accelerator-7nm, logic: {self.node}, memory: {self.memory}}}\n"
+        budget = f"budget: {{die_area: {self.area} mm^2, package_area: 2000 mm^2, power: {self.power} W}}\n"
+        return ask(f"{self.head()}{technology}{budget}{PLANS}{CHIPS}", *self.settings)
+
+    def sold(self) -> Instance:
+        return ask(f"{self.head()}hardware: {self.bought}\n{PLANS}", *self.settings)
+
+
+QUESTIONS: Final = (
+    Asked("gpt3-1.3b", 512, 32),
+    Asked("llama3-8b", 512, 64),
+    Asked("gpt3-13b", 512, 64),
+    Asked("gpt3-13b", 512, 64, power=300),
+    Asked("gpt3-13b", 512, 64, area=500),
+    Asked("llama2-13b", 1024, 128),
+    Asked("llama2-13b", 128, 64, settings=("workload.sequence=16384",)),
+    Asked("gemma-2-27b", 1024, 128),
+    Asked("qwen3-32b", 1024, 128),
+    Asked("llama2-70b", 1024, 256),
+    Asked("llama3-70b", 1024, 512),
+    Asked("mixtral-8x7b", 1024, 128),
+    Asked("gpt3-175b", 1536, 1024),
+    Asked("gpt3-175b", 1536, 1024, power=300),
+    Asked("megatron-530b", 2240, 2240),
+    Asked("llama3-8b", 512, 64, "5nm", "hbm3", 700, 814, "h100-sxm"),
+    Asked("llama3-70b", 1024, 512, "5nm", "hbm3", 700, 814, "h100-sxm"),
+    Asked("llama3-70b", 1024, 512, "5nm", "hbm3e", 700, 814, "h200"),
+    Asked("gpt3-175b", 1536, 1024, "5nm", "hbm3", 700, 814, "h100-sxm"),
+    Asked("llama3-405b", 2048, 1024, "5nm", "hbm3e", 700, 814, "h200"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A proven optimum, and what the device that is sold does with its own proven plan."""
+
+    asked: Asked
+    instance: Instance
+    result: DesignResult
+    hardware: Hardware
+    sold: Hardware
+    seconds_sold: float | None
+
+    @property
+    def technology(self) -> Technology:
+        assert isinstance(self.instance.hardware, FreeHardware)
+        return self.instance.hardware.technology
+
+    @property
+    def share(self) -> float:
+        found = evaluation_in(self.result)
+        assert found is not None
+        return float(found["utilisation"])
+
+    @property
+    def stacks(self) -> int:
+        return round(float(self.hardware.dram.capacity) / self.technology.dram.stack_capacity)
+
+    @property
+    def places(self) -> int:
+        """Stacks that lie along the part of the edge that is theirs."""
+        assert isinstance(self.instance.hardware, FreeHardware)
+        edge = float(self.instance.hardware.edges.dram) * 4.0 * sqrt(float(self.hardware.die_area))
+        return int(edge / self.technology.dram.stack_edge)
+
+    def each(self, level: str) -> float:
+        """KiB of a level for each bundle of cores."""
+        return float(getattr(self.hardware, level).capacity) / float(self.hardware.bundles) / 1024
+
+
+def main() -> None:
+    """Solve all, and write the page."""
+    chips = []
+    for asked in QUESTIONS:
+        chips.append(found(asked))
+        print(
+            f"{asked.words():60} {chips[-1].result.value:8.3f} s {chips[-1].result.seconds:6.1f} s  {'; '.join(faults(chips[-1]))}",
+            flush=True,
+        )
+    PAGE.write_text(page(chips), encoding="utf-8")
+
+
+def found(asked: Asked) -> Chip:
+    """The proven answers to both questions."""
+    instance, sold = asked.free(), asked.sold()
+    result, bought = answered(instance, "auto"), answered(sold, "auto")
+    assert result.proved
+    assert bought.proved
+    design = design_in(result)
+    assert design is not None
+    assert isinstance(sold.hardware, Hardware)
+    return Chip(asked, instance, result, design_of(instance, from_words(instance, design)).hardware, sold.hardware, bought.value)
+
+
+def faults(chip: Chip) -> tuple[str, ...]:
+    """What an architect would refuse, each with its limit."""
+    rules: tuple[tuple[str, Callable[[], float], float], ...] = (
+        ("W/mm^2", lambda: float(chip.hardware.power_density) / 1e6, 1.0),
+        ("stacks", lambda: float(chip.stacks), float(chip.places)),
+        ("bytes/s of L2 over what its banks give", lambda: _over_banks(chip), 1.0),
+        ("share of peak above the best measured", lambda: chip.share - _measured(chip.asked.devices)[0], 0.05),
+        ("KiB of L1 a bundle that are missing", lambda: 144.0 - chip.each("l1"), 0.0),
+        ("KiB of registers a bundle that are missing", lambda: 128.0 - chip.each("registers"), 0.0),
+    )
+    return tuple(f"{value():.3g} {words}, {limit:g} at most" for words, value, limit in rules if value() > limit * (1.0 + 1e-9))
+
+
+def _over_banks(chip: Chip) -> float:
+    l2 = chip.technology.l2
+    banks = float(chip.hardware.l2.capacity) / l2.bank_capacity
+    return float(chip.hardware.l2.bandwidth) / (banks * l2.bank_bandwidth * l2.utilisation)
+
+
+def _measured(devices: int) -> tuple[float, str]:
+    return next((share, words) for most, share, words in MEASURED if devices <= most)
+
+
+def reasons(chip: Chip) -> str:
+    """What the chip has more or less of than the one that is sold, where that is above a tenth."""
+    ours, theirs = chip.hardware, chip.sold
+    pairs = (
+        ("peak", ours.throughput, theirs.throughput),
+        ("memory", ours.dram.capacity, theirs.dram.capacity),
+        ("its bandwidth", ours.dram.bandwidth, theirs.dram.bandwidth),
+        ("L2", ours.l2.capacity, theirs.l2.capacity),
+        ("node links", ours.links[0].bandwidth, theirs.links[0].bandwidth),
+        ("links out", ours.links[-1].bandwidth, theirs.links[-1].bandwidth),
+    )
+    ratios = ((words, float(one) / float(other) - 1.0) for words, one, other in pairs)
+    return ", ".join(f"{words} {ratio:+.0%}" for words, ratio in ratios if abs(ratio) > 0.1) or "nothing by more than a tenth"
+
+
+def page(chips: list[Chip]) -> str:
+    """The page in Markdown."""
+    return _INTRODUCTION.format(count=len(chips)) + "\n".join(_tables(chips)) + "\n"
+
+
+def _tables(chips: list[Chip]) -> Iterator[str]:
+    yield from (
+        "| question | step | proved in | compute, L1, registers, L2 in mm^2 | die mm^2 | W/mm^2 | stacks, room for | share of peak |",
+    )
+    yield "|---" * 8 + "|"
+    for chip in chips:
+        design = design_in(chip.result)
+        assert design is not None
+        areas = " · ".join(f"{design['hardware'][f'{part}_area'] * 1e6:.0f}" for part in ("compute", "l1", "registers", "l2"))
+        heat, die = float(chip.hardware.power_density) / 1e6, float(chip.hardware.die_area) * 1e6
+        yield (
+            f"| {chip.asked.words()} | {chip.result.value:.4g} s | {chip.result.seconds:.1f} s | {areas} | {die:.0f} | {heat:.2f} "
+            f"| {chip.stacks}, {chip.places} | {chip.share:.1%} |"
+        )
+    yield "\n## Beside the device that is sold\n"
+    yield "| question | L2 MiB, TB/s | memory bytes a kFLOP | sold | its step | chip is faster by | it has |"
+    yield "|---" * 7 + "|"
+    for chip in chips:
+        ours = chip.hardware
+        l2 = f"{float(ours.l2.capacity) / 2**20:.0f}, {float(ours.l2.bandwidth) / 1e12:.1f}"
+        ratio = float(ours.dram.bandwidth) / float(ours.throughput) * 1e3
+        slow = chip.seconds_sold
+        gain = "no plan fits" if slow is None or chip.result.value is None else f"{slow / chip.result.value - 1.0:.1%}"
+        took = "none" if slow is None else f"{slow:.4g} s"
+        yield f"| {chip.asked.words()} | {l2} | {ratio:.2f} | {chip.asked.bought} | {took} | {gain} | {reasons(chip)} |"
+    yield "\n## What breaks a rule\n"
+    broken = [f"- {chip.asked.words()}: {words}" for chip in chips for words in faults(chip)]
+    yield from broken or ["Nothing."]
+    yield _READ
+
+
+_INTRODUCTION = f"""\
+# Would it be built?
+
+{{count}} wide questions: eleven parts of the chip are open, and the degrees and settings of the plan; every answer is proved. Each chip is
+held to what cooling takes away (1 W/mm^2), to the stacks that its edge holds, to what the banks of its L2 give, to the tiles that registers
+and L1 hold (128 and 144 KiB a bundle), and to the largest share of the peak that was published for A100: {MEASURED[0][1]:.1%} on up to
+{MEASURED[0][0]} devices ({MEASURED[0][2]}) and {MEASURED[1][1]:.1%} on more ({MEASURED[1][2]}), and 5 points. Beside it
+stands the device that is sold at that node, area and power, with its own proven plan.
+`python -m tests.benchmarks.would_it_be_built` solves all of it again.
+
+"""
+
+
+_READ: Final = """
+## How to read it
+
+At 7 nm a free chip is an A100 with 12 to 30 % more cores on half of its L2 and mostly on fewer stacks, which this one plan does not need;
+another network on the same chip may. Gains above 15 % are of that kind. With 300 W or on 500 mm^2 it is slower than an A100, which has more
+of both. At 5 nm it is a fifth slower than what is sold: its cores are A100's, shrunk, and those of H100 do more on their area.
+"""
+
+
+if __name__ == "__main__":
+    main()
