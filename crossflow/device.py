@@ -7,8 +7,6 @@ from crossopt.crossflow.technology import CoreTechnology, SramTechnology, Techno
 
 _VECTOR_SHARE = 1.0 / 8.0
 """Vector FLOP/s of a generated device as a share of its matrix peak: 15.7 to 125 TFLOP/s on the V100 (NVIDIA 2017)."""
-_REGISTER_TRAFFIC = 8.0 / 28.0
-"""Register values moved per matrix FLOP by a 4 x 4 engine: 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
 
 
 def device_from(
@@ -32,7 +30,7 @@ def device_from(
             Link(built.intra.bandwidth, technology.intra.latency, energy=8.0 * technology.intra.energy_per_bit),
             Link(built.inter.bandwidth, technology.inter.latency, energy=8.0 * technology.inter.energy_per_bit),
         ),
-        register_traffic=value_bytes * _REGISTER_TRAFFIC,
+        register_traffic=value_bytes * core.register_traffic,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
         idle_power=shares[0] * built.power,
         running_power=shares[1] * built.power,

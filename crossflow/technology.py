@@ -33,6 +33,8 @@ class CoreTechnology:
     maximum_voltage: float = UNLIMITED_VOLTAGE
     utilisation: float = 1.0
     """Share of the peak that is usable."""
+    register_traffic: float = 8.0 / 28.0
+    """Register values moved per FLOP; by a 4 x 4 engine 2 d2 / (d1 (2 d2 - 1)) with d1 = d2 = 4 (DeepFlow)."""
 
     def __post_init__(self) -> None:
         _check(self)

@@ -39,6 +39,7 @@ class CoreEntry:
     margin_voltage: Annotated[Voltage, Doc("that the supply stays above the threshold; below, the clock is throttled")]
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
+    register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", asdict(self))

@@ -61,7 +61,7 @@ def test_the_registries_have_the_promised_entries() -> None:
         "a100-40g", "a100-80g", "b200", "b300", "gb200-nvl72", "h100-sxm", "h200", "mi300x", "mi325x", "tpu-v5e", "tpu-v5p", "tpu-v6e",
         "trainium2", "v100-16g", "v100-32g",
     }  # fmt: skip
-    assert set(names("technologies")) == {"accelerator-7nm", "v100-class"}
+    assert set(names("technologies")) == {"accelerator-4nm", "accelerator-7nm", "v100-class"}
     assert set(WEIGHTS) < set(names("workloads"))
 
 
@@ -387,9 +387,10 @@ def test_memory_of_the_modern_accelerator_stops_shrinking_where_its_logic_goes_o
     assert len({made.uncore for made in at.values()}) == len({made.core.nominal_frequency for made in at.values()}) == 1
 
 
-def test_the_modern_accelerator_is_like_an_a100() -> None:
-    entry, like = technology("accelerator-7nm"), build_device(device("a100-80g"), "a100-80g", "fp16", 2)
-    built = build_technology(entry, "accelerator-7nm")
+@pytest.mark.parametrize(("name", "sold"), [("accelerator-7nm", "a100-80g"), ("accelerator-4nm", "h100-sxm")])
+def test_the_usual_chip_of_a_node_is_like_the_one_that_is_sold(name: str, sold: str) -> None:
+    entry, like = technology(name), build_device(device(sold), sold, "fp16", 2)
+    built = build_technology(entry, name)
     chip = device_from(
         built, generate(built, usual_split(entry)), 2.0, (entry.idle_share, entry.running_share), efficiency_with(entry.efficiency)
     )

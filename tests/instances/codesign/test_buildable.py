@@ -139,3 +139,12 @@ def test_what_could_just_be_built_is_explained(capsys: pytest.CaptureFixture[str
 def test_bought_devices_are_built(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "tiny"]) == 0
     assert "banks" not in capsys.readouterr().out
+
+
+def test_engines_agree_on_chips_of_4_nm() -> None:
+    asked = question("technology=accelerator-4nm", "compute_area=[300 mm^2, 400 mm^2]", "l1_area=[20 mm^2, 40 mm^2]", "hbm_stacks=[3, 5]")
+    found = [answered(asked, engine, Limits()) for engine in ("exhaustive", "boxes", "milp")]
+    assert found[0].status == "OPTIMAL"
+    assert found[0].value == found[1].value
+    assert found[2].value == pytest.approx(found[0].value, rel=2e-4)
+    assert all(checked(result).accepted for result in found)
