@@ -13,6 +13,7 @@ import pytest
 from crossopt.reports.cli import main
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import saved
+from tests.reports.commands.progress_lines import otherwise, without_progress
 from tests.solvers.backends.test_wall import gone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot keep answers outside of the process that finds them")
@@ -95,10 +96,10 @@ def test_a_search_that_hears_nothing_is_ended_with_its_best_answer(tmp_path: Pat
     target = tmp_path / "result.json"
     with started(TINY, end=DEAF, target=target) as process:
         assert process.stderr is not None
-        worker = int(process.stderr.readline().split()[0])
+        worker = int(next(otherwise(process.stderr)).split()[0])
         process.send_signal(number)
         out, said = process.communicate(timeout=GUARD)
-    assert said == "the search was ended on request; what follows is the best answer it had\n"
+    assert without_progress(said) == "the search was ended on request; what follows is the best answer it had\n"
     kept(target, process.returncode, out)
     assert gone(worker)
 
@@ -110,7 +111,7 @@ def test_a_front_that_is_ended_keeps_its_points(tmp_path: Path, asked: int, poin
     end = f"found_here.append(1)\n    if len(found_here) <= {asked}: say(); return found{DEAF}"
     with started(*FRONT, end=end, target=target) as process:
         assert process.stderr is not None
-        lines = (line for line in process.stderr if line.endswith("found\n"))  # others say how far it is
+        lines = otherwise(process.stderr)
         for _ in range(asked + 1):
             next(lines)
         process.send_signal(signal.SIGTERM)
@@ -190,7 +191,7 @@ def test_a_signal_while_modules_are_loaded_waits_for_them(tmp_path: Path) -> Non
     end = f"sys.path.insert(0, {str(tmp_path)!r}); import half_a_module; assert half_a_module.whole; time.sleep(1000)"
     with started(TINY, end=end, target=target) as process:
         assert process.stderr is not None
-        process.stderr.readline()
+        next(otherwise(process.stderr))
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
     assert "internal error" not in said
@@ -214,7 +215,7 @@ def test_a_signal_while_a_compiler_calls_back_waits_for_it(tmp_path: Path) -> No
     time.sleep(1000)"""
     with started(TINY, end=end, target=target) as process:
         assert process.stderr is not None
-        process.stderr.readline()
+        next(otherwise(process.stderr))
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=GUARD)
     assert "Exception ignored" not in said
@@ -241,14 +242,15 @@ def test_an_engine_that_refuses_leaves_no_answer(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crossopt.reports.cli", "solve", question, "--engine", "exhaustive", "--out", str(target)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=GUARD)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "exhaustive is for 10,000 choices at most, and reductions leave more (take --engine milp or search)\n"
+    refused = "exhaustive is for 10,000 choices at most, and reductions leave more (take --engine milp or search)\n"
+    assert without_progress(ended.stderr) == refused
     assert not target.exists()
 
 
 def test_who_searches_ends_with_who_keeps_the_answers(tmp_path: Path) -> None:
     with started(TINY, end=DEAF, target=tmp_path / "result.json") as process:
         assert process.stderr is not None
-        worker = int(process.stderr.readline().split()[0])
+        worker = int(next(otherwise(process.stderr)).split()[0])
         process.kill()
         process.communicate(timeout=GUARD)
     assert gone(worker)
