@@ -5,19 +5,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
+import numpy as np
+
 from crossopt.instances.stages.piper.graph import PiperQuestion
 from crossopt.solvers.answer import Found, Limits, Progress, Rival, Watch
-from crossopt.solvers.proofs import Counted
+from crossopt.solvers.proofs import Counted, Word
 from crossopt.solvers.stages.piper.bounds import LEAST_GAP, load_bound, too_large
-from crossopt.solvers.stages.piper.choose import price_of
-from crossopt.solvers.stages.piper.fronts import Bundling, Late
-from crossopt.solvers.stages.piper.ideals import cuts_near, ideals_of
-from crossopt.solvers.stages.piper.network import network_of
-from crossopt.solvers.stages.piper.options import Options, options_of
+from crossopt.solvers.stages.piper.cuts.choose import price_of
+from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Late
+from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
+from crossopt.solvers.stages.piper.cuts.network import network_of
+from crossopt.solvers.stages.piper.cuts.options import Options, options_of
+from crossopt.solvers.stages.piper.cuts.search import Known, search, seconds_of
+from crossopt.solvers.stages.piper.cuts.tables import Tables, tables_of
 from crossopt.solvers.stages.piper.plan import PiperPlan, named
 from crossopt.solvers.stages.piper.rivals.every import rivals_of
-from crossopt.solvers.stages.piper.search import Known, search, seconds_of
-from crossopt.solvers.stages.piper.tables import Tables, tables_of
+from crossopt.solvers.stages.piper.second import countable
 
 _FIRST = ((20, 16), (60, 128))
 """Cuts between which first answers are found where there are more, and the points of their fronts."""
@@ -161,6 +164,8 @@ def _found(work: _Work, known: Known) -> Found[PiperPlan]:
         proof = Counted(f"the work of all layers over all devices{few}")
         return Found(plan, bound, proof, "cuts", notes=question.notes)
     bundles = ", choices bundled" if tables.bundled else ""
-    proof = Counted(f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}")
+    words = f"a dynamic program over {len(tables.cuts):,} cuts and {len(tables.start):,} stages{bundles}"
+    shown = not tables.bundled and countable(question, np.diff([*tables.start, len(tables.work)]))
     reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
-    return Found(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)
+    known_by = Counted if shown or known.bound <= load_bound(question) else Word
+    return Found(plan, bound, known_by(words), "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)

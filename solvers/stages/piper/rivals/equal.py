@@ -12,7 +12,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.stages.piper.graph import Configuration, PiperQuestion
-from crossopt.solvers.stages.piper.network import ordered
+from crossopt.solvers.stages.piper.cuts.network import ordered
 from crossopt.solvers.stages.piper.plan import Stage
 
 _Stages = tuple[tuple[int, ...], ...]

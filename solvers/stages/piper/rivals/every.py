@@ -8,14 +8,14 @@ import numpy as np
 
 from crossopt.instances.stages.piper.graph import narrowed
 from crossopt.solvers.answer import Rival
-from crossopt.solvers.stages.piper.choose import price_of
-from crossopt.solvers.stages.piper.fronts import Bundling
-from crossopt.solvers.stages.piper.options import Options, options_of
+from crossopt.solvers.stages.piper.cuts.choose import price_of
+from crossopt.solvers.stages.piper.cuts.fronts import Bundling
+from crossopt.solvers.stages.piper.cuts.options import Options, options_of
+from crossopt.solvers.stages.piper.cuts.search import Known, Price, search
+from crossopt.solvers.stages.piper.cuts.tables import Tables, only, tables_of
 from crossopt.solvers.stages.piper.plan import PiperPlan, Stage, named
 from crossopt.solvers.stages.piper.rivals.equal import equal_stages
 from crossopt.solvers.stages.piper.rivals.greedy import greedy_front, greedy_price
-from crossopt.solvers.stages.piper.search import Known, Price, search
-from crossopt.solvers.stages.piper.tables import Tables, only, tables_of
 
 _NOTHING = "finds nothing that keeps the limits"
 _MOST_STAGES = 20_000

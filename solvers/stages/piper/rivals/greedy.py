@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.solvers.stages.piper.choose import chosen_stage, layers_of
-from crossopt.solvers.stages.piper.fronts import Front
-from crossopt.solvers.stages.piper.network import with_free
-from crossopt.solvers.stages.piper.options import Options
+from crossopt.solvers.stages.piper.cuts.choose import chosen_stage, layers_of
+from crossopt.solvers.stages.piper.cuts.fronts import Front
+from crossopt.solvers.stages.piper.cuts.network import with_free
+from crossopt.solvers.stages.piper.cuts.options import Options
+from crossopt.solvers.stages.piper.cuts.search import Price, Span, seconds_of
+from crossopt.solvers.stages.piper.cuts.tables import Tables, places_in
 from crossopt.solvers.stages.piper.plan import Stage
-from crossopt.solvers.stages.piper.search import Price, Span, seconds_of
-from crossopt.solvers.stages.piper.tables import Tables, places_in
 
 
 @dataclass(frozen=True, slots=True, eq=False)

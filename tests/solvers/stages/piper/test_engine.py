@@ -1,6 +1,7 @@
 """The search against trying everything, against the published program, and where a network is too large for it."""
 
 import csv
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.stages.piper import fronts, ideals
+from crossopt.solvers.proofs import Counted
+from crossopt.solvers.stages.piper import second
+from crossopt.solvers.stages.piper.cuts import fronts, ideals
 from crossopt.solvers.stages.piper.judge import judge_rows
 from crossopt.solvers.stages.piper.plan import Stage
+from crossopt.solvers.stages.piper.second import none_below
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import answered, best_by_trying, checked, document, node, random_document, random_question, written
@@ -35,7 +39,8 @@ def assert_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Pa
         assert result.value == pytest.approx(best, rel=1e-12)
         assert result.bound <= best
         assert all(rival.value is None or rival.value >= best * (1.0 - 1e-12) for rival in result.rivals)
-    assert checked(result).accepted
+        assert none_below(question, best * (1.0 + 1e-9), str) is False
+    assert checked(result).accepted and not checked(result).told
 
 
 def test_enough_of_the_random_questions_have_an_answer_and_some_have_none(tmp_path: Path) -> None:
@@ -78,6 +83,19 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     assert result.bound is None or result.bound <= best
     assert result.status != "INFEASIBLE" or best == float("inf")
     assert checked(result).accepted
+    assert not checked(result).told  # the second program leaves nothing out, bundled or not
+
+
+def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = random_question(tmp_path, 3, 5, 4)
+    monkeypatch.setattr(second, "MOST_STEPS", 10)
+    result = answered(question)
+    assert result.told
+    assert not result.proved
+    assert checked(result).accepted
+    assert checked(result).told
+    forged = replace(result, proof=Counted(result.proved_by), proved=True, status="OPTIMAL")
+    assert "nothing that is only told is called proved" in checked(forged).refused[0]
 
 
 @pytest.mark.slow

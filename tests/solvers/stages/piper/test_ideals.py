@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from crossopt.solvers.stages.piper import ideals
-from crossopt.solvers.stages.piper.ideals import cuts_near, ideals_of
+from crossopt.solvers.stages.piper.cuts import ideals
+from crossopt.solvers.stages.piper.cuts.ideals import cuts_near, ideals_of
 from tests.every import every
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.solvers.stages.piper.cuts.tables import Tables
 from crossopt.solvers.stages.piper.plan import Stage
-from crossopt.solvers.stages.piper.tables import Tables
 
 _NONE = 1 << 30
 _SURE = 1.0 - 1e-11

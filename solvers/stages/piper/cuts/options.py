@@ -7,8 +7,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.piper.graph import PiperQuestion
-from crossopt.solvers.stages.piper.fronts import Bundling, Front, joined, nothing
-from crossopt.solvers.stages.piper.network import Network
+from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Front, joined, nothing
+from crossopt.solvers.stages.piper.cuts.network import Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
 """Every stage between two cuts of a network, as figures: how long it takes, and for how many microbatches under way it fits.
 
-seconds(d) = (work + moved + 4 (d - 1) w / (N bandwidth)) / d        work, w from a point of the stage's front (`piper.fronts`)
+seconds(d) = (work + moved + 4 (d - 1) w / (N bandwidth)) / d        work, w from a point of the stage's front (`fronts`)
 under way  = 1 + floor((memory - m) / a)                             the most microbatches that the point fits
 """
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.solvers.stages.piper.fronts import Bundling, Front, joined, nothing, taken_from
-from crossopt.solvers.stages.piper.options import Options, dear, front_of, moved
+from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Front, joined, nothing, taken_from
+from crossopt.solvers.stages.piper.cuts.options import Options, dear, front_of, moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)

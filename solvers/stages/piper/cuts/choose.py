@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.solvers.stages.piper.fronts import Bundling, Front, joined, nothing
+from crossopt.solvers.stages.piper.cuts.fronts import Bundling, Front, joined, nothing
+from crossopt.solvers.stages.piper.cuts.network import with_free
+from crossopt.solvers.stages.piper.cuts.options import Options, dear, front_of
+from crossopt.solvers.stages.piper.cuts.search import Price, Span
+from crossopt.solvers.stages.piper.cuts.tables import places_in
 from crossopt.solvers.stages.piper.judge import judge_rows
-from crossopt.solvers.stages.piper.network import with_free
-from crossopt.solvers.stages.piper.options import Options, dear, front_of
 from crossopt.solvers.stages.piper.plan import Stage
-from crossopt.solvers.stages.piper.search import Price, Span
-from crossopt.solvers.stages.piper.tables import places_in
 
 _BUNDLING = Bundling(most=2_048)
 
