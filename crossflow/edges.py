@@ -3,8 +3,8 @@
 import numpy as np
 
 from crossopt.crossflow.collectives import all_reduce_time
+from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.hiding import tensor_exchange
 from crossopt.crossflow.layer import PASSES, trained_costs
 from crossopt.crossflow.ranks import Ranks
 from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost

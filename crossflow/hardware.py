@@ -85,7 +85,7 @@ class Efficiency:
     "Introducing async tensor parallelism", September 2024)."""
     expert_overlap: Real = 0.4
     """Share of exchanges of experts that hides behind the work on another microbatch. With it 14 layers of DeepSeek-V3 on 64 H100 gain
-    7.9 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`crossflow.hiding`)."""
+    7.9 %, where Megatron-LM's pull request 6311 (2026) measured 7.8 %; other stacks and networks hid more (`exchanges.hiding`)."""
     queued_expert_overlap: Real = 0.2
     """That share beside tensor or context ranks, for which Megatron-Core has all kernels wait in one queue (CUDA_DEVICE_MAX_CONNECTIONS=1)
     on devices before Blackwell. With it the same run gains 3.8 %, where 3.7 % were measured with one queue. Later devices need none, but

@@ -2,10 +2,10 @@
 
 b microbatch, s sequence, h hidden, a heads, d head width, f feed-forward width, E experts; t, c, x tensor, context and expert degree.
 T = b s / c tokens a rank. Tensor parallelism splits heads and widths (Shoeybi et al. 2019), sequence parallelism the rest (Korthikanti
-et al. 2022); context parallelism passes keys and values around a ring (Liu et al. 2023); experts are reached by all-to-all (Lepikhin et al.
-2020). A backward product is two products: by the weights and by the input; the latter gives the gradients of the weights, for which no
-other stage waits, so that a schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is said of a model's layer is
-said of one whose layers are all of one kind; `crossflow.transformer` takes the mean over the kinds.
+et al. 2022); context parallelism is in `exchanges.context`; experts are reached by all-to-all (Lepikhin et al. 2020). A backward product
+is two products: by the weights and by the input; the latter gives the gradients of the weights, for which no other stage waits, so that a
+schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is said of a model's layer is said of one whose layers are
+all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,11 @@ from operator import add
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.collectives import (
-    all_gather,
-    exchange_energy,
-    exchange_time,
-    ring_all_reduce,
-    send,
-)
-from crossopt.crossflow.dispatch import to_experts
+from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange_time, ring_all_reduce
+from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
+from crossopt.crossflow.exchanges.dispatch import to_experts
+from crossopt.crossflow.exchanges.hiding import exposed_turns, products_time, tensor_exchange, together, turns
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.hiding import exposed_turns, products_time, tensor_exchange, together, turns
 from crossopt.crossflow.projections import UP_PRODUCTS, adapters, named_projections, projections
 from crossopt.crossflow.ranks import Ranks, expert_split, local_groups, routed_tokens
 from crossopt.crossflow.recomputation import (
@@ -68,7 +63,7 @@ class Pass:
     work: Cost
     core: Cost
     tensor: Real
-    context: Real
+    context: Around
     expert: Real
     energy: Real
     """Joules of the exchanges."""
@@ -83,10 +78,10 @@ class Pass:
 
     def seconds(self) -> Real:
         """Work + max(core, key-value ring), without exchanges that nothing hides."""
-        return self.work.time + np.maximum(self.core.time, self.context)
+        return self.work.time + np.maximum(self.core.time, self.context.hidden)
 
     def exchanges(self) -> Real:
-        return self.tensor + self.expert
+        return self.tensor + self.context.exposed + self.expert
 
     def kernels(self) -> Real:
         return self.work.kernels + self.core.kernels
@@ -130,7 +125,8 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
     busy_backward = np.maximum(work_backward, host * (backward.kernels() + more.kernels()))
     energy = sum((side.work.energy + side.core.energy + side.energy for side in (forward, backward)), np.float64(0))
     rest, weights = replace(backward, work=backward.rest), backward.weights
-    exposed = busy_forward + forward.tensor + (busy_backward + (backward.tensor + more.tensor))
+    turned = forward.context.exposed + (backward.context.exposed + more.context.exposed)
+    exposed = busy_forward + forward.tensor + (busy_backward + (backward.tensor + more.tensor)) + turned
     busy_rest = np.maximum(rest.seconds() + more.seconds(), host * (rest.kernels() + more.kernels()))
     return Layer(
         forward=busy_forward + forward.exchanges(),
@@ -139,7 +135,7 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
         arithmetic=forward.work.time + forward.core.time + backward.work.time + backward.core.time,
         recompute=more.seconds() + more.exchanges(),
         tensor=forward.tensor + backward.tensor,
-        context=sum((np.maximum(side.context - side.core.time, 0.0) for side in (forward, backward)), np.float64(0)),
+        context=_beyond_core(forward) + _beyond_core(backward),
         expert=forward.expert + backward.expert,
         launch=(busy_forward - work_forward) + (busy_backward - work_backward),
         inputs=busy_rest + (backward.exchanges() + more.exchanges()),
@@ -149,22 +145,30 @@ def layer(forward: Pass, backward: Pass, recompute: int, hardware: Hardware, hid
     )
 
 
+def _beyond_core(side: Pass) -> Real:
+    """Seconds of the exchange between context ranks that attention does not hide."""
+    return np.maximum(side.context.hidden - side.core.time, 0.0) + side.context.exposed
+
+
 def _share_of(side: Pass, share: float) -> Pass:
     """What a share of the layers does."""
-    seconds = {name: getattr(side, name) * share for name in ("tensor", "context", "expert", "energy")}
-    return replace(side, **seconds, **{name: getattr(side, name).times(share) for name in ("work", "core", "rest", "weights")})
+    around = Around(*(getattr(side.context, name) * share for name in ("hidden", "exposed", "energy")))
+    seconds = {name: getattr(side, name) * share for name in ("tensor", "expert", "energy")}
+    costs = {name: getattr(side, name).times(share) for name in ("work", "core", "rest", "weights")}
+    return replace(side, context=around, **seconds, **costs)
 
 
 def _again(forward: Pass, modules: int) -> Pass:
-    """What these modules do of the forward pass again; no exchange takes longer than those of the whole pass."""
+    """What these modules do of the forward pass again, attention with what it exchanges; no exchange takes longer than those of the whole
+    pass."""
     if modules & LAYER:
         return forward
     work = reduce(add, (cost for module, cost in forward.modules if modules & module), NOTHING)
-    core = forward.core if modules & ATTENTION else NOTHING
+    core, around = (forward.core, forward.context) if modules & ATTENTION else (NOTHING, NONE_AROUND)
     if not modules & UP_PROJECTIONS:
-        return Pass(work, core, 0.0, 0.0, 0.0, 0.0)
-    gathered, energy = np.minimum(forward.latents.time, forward.tensor), np.minimum(forward.latents.energy, forward.energy)
-    return Pass(work, core, gathered, 0.0, 0.0, energy)
+        return Pass(work, core, 0.0, around, 0.0, around.energy)
+    gathered, energy = np.minimum(forward.latents.time, forward.tensor), forward.latents.energy + around.energy
+    return Pass(work, core, gathered, around, 0.0, np.minimum(energy, forward.energy))
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -173,7 +177,7 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     named = _named(costs, model, ranks)
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
-    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, ring_passes=1.0)
+    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
     return replace(found, modules=_modules(named, model, ranks, hardware), latents=_gathered_latents(model, ranks, hardware))
 
 
@@ -211,7 +215,7 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     weights = reduce(add, (late for _, late in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
-    found = _with_exchanges(work + beside, core, model, ranks, hardware, ring_passes=2.0)
+    found = _with_exchanges(work + beside, core, model, ranks, hardware, backward=True)
     return replace(found, rest=rest + beside, weights=weights)
 
 
@@ -352,27 +356,18 @@ def _activations(model: Transformer, ranks: Ranks, hardware: Hardware, passes: f
     return stream_cost(passes * size * inner, 8.0 * inner, hardware), cost
 
 
-def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, ring_passes: float) -> Pass:
+def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:
     """With latent attention whole inputs are gathered, more than the latents that sequence parallelism could gather, and keys and values
     travel as heads."""
-    links, size = hardware.links, model.activation_bytes
-    tensor_bytes = ranks.tokens(model) * model.hidden * size
-    block = ranks.tokens(model) * local_groups(model, ranks) * (model.score_width + model.value_width) * size
-    ring, turned = send(block, ranks.context_members), ring_passes * _ring_steps(model, ranks)
+    tensor_bytes = ranks.tokens(model) * model.hidden * model.activation_bytes
+    core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
-    sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), links)
-    sent = sent + turned * exchange_energy(ring, links) + 2.0 * routed_energy
+    sent = turns(model, ranks) * exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
     return Pass(
         work=work,
         core=core,
         tensor=exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware),
-        context=turned * exchange_time(ring, links),
+        context=around,
         expert=2.0 * routed,
-        energy=sent,
+        energy=sent + around.energy + 2.0 * routed_energy,
     )
-
-
-def _ring_steps(model: Transformer, ranks: Ranks) -> Real:
-    """To how many ranks keys and values are handed on: to all others, in a window to those whose tokens it can reach."""
-    others = ranks.context - 1.0
-    return np.minimum(others, np.ceil(model.window * ranks.context / model.sequence)) if model.window else others

@@ -95,9 +95,9 @@ class Plan:
     """Ranks over which each expert is split, where experts are laid over tensor, context and data ranks together (folding): these are
     expert_tensor x expert x replicas of an expert. 0 splits experts over the tensor ranks and spreads them over the data-parallel ones."""
     tensor_exchange: TensorExchange = "exposed"
-    """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.hiding`."""
+    """Whether exchanges of tensor ranks go on in parts behind the products next to them, see `crossflow.exchanges.hiding`."""
     expert_exchange: ExpertExchange = "exposed"
-    """Whether tokens of one microbatch go to their experts behind the work on another, see `crossflow.hiding`."""
+    """Whether tokens of one microbatch go to their experts behind the work on another, see `crossflow.exchanges.hiding`."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "pipeline", "data", "expert", "microbatch", "interleave"):

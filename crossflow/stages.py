@@ -109,7 +109,7 @@ def microbatches_in_flight(
     1F1B: min(m, p - i). Interleaved, v chunks a stage: min(m, (p (v - 1) + 2 (p - i - 1) + 1) / v), which is 1 + (p - 1) / (p v) times p
     on the first stage (Narayanan et al. 2021; Korthikanti et al. 2022, section 4.2.3). With split backward passes min(m, p) on every
     stage, until the gradients of weights are done: the later the stage, the longer they are put off (Qi et al. 2023, section 2.2; a part
-    of what is kept is given up before). Where passes go on in pairs, forward with backward (`crossflow.hiding`), one chunk more. Where
+    of what is kept is given up before). Where passes go on in pairs, forward with backward (`exchanges.hiding`), one chunk more. Where
     microbatches go both ways p + 1 on every device (table 2 of DeepSeek-AI 2024), half of them of each of its two stages.
     """
     chunks = stages * (interleave - 1.0) + 2.0 * (stages - stage - 1.0) + 1.0 + pairs

@@ -14,8 +14,8 @@ from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
 from crossopt.crossflow.bill import Bill, Items, Prices
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchange import DataExchange, data_exchange, transfer_energy, transfer_time
+from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in
-from crossopt.crossflow.hiding import expert_share, paired_share
 from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import Layout, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, peak_memory
@@ -192,7 +192,7 @@ def _mixed(one: Layer, plain: Layer, recomputed: tuple[Array, Array] | None) -> 
 
 
 def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
-    """The mean layer where passes in pairs hide exchanges of experts (`crossflow.hiding`); of what these take the rest that shows."""
+    """The mean layer where passes in pairs hide exchanges of experts (`exchanges.hiding`); of what these take the rest that shows."""
     both_ways = is_both_ways(_column(plans.schedule))
     if np.any(both_ways):
         one = _whole_or_together(one, both_ways, _column(plans.expert_exchange) > 0.5)

@@ -175,7 +175,7 @@ class Transformer:
 
         Under the causal mask query i looks at min(i, W) tokens: of a square of s^2 / 2 pairs one of (s - W)^2 / 2 is left out.
         """
-        if self.window == 0 or self.window >= self.sequence:
+        if not 0 < self.window < self.sequence or self.global_layers == self.layers:
             return self.sequence
         return self.window * (2.0 - self.window / self.sequence)
 
@@ -326,11 +326,11 @@ def kind_of_layer(model: Transformer, number: int) -> Transformer:
 
 
 def _attention_kinds(model: Transformer) -> Kinds:
-    """Shares of the layers that attend to all tokens, and to a window."""
+    """Shares of the layers that attend to all tokens, and to a window; all of them exchange what they attend to in one way."""
     if not model.global_layers:
         return ((1.0, model),)
     share = model.global_layers / model.layers
-    kinds = (share, replace(model, window=0, global_layers=0)), (1.0 - share, replace(model, global_layers=0))
+    kinds = (share, replace(model, global_layers=model.layers)), (1.0 - share, replace(model, global_layers=0))
     return kinds if share < 1.0 else kinds[:1]
 
 

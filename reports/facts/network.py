@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
-from crossopt.crossflow.layer import backward_pass, forward_pass
+from crossopt.crossflow.layer import Pass, backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.pipeline import fullest_slot
 from crossopt.crossflow.plan import Plan, table
@@ -89,16 +89,16 @@ def busy_seconds(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     again = 1.0 + share_again(model, plans)
     passes = needed.microbatches * fullest_slot(needed).layers
 
-    def both(part: str) -> Real:
+    def both(part: Callable[[Pass], Real]) -> Real:
         return mean_over_kinds(
             model,
-            lambda kind: again * getattr(forward_pass(kind, group, hardware), part) + getattr(backward_pass(kind, group, hardware), part),
+            lambda kind: again * part(forward_pass(kind, group, hardware)) + part(backward_pass(kind, group, hardware)),
         )
 
     found = {
-        "tensor parallelism": passes * both("tensor"),
-        "context parallelism": passes * both("context"),
-        "experts": passes * both("expert"),
+        "tensor parallelism": passes * both(lambda one: one.tensor),
+        "context parallelism": passes * both(lambda one: one.context.hidden + one.context.exposed),
+        "experts": passes * both(lambda one: one.expert),
         "embedding and head": needed.microbatches * _edges(model, group, hardware),
         "pipeline": needed.microbatches * (2.0 * needed.interleave) * needed.transfer,
         "weight gathers": passes * (needed.gather_forward + needed.gather_backward),

@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from crossopt.crossflow.edges import head
+from crossopt.crossflow.exchanges.context import around_attention
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import attention_core, attention_core_backward, element_wise, trained_costs
 from crossopt.crossflow.layout import lay_out
@@ -100,7 +101,8 @@ def _bytes(hardware: Hardware) -> Iterator[Hardware]:
 
 def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tuple[str, bool, Cost]]:
     """Every operator of a layer, and the head, which is priced in both directions together. Where the first layers are dense, their own
-    operators follow; where some layers have a window, their attention does."""
+    operators follow; where some layers have a window, their attention does. Attention is with what puts its steps together where keys and
+    values come by in a ring."""
     kinds = [kind for _, kind in feed_forward_kinds(model)]
     for kind, what, names in [(kinds[-1], "", ()), *((kind, "dense ", ("inner product", "outer product")) for kind in kinds[:-1])]:
         for name, product in named_projections(kind, group):
@@ -114,8 +116,8 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
         yield "adapters", True, reduce(add, backward_costs(beside, model.value_bytes, hardware))
     for number, (_, kind) in enumerate(layer_kinds(kinds[-1])):
         what = "attention in a window" if number else "attention"
-        yield what, False, attention_core(kind, group, hardware)
-        yield what, True, attention_core_backward(kind, group, hardware)
+        for back, core in enumerate((attention_core, attention_core_backward)):
+            yield what, bool(back), around_attention(core(kind, group, hardware), kind, group, hardware, bool(back))[0]
     model = kinds[-1]
     for back in (False, True):
         side = element_wise(model, group, hardware, back)

@@ -127,7 +127,7 @@ def step_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan
 
 def _exchanged(ahead: Pass) -> Real:
     """Exposed exchanges of a layer."""
-    return ahead.exchanges() + np.maximum(ahead.context - ahead.core.time, 0.0)
+    return ahead.exchanges() + np.maximum(ahead.context.hidden - ahead.core.time, 0.0)
 
 
 def _passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan, needed: Terms) -> tuple[Passes, ...]:

@@ -4,6 +4,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import END_STAGES, Plan
 from crossopt.crossflow.recomputation import (
     ATTENTION,
@@ -18,7 +19,7 @@ from crossopt.crossflow.recomputation import (
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import Transformer, kind_of_layer
-from crossopt.reports.launching.megatron_remarks import by_all_to_all, remarks
+from crossopt.reports.launching.megatron_remarks import remarks
 from crossopt.reports.launching.options import (
     Export,
     Setting,
@@ -73,11 +74,12 @@ _MODULES: Final = {
 def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     """All arguments, those of the plan first."""
     make = OPTIONS.setting
+    turned = plan.context > 1 and by_all_to_all(model)
     found = [
         make("--tensor-model-parallel-size", plan.tensor, "heads and widths of a layer over so many devices"),
         make("--pipeline-model-parallel-size", plan.pipeline, "stages of layers"),
         make("--context-parallel-size", plan.context, "the sequence over so many devices"),
-        *([make("--cp-comm-type", "a2a", "heads in place of the sequence inside attention")] if by_all_to_all(model, plan) else []),
+        *([make("--cp-comm-type", "a2a", "heads in place of the sequence inside attention")] if turned else []),
         make("--micro-batch-size", plan.microbatch, "samples a replica takes at a time"),
         make("--global-batch-size", model.global_batch, f"samples of a step: {plan.data} replicas do the rest"),
     ]
@@ -312,7 +314,7 @@ def _attention(model: Transformer) -> list[Setting]:
     if model.window:
         found.append(make("--window-size", f"{model.window - 1},0", "tokens before its own to which a query attends"))
     if model.window and model.global_layers:
-        local = [int(kind_of_layer(model, number).window > 0) for number in range(1, model.layers + 1)]
+        local = [int(kind_of_layer(model, number).global_layers == 0) for number in range(1, model.layers + 1)]
         found.append(make("--window-attn-skip-freq", f"[{','.join(map(str, local))}]", "layers (1) that have the window"))
     found += [make("--softmax-type", "learnable", "a learned score beside those of the tokens")] if model.sinks else []
     if model.prediction_layers:

@@ -24,16 +24,6 @@ _DEEPEP: Final = (
     "DeepEP is a library of its own, over InfiniBand or RoCE; on Blackwell its branch is --moe-flex-dispatcher-backend hybridep. "
     "Without it write --moe-token-dispatcher-type alltoall, and ask with workload.expert_dispatch: copies what that costs"
 )
-_ALL_TO_ALL: Final = (
-    "sinks and windows go over context ranks by all-to-all of queries, keys, values and results (--cp-comm-type a2a), since "
-    "TransformerEngine has no ring for them (its issue 2541); what is priced here is a ring of keys and values behind attention, "
-    "so that the launched step is somewhat longer"
-)
-
-
-def by_all_to_all(model: Transformer, plan: Plan) -> bool:
-    """Whether context ranks cannot hand keys and values on in a ring: TransformerEngine has none for sinks and windows."""
-    return plan.context > 1 and (model.sinks or model.window > 0)
 
 
 def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
@@ -43,7 +33,6 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += ["the environment must not have CUDA_DEVICE_MAX_CONNECTIONS=1"] if plan.zero > 1 else []
     found += [_HELD_BACK if wide else _CONNECTIONS] if hidden else []
     found += [_DEEPEP] if model.once_a_node and plan.expert > 1 else []
-    found += [_ALL_TO_ALL] if by_all_to_all(model, plan) else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
     found.append(_UNKNOWN + (_GATES if model.gated else "") + (_ROUTES if model.experts > 1 else ""))
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}

@@ -123,15 +123,15 @@ def test_layers_that_predict_further_tokens_are_no_part_of_the_size() -> None:
 def test_layers_are_of_the_kinds_that_the_model_says() -> None:
     assert layer_kinds(DENSE) == ((4, DENSE),)
     assert [count for count, _ in layer_kinds(EXPERTS)] == [1, 3]
-    assert [(count, kind.window) for count, kind in layer_kinds(WINDOWS)] == [(1, 0), (3, 512)]
+    assert [(count, kind.reach) for count, kind in layer_kinds(WINDOWS)] == [(1, 2048), (3, 512 * 1.75)]
     both = replace(EXPERTS, window=512, global_layers=2)
-    assert [(count, kind.window, kind.experts) for count, kind in layer_kinds(both)] == [
-        (0.5, 0, 1),
-        (0.5, 512, 1),
-        (1.5, 0, 8),
-        (1.5, 512, 8),
+    assert [(count, kind.reach, kind.experts) for count, kind in layer_kinds(both)] == [
+        (0.5, 2048, 1),
+        (0.5, 512 * 1.75, 1),
+        (1.5, 2048, 8),
+        (1.5, 512 * 1.75, 8),
     ]
-    assert [kind_of_layer(WINDOWS, place).window for place in (1, 2, 3, 4)] == [512, 512, 512, 0]
+    assert [kind_of_layer(WINDOWS, place).reach for place in (1, 2, 3, 4)] == [512 * 1.75] * 3 + [2048]
     assert [kind_of_layer(EXPERTS, place).experts for place in (1, 2, 3, 4)] == [1, 8, 8, 8]
     assert all(layer_kinds(kind) == ((kind.stack, kind),) for model in (EXPERTS, WINDOWS, both) for _, kind in layer_kinds(model))
 
@@ -195,14 +195,6 @@ def test_a_window_leaves_the_pairs_that_its_mask_leaves(arithmetic: Hardware, wi
 def test_latents_are_attended_by_heads_of_unequal_width(arithmetic: Hardware) -> None:
     """Scores over 64 + 32 elements, padded to 128, values over 128."""
     assert number(attention_core(LATENT, group(Plan()), arithmetic).time) == pytest.approx(2048**2 * 16 * (128 + 128) / 100e12, rel=1e-12)
-
-
-def test_a_window_needs_keys_of_the_ranks_it_reaches_only(plain: Hardware) -> None:
-    """Blocks of 256 tokens on 8 ranks: 512 tokens back are two blocks, 513 three, all of them seven."""
-    plan = group(Plan(context=8))
-    one = number(forward_pass(DENSE, plan, plain).context) / 7
-    steps = [number(forward_pass(replace(DENSE, window=window), plan, plain).context) / one for window in (1, 256, 512, 513, 2000)]
-    assert steps == pytest.approx([1, 1, 2, 3, 7])
 
 
 def test_parallel_blocks_are_summed_once(plain: Hardware) -> None:

@@ -9,6 +9,7 @@ from typing import Final, get_args
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.exchanges.context import by_all_to_all
 from crossopt.crossflow.plan import (
     END_STAGES,
     EXPERT_EXCHANGES,
@@ -192,7 +193,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "heads left by width": Quantity(
         ("tensor", "context"), lambda model, plans: gcd(model.heads, model.attention_groups) % (plans.tensor * plans.context)
     ),
-    "sinks or windows": _of_model(lambda model: int(model.sinks or model.window > 0)),
+    "sinks or windows": _of_model(lambda model: int(by_all_to_all(model))),
     "resident layers to spare": _of_model(lambda model: int(model.stack - RESIDENT_LAYERS)),
     "expert left by width": Quantity(("expert", "tensor", "context"), lambda _, plans: plans.expert % (plans.tensor * plans.context)),
     "experts": _of_model(lambda model: model.experts),

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.crossflow.collectives import all_gather, ring_all_reduce
 from crossopt.crossflow.edges import head
-from crossopt.crossflow.hardware import Cluster, Hardware
+from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import backward_pass, forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_weights
@@ -55,7 +55,8 @@ def test_the_operators_take_together_as_long_as_the_layer(name: str) -> None:
     roofs = roofs_on(model, hardware, cluster, plan)
     plans = table([plan])
     group = ranks(plans, lay_out(plans, cluster))
-    for back, one in ((False, forward_pass(model, group, hardware)), (True, backward_pass(model, group, hardware))):
+    still = replace(hardware, links=tuple(Link(np.inf, 0.0) for _ in hardware.links))  # a ring behind attention slows it down
+    for back, one in ((False, forward_pass(model, group, still)), (True, backward_pass(model, group, still))):
         seconds = sum(work.seconds for work in roofs.works if work.backward == back and not work.name.startswith("head"))
         assert seconds == pytest.approx(single(one.work.time + one.core.time), rel=1e-12)
 

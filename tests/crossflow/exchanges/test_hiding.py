@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossopt.crossflow.exchanges.hiding import paired_share
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.hiding import paired_share
 from crossopt.crossflow.layer import Layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import peak_memory

@@ -1,0 +1,82 @@
+"""What context ranks hand each other around attention: keys and values in a ring, or all of some heads.
+
+Ring (Liu et al. 2023, arXiv:2310.01889; the P2P way of TransformerEngine's attention, context_parallel.py, and of torchtitan): the keys and
+values of each of c ranks come by in c steps, each of them handed on while the queries meet those before, and backward their gradients with
+them. Each further step launches attention once more, and some rank has all its queries in each (causal halves are dealt in pairs). What it
+gives is put together with what was there: forward statistics and results, backward the gradients of queries and of keys and values, each
+read twice and written once. The exchange takes its share of the device (`Efficiency.overlap_loss`). With A seconds of attention, M of
+putting together and R of the ring
+
+    max(A + M + lost R, R)
+
+so that more ranks cost more although nothing waits: M does not shrink with the tokens of a rank, as A does.
+
+All-to-all (DeepSpeed Ulysses, Jacobs et al. 2023, arXiv:2309.14509): each rank gets all tokens of some heads, queries, keys and values
+before attention and its own tokens of the results after it, backward their gradients. Nothing hides that. TransformerEngine has no ring
+for learnable sinks and windows (issue 2541, pull request 1160), so that networks with them go this way in all layers.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.collectives import all_to_all, exchange_energy, exchange_time, send
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.ranks import Ranks, local_groups
+from crossopt.crossflow.roofline import Cost, stream_cost
+from crossopt.crossflow.workload import Transformer
+
+_PASSES = 3.0
+"""Over what two steps put together: both are read, one is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What one direction of a layer exchanges around attention."""
+
+    hidden: Real
+    """Seconds that go on behind attention."""
+    exposed: Real
+    energy: Real
+
+
+NONE_AROUND = Around(0.0, 0.0, 0.0)
+
+
+def by_all_to_all(model: Transformer) -> bool:
+    """Whether keys and values cannot be handed on in a ring."""
+    return model.sinks or 0 < model.window < model.sequence
+
+
+def around_attention(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Around]:
+    """Attention as it is among context ranks, and what they exchange."""
+    if not np.any(ranks.context > 1.0):
+        return core, NONE_AROUND
+    return (core, _turned(model, ranks, hardware)) if by_all_to_all(model) else _ring(core, model, ranks, hardware, backward)
+
+
+def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> tuple[Cost, Around]:
+    """Backward keys and values come by with their gradients."""
+    steps, (queries, keys, values, results) = ranks.context - 1.0, _bytes(model, ranks)
+    block, times = send(keys + values, ranks.context_members), steps * (2.0 if backward else 1.0)
+    hidden = times * exchange_time(block, hardware.links)
+    merged = _PASSES * steps * (queries + keys + values if backward else results)
+    merging = stream_cost(merged, merged / model.activation_bytes, hardware, 2.0 * steps)
+    launched = Cost(steps * hardware.efficiency.kernel, 0.0, steps)
+    together = core + merging + launched + Cost(hardware.efficiency.overlap_loss * hidden, 0.0, 0.0)
+    return together, Around(hidden, 0.0, times * exchange_energy(block, hardware.links))
+
+
+def _turned(model: Transformer, ranks: Ranks, hardware: Hardware) -> Around:
+    """Four exchanges in either direction."""
+    sent = [all_to_all(size, ranks.context_members) for size in _bytes(model, ranks)]
+    seconds, energy = (sum((one(each, hardware.links) for each in sent), np.float64(0)) for one in (exchange_time, exchange_energy))
+    return Around(0.0, seconds, energy)
+
+
+def _bytes(model: Transformer, ranks: Ranks) -> tuple[Real, Real, Real, Real]:
+    """Queries, keys, values and results of a rank's tokens, and so of their gradients."""
+    tokens, heads, groups = ranks.tokens(model) * model.activation_bytes, model.heads / ranks.tensor, local_groups(model, ranks)
+    score, value = model.score_width, model.value_width
+    return tokens * heads * score, tokens * groups * score, tokens * groups * value, tokens * heads * value
