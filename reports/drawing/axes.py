@@ -73,8 +73,10 @@ class Frame:
 
 
 def ends_of(values: Sequence[float], share: float, alone: float) -> tuple[float, float]:
-    """The ends of a scale with a share of its length beyond the figures, and of the greatest figure where all are equal."""
-    margin = (max(values) - min(values)) * share or abs(max(values)) * alone or 1.0
+    """The ends of a scale with a share of its length beyond the figures, and of the greatest figure where all read the same: ticks have
+    six digits or more, and closer ones would say the same and lie on each other."""
+    length, greatest = max(values) - min(values), abs(max(values))
+    margin = (length * share if length > 5e-5 * greatest else 0.0) or greatest * alone or 1.0
     return min(values) - margin, max(values) + margin
 
 

@@ -46,3 +46,9 @@ def test_ends_leave_room_beyond_the_figures(values: tuple[float, ...], ends: tup
 def test_stairs_go_across_before_they_go_up() -> None:
     assert stairs([(0.0, 5.0)]) == [(0.0, 5.0)]
     assert stairs([(0.0, 5.0), (2.0, 3.0)]) == [(0.0, 5.0), (2.0, 5.0), (2.0, 3.0)]
+
+
+def test_figures_that_read_the_same_have_the_scale_of_one() -> None:
+    """A bound one in 10^12 below the value: ticks between them would all say the same."""
+    assert ends_of([100.0, 100.0 - 1e-10], 0.06, 0.01) == pytest.approx((99.0, 101.0))
+    assert ends_of([100.0, 90.0], 0.1, 0.01) == pytest.approx((89.0, 101.0))
