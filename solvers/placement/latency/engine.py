@@ -181,7 +181,8 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None
     course.stopped, course.notes = answer.stopped, answer.notes
-    if answer.stopped == "complete" and (shown := branched(question, answer.limit, answer.bound, course.left())):
+    left, complete = course.left(), answer.stopped == "complete"
+    if complete and (shown := branched(question, answer.limit, answer.bound, course.began, left)):
         course.see(bound=shown[0], proof=shown[1])
     course.see(bound=answer.bound, proof=Word(answer.solver))
 

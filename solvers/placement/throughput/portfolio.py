@@ -76,7 +76,9 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return replace(run.found(stopped="interrupted"), notes=(f"both solvers ended early: {error}",))
     trace = tuple((at, in_time(found, quantum), in_time(bound, quantum)) for at, found, bound in end.trace)
     solvers, left = " and ".join(end.solvers), limits.seconds - (monotonic() - began)
-    shown = branched(question, value, inf if end.bound is None else real(end.bound, quantum), left) if end.stopped == "complete" else None
+    bound = inf if end.bound is None else real(end.bound, quantum)
+    watch(Progress("a tree in whole numbers", run.value, run.bound, run.answer))
+    shown = branched(question, value, bound, began, left) if end.stopped == "complete" else None
     if end.bound is None:
         return none_by(question, run.known, shown[1] if shown and shown[0] >= value else Word(solvers))
     if shown:

@@ -103,7 +103,7 @@ def _solved(
     answer = backend("cpsat")(model.model, spend)
     bound = inf if answer.bound is None else real(answer.bound, model.figures.quantum)
     left = limits.seconds - (monotonic() - began)
-    shown = branched(run.question, greatest, bound, left) if answer.stopped in {"complete", "gap"} else None
+    shown = branched(run.question, greatest, bound, began, left) if answer.stopped in {"complete", "gap"} else None
     return _found(run, blocks, model, answer, first, shown)
 
 

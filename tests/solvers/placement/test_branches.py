@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import inf
+from time import monotonic
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,7 +49,7 @@ def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, c
     asked = question_of(seed)
     true = truth(asked)
     limit = (true if 0.0 < true < inf else 1.0) * share
-    found = branched(asked, limit, claim * limit, 5.0)
+    found = branched(asked, limit, claim * limit, monotonic() - 15.0, 5.0)
     assert found is not None
     bound, proof = found
     assert bound <= true
@@ -61,7 +62,7 @@ def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, c
 def test_no_edit_of_a_tree_shows_more_than_the_best_placement(seed: int, data: st.DataObject) -> None:
     asked = question_of(seed)
     true = truth(asked)
-    found = branched(asked, (true if 0.0 < true < inf else 1.0) * 1.2, inf, 5.0)
+    found = branched(asked, (true if 0.0 < true < inf else 1.0) * 1.2, inf, monotonic() - 15.0, 5.0)
     assert found is not None
     proof, steps = found[1], [[int(word) for word in line.split(" ")] for line in found[1].steps]
     for _ in range(data.draw(st.integers(1, 4))):
