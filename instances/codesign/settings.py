@@ -33,12 +33,13 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     came: Whole = np.broadcast_to(codes, (len(plans), len(codes)))
     if name not in COMES_TO:
         return came, np.ones(came.shape, bool)
-    model, first = cast("Transformer", instance.workload), np.ones(came.shape, bool)
+    model = cast("Transformer", instance.workload)
     meant = [replace(plans, **{name: _meant(model, plans, name, number)}) for number in codes.tolist()]
     came = np.column_stack([COMES_TO[name](model, plans) for plans in meant])
+    first: Mask = _to_the_letter(came, codes) if name in instance.only else np.ones(came.shape, bool)
     for place in range(1, len(codes)):
-        first[:, place] = (came[:, :place] != came[:, place : place + 1]).all(axis=1)
-    return came, first & _to_the_letter(came, codes) if name in instance.only else first
+        first[:, place] &= ~(first[:, :place] & (came[:, :place] == came[:, place : place + 1])).any(axis=1)
+    return came, first
 
 
 def _meant(model: Transformer, plans: Plans, name: str, number: int) -> Whole:
@@ -52,6 +53,14 @@ def _to_the_letter(came: Whole, codes: Whole) -> Mask:
     """Which options come to themselves, or to what they say of the plan."""
     found: Mask = (came == codes) | ((codes < 0) & (came > 0))
     return found
+
+
+def place_of_none(instance: Instance, name: str) -> int:
+    """The place of the option by which a plan without this setting is counted: the first one, or to the letter the one that says so."""
+    codes = codes_of(instance, name)
+    if name not in instance.only:
+        return 0
+    return codes.index(0) if 0 in codes else -1
 
 
 def listed_as(instance: Instance, plans: Plans, name: str) -> Mask:

@@ -22,7 +22,7 @@ from crossopt.crossflow.plan_rules import Rule, rules
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.asked_before import remembered
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.settings import codes_of, comings, listed_as, with_settings
+from crossopt.instances.codesign.settings import codes_of, comings, listed_as, place_of_none, with_settings
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""
@@ -341,8 +341,8 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
         came, first = comings(instance, with_settings(bare, _MEANT.get(name, {})), name)
         columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
-        # These mean nothing where nothing is shared, or spread, so that the first of them stands for all.
-        columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == 0))
+        # These mean nothing where nothing is shared, or spread: one option stands for all.
+        columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == place_of_none(instance, name)))
     return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 

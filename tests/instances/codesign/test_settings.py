@@ -219,6 +219,26 @@ def test_layers_below_zero_are_fewer_than_the_even_share() -> None:
     assert answered(ask(text), "exhaustive").value == answered(ask(text), "boxes").value == written
 
 
+def test_the_letter_of_a_setting_does_not_hang_on_the_order_of_its_options() -> None:
+    """An option that says what the plan has is kept where one before it comes to the same, but not to the letter."""
+    text = SMALL + "choices: {pipeline: [1, 2, 4, 8], interleave: [2, 1], zero: [1, 0], shard: [4, 0], only: [interleave, shard, zero]}"
+    found = {(plan.pipeline, plan.interleave, plan.zero, plan.shard) for plan in plans_of(ask(text)) if isinstance(plan, Plan)}
+    turned = text.replace("[2, 1], zero: [1, 0], shard: [4, 0]", "[1, 2], zero: [0, 1], shard: [0, 4]")
+    assert found == {(plan.pipeline, plan.interleave, plan.zero, plan.shard) for plan in plans_of(ask(turned)) if isinstance(plan, Plan)}
+    assert {(1, 1, 1, 4), (1, 1, 1, 0), (1, 1, 0, 0), (2, 2, 1, 0), (8, 1, 0, 0)} <= found
+    assert not any(interleave > 1 for pipeline, interleave, _, _ in found if pipeline == 1)
+    alone = plans_of(ask(text.replace("[4, 0]", "4")))
+    assert {(plan.pipeline, plan.zero, plan.shard) for plan in alone if isinstance(plan, Plan)} == {(1, 1, 4)}
+
+
+def test_exchanges_of_experts_are_hidden_to_the_letter() -> None:
+    text = (
+        SMALL.replace("{layers: 8,", "{layers: 8, experts: 4, experts_per_token: 2,") + "choices: {expert: [1, 4], expert_exchange: hidden}"
+    )
+    assert {plan.expert for plan in plans_of(ask(text)) if isinstance(plan, Plan)} == {1, 4}
+    assert {plan.expert for plan in plans_of(ask(text, "only=expert_exchange")) if isinstance(plan, Plan)} == {4}
+
+
 def test_all_that_is_no_word_is_refused() -> None:
     with pytest.raises(InstanceError, match=r"choices.rest: 'al' is unknown \(did you mean 'all'\?\)"):
         ask(SMALL, "choices=al")
