@@ -20,6 +20,7 @@ from crossopt.instances.files.units import quoted
 
 LARGEST: Final = 1_000_000  # bytes
 DEEPEST: Final = 32  # levels of lists and mappings
+_TOO_DEEP: Final = f"more than {DEEPEST} levels of lists and mappings (flatten the document)"
 
 _QUICK: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
 _EXPLAINED: Final = 100_000
@@ -247,11 +248,14 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _plain_events(text: str) -> Iterator[yaml.Event]:
-    """The same by the parser in Python."""
-    line, column = 1, 1
+    """The same by the parser in Python, whose time grows with the square of the levels that are open."""
+    line, column, depth = 1, 1, 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             line, column = _at(event.end_mark)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise _UnreadableError(_fault(event, "", _TOO_DEEP))
             yield event
     except yaml.MarkedYAMLError as error:
         raise _UnreadableError(_syntax_fault(error)) from error
@@ -265,7 +269,7 @@ def _node(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int
     line, column = _at(event.start_mark)
     _refuse_anchor_and_tag(event, path, faults)
     if isinstance(event, yaml.CollectionStartEvent) and depth == DEEPEST:
-        raise _UnreadableError(_fault(event, path, f"more than {DEEPEST} levels of lists and mappings (flatten the document)"))
+        raise _UnreadableError(_fault(event, path, _TOO_DEEP))
     match event:
         case yaml.MappingStartEvent():
             return Node(_mapping(events, path, depth + 1, faults), line, column, path)
