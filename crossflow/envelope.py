@@ -4,7 +4,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 (a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
-    clocks and bandwidths             by the most power, less the least that keeps memories alive
+    clocks and bandwidths             by the most power, less the least that keeps memories alive and that cores leak
     voltage, used area, used power    by the least power and area, the voltage beside the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
@@ -25,6 +25,7 @@ from crossopt.crossflow.generator import (
     Split,
     Sram,
     compute,
+    compute_of,
     dram_of,
     dram_static_power,
     network,
@@ -74,13 +75,19 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
 
 
 def _core(core: CoreTechnology, least: Split, most: Split, low: Compute, high: Compute, fewest: Real) -> Compute:
-    """Peak N f(P / N) by the most of both; voltage by the least power on the most cores."""
-    slow, differ = compute(core, most.areas.core, least.powers.core), low.cores < high.cores
+    """Peak N f by the most power on the most cores, of which the fewest leak; voltage by the least power on the most cores.
+
+    At voltage V and nominal voltage Vn, N f = (P - L V / Vn) / V^2 but for a constant, L watts leaking at Vn: for any L it grows with N,
+    since V falls, and it falls with L. So no number of cores between reaches what the most do of which as few leak as in the fewest."""
+    best, slow = compute_of(core, high.cores, most.powers.core, low.cores), compute(core, most.areas.core, least.powers.core)
+    differ = low.cores < high.cores
+    leaked = core.leakage * np.maximum(low.cores, 1.0) * (slow.voltage / core.nominal_voltage) * np.minimum(low.cores, 1.0)
     return replace(
-        high,
+        best,
         bundles=fewest,
-        peak=_raised(high.peak, differ),
+        peak=_raised(best.peak, differ),
         voltage=_lowered(slow.voltage, differ),
+        leakage=_lowered(leaked, differ),
         area=low.area,
         power=low.power,
     )

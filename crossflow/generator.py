@@ -71,6 +71,8 @@ class Compute:
     frequency: Real
     peak: Real
     """FLOP/s of the chip before utilisation."""
+    leakage: Real
+    """Watts of the power that are drawn whatever the clock."""
     area: Real
     power: Real
 
@@ -189,15 +191,21 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
     cores = _count(area, core.area)
-    bundles = np.floor(cores / core.cores_per_bundle)
+    return compute_of(core, cores, power, cores)
+
+
+def compute_of(core: CoreTechnology, cores: Real, power: Real, leaking: Real) -> Compute:
+    """So many cores, of which `leaking` leak: the frequency by the power that these leave."""
     present = np.minimum(cores, 1.0)
-    point = operating_point(core, power, core.nominal_power * np.maximum(cores, 1.0))
+    leaked = core.leakage * np.maximum(leaking, 1.0)
+    point = operating_point(core, power, core.switching_power * np.maximum(cores, 1.0), leaked)
     return Compute(
         cores=cores,
-        bundles=bundles,
+        bundles=np.floor(cores / core.cores_per_bundle),
         voltage=point.voltage * present,
         frequency=point.frequency * present,
         peak=core.flop_per_cycle * point.frequency * cores,
+        leakage=leaked * (point.voltage / core.nominal_voltage) * present,
         area=cores * core.area,
         power=point.power * present,
     )

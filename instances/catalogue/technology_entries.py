@@ -40,6 +40,7 @@ class CoreEntry:
     maximum_voltage: Annotated[Voltage, Doc("of the supply")]
     utilisation: Annotated[Ratio, Doc("share of the peak that is usable")]
     register_traffic: Annotated[float, Bounds(0.0), Doc("register values moved per FLOP")] = 8.0 / 28.0
+    leakage_per_area: Annotated[PowerPerArea, Doc("at nominal voltage, part of the nominal power")] = 0.0
 
     def __post_init__(self) -> None:
         _check_physics("CoreTechnology", asdict(self))

@@ -77,8 +77,11 @@ def random_case(seed: int, one: bool = False) -> Case:
 
 
 def _technology(seed: int) -> Technology:
+    """Of two in three the cores leak half of their nominal power."""
     name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
-    return build_technology(technology(name), name, logic, memory, network)
+    made = build_technology(technology(name), name, logic, memory, network)
+    core = made.core
+    return replace(made, core=replace(core, leakage_per_area=0.5 * core.nominal_power / core.area)) if seed // len(TECHNOLOGIES) % 3 else made
 
 
 def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
@@ -128,6 +131,7 @@ MORE: dict[str, Figure] = {
 LESS: dict[str, tuple[Figure, Callable[[Architecture], Mask]]] = {
     "bundles": (lambda built: built.core.bundles, _cores),
     "voltage of the cores": (lambda built: built.core.voltage, _cores),
+    "leakage of the cores": (lambda built: built.core.leakage, _cores),
     "area of the cores": (lambda built: built.core.area, _cores),
     "power of the cores": (lambda built: built.core.power, _cores),
     **{f"power of {level}": (lambda built, level=level: getattr(built, level).power, _present(level)) for level in LEVELS},

@@ -15,6 +15,7 @@ from crossopt.crossflow.generator import (
     Edges,
     Parts,
     Split,
+    compute,
     dram_power_at_nominal,
     generate,
     split_for_stacks,
@@ -275,6 +276,15 @@ def test_more_core_area_is_never_slower_at_fixed_power_but_for_rounding(cores: i
         for number in (cores, cores + more)
     )
     assert large >= small * (1 - 1e-14)
+
+
+def test_more_cores_that_leak_may_be_slower_at_fixed_power_and_stand_still_where_leakage_takes_it_all() -> None:
+    """Cores that leak 0.05 W at 0.8 V leak 0.034375 W at the lowest voltage, of 0.55 V: 10 W keep 290 of them supplied."""
+    leaking = replace(BASE.core, leakage_per_area=0.05 / BASE.core.area)
+    peaks = [compute(leaking, cores * leaking.area, 10.0).peak for cores in (50, 100, 200, 290, 291)]
+    assert peaks[0] < peaks[1] > peaks[2] > peaks[3] > peaks[4] == 0.0
+    left = (10.0 - 290 * 0.034375) / (0.08 * (0.55 / 0.8) ** 2)
+    assert peaks[3] == pytest.approx(128 * 1.33e9 * left, rel=1e-9)
 
 
 @pytest.mark.parametrize("figure", ["areas_intra", "areas_inter", "areas_dram", "edges_dram", "edges_inter"])
