@@ -17,7 +17,7 @@ def device_from(
 
     A core's energy per FLOP at voltage V is switching power / (FLOP per cycle * nominal frequency) * (V / nominal voltage)^2.
     """
-    core = technology.core
+    core, power = technology.core, built.power(technology.sustained)
     return Hardware(
         name=technology.name,
         throughput=built.core.peak * core.utilisation,
@@ -33,9 +33,9 @@ def device_from(
         ),
         register_traffic=value_bytes * core.register_traffic,
         energy_per_flop=_energy_per_flop(core) * (built.core.voltage / core.nominal_voltage) ** 2,
-        idle_power=shares[0] * built.power,
-        running_power=shares[1] * built.power + built.core.leakage,
-        power=built.power,
+        idle_power=shares[0] * power,
+        running_power=shares[1] * power + built.core.leakage,
+        power=power,
         die_area=built.area,
         package_area=built.package_area,
         efficiency=efficiency,

@@ -4,7 +4,7 @@ A step never gets slower when a resource grows, so a step on this architecture i
 (a corner bound). Areas and powers are the least that any of them uses. The parts are the generator's own; only the ends differ:
 
     cores, banks, stacks, wires       by the most area, room and edge, beside the fewest bundles
-    clocks and bandwidths             by the most power, less the least that keeps memories alive and that cores leak
+    clocks and bandwidths             by the most power, less the least that keeps memories alive; cores as many as do most with it
     voltage, used area, used power    by the least power and area, the voltage beside the most cores
 
 In theory each of these is monotone. As computed, N f(P / N) may fall by a few units in the last place when N grows; where the two ends
@@ -37,6 +37,7 @@ from crossopt.crossflow.generator import (
     stacks_in_package,
 )
 from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.voltage import efficient_power
 
 _OUTWARD = 1.0e-12
 
@@ -75,17 +76,18 @@ def envelope(technology: Technology, least: Split, most: Split) -> Envelope:
 
 
 def _core(core: CoreTechnology, least: Split, most: Split, low: Compute, high: Compute, fewest: Real) -> Compute:
-    """Peak N f by the most power on the most cores, of which the fewest leak; voltage by the least power on the most cores.
+    """Peak by the most power on the best number of cores; voltage by the least power on the most cores.
 
-    At voltage V and nominal voltage Vn, N f = (P - L V / Vn) / V^2 but for a constant, L watts leaking at Vn: for any L it grows with N,
-    since V falls, and it falls with L. So no number of cores between reaches what the most do of which as few leak as in the fewest."""
-    best, slow = compute_of(core, high.cores, most.powers.core, low.cores), compute(core, most.areas.core, least.powers.core)
-    differ = low.cores < high.cores
+    N f = P (f / x) with x = P / N watts a core, and f / x rises up to the efficient power and falls beyond it: so N f rises up to as many
+    cores as that makes of P, and falls beyond."""
+    efficient = most.powers.core / efficient_power(core, core.switching_power, core.leakage)
+    best = np.minimum(np.maximum(efficient, np.maximum(low.cores, 1.0)), high.cores)
+    slow, differ = compute(core, most.areas.core, least.powers.core), low.cores < high.cores
     leaked = core.leakage * np.maximum(low.cores, 1.0) * (slow.voltage / core.nominal_voltage) * np.minimum(low.cores, 1.0)
     return replace(
-        best,
+        high,
         bundles=fewest,
-        peak=_raised(best.peak, differ),
+        peak=_raised(compute_of(core, best, most.powers.core).peak, differ),
         voltage=_lowered(slow.voltage, differ),
         leakage=_lowered(leaked, differ),
         area=low.area,

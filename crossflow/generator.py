@@ -8,11 +8,12 @@ among many. Sums of areas and powers are not checked here: whether a split keeps
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.technology import CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
+from crossopt.crossflow.technology import Activity, CoreTechnology, DramTechnology, LinkTechnology, SramTechnology, Technology
 from crossopt.crossflow.voltage import nominal_frequency_power, operating_point
 
 _SLACK = 1.0 + 1.0e-9
@@ -138,17 +139,18 @@ class Architecture:
         """Square metres of the die that the parts occupy."""
         return self.core.area + self.registers.area + self.l1.area + self.l2.area + self.dram.area + self.intra.area + self.inter.area
 
-    @property
-    def power(self) -> Real:
-        """Watts that parts and uncore draw at full activity."""
-        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
-        return on_chip + self.dram.power + self.intra.power + self.inter.power + self.uncore_power
+    def power(self, sustained: tuple[Activity, ...]) -> Real:
+        """Watts that parts and uncore draw in those kernels that draw most. What a board bears for good is limited, not the sum of what
+        every part draws at its peak: cores and memory are not busy at once. It rises with the power of every part."""
+        return reduce(np.maximum, [self._drawn(busy) + busy.dram * self.dram.power for busy in sustained])
 
-    @property
-    def die_power(self) -> Real:
-        """Those of them that leave through the die: all but what stacks, their wires and controllers draw."""
-        on_chip = self.core.power + self.registers.power + self.l1.power + self.l2.power
-        return on_chip + self.intra.power + self.inter.power + self.uncore_power
+    def die_power(self, sustained: tuple[Activity, ...]) -> Real:
+        """The same of what leaves through the die: all but what stacks, their wires and controllers draw."""
+        return reduce(np.maximum, [self._drawn(busy) for busy in sustained])
+
+    def _drawn(self, busy: Activity) -> Real:
+        on_chip = busy.core * self.core.power + busy.registers * self.registers.power + busy.l1 * self.l1.power + busy.l2 * self.l2.power
+        return on_chip + busy.intra * self.intra.power + busy.inter * self.inter.power + self.uncore_power
 
 
 def split_from_fractions(die_area: Real, package_area: Real, power: Real, areas: Parts, powers: Parts, edges: Edges) -> Split:
@@ -191,14 +193,14 @@ def generate(technology: Technology, split: Split) -> Architecture:
 def compute(core: CoreTechnology, area: Real, power: Real) -> Compute:
     """Cores = floor(area / core area), bundles = floor(cores / cores per bundle), peak = FLOP per cycle * frequency * cores."""
     cores = _count(area, core.area)
-    return compute_of(core, cores, power, cores)
+    return compute_of(core, cores, power)
 
 
-def compute_of(core: CoreTechnology, cores: Real, power: Real, leaking: Real) -> Compute:
-    """So many cores, of which `leaking` leak: the frequency by the power that these leave."""
-    present = np.minimum(cores, 1.0)
-    leaked = core.leakage * np.maximum(leaking, 1.0)
-    point = operating_point(core, power, core.switching_power * np.maximum(cores, 1.0), leaked)
+def compute_of(core: CoreTechnology, cores: Real, power: Real) -> Compute:
+    """So many cores: the frequency by the power that their leakage leaves."""
+    present, count = np.minimum(cores, 1.0), np.maximum(cores, 1.0)
+    leaked = core.leakage * count
+    point = operating_point(core, power, core.switching_power * count, leaked)
     return Compute(
         cores=cores,
         bundles=np.floor(cores / core.cores_per_bundle),

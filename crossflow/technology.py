@@ -151,6 +151,23 @@ class Uncore:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """How busy some kernels keep each part, as shares of the power that it may draw."""
+
+    core: float = 1.0
+    registers: float = 1.0
+    l1: float = 1.0
+    l2: float = 1.0
+    dram: float = 1.0
+    intra: float = 1.0
+    inter: float = 1.0
+
+    def __post_init__(self) -> None:
+        if any(not 0.0 <= getattr(self, field.name) <= 1.0 for field in fields(self)):
+            raise ValueError(f"shares between 0 and 1 are needed, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
 class Technology:
     """Everything a chip can be made of."""
 
@@ -165,6 +182,12 @@ class Technology:
     inter: LinkTechnology
     """Links between package groups."""
     uncore: Uncore = Uncore()
+    sustained: tuple[Activity, ...] = (Activity(),)
+    """The kernels that may draw most of all; a board bears any of them for good. Without any, all parts at their peaks at once."""
+
+    def __post_init__(self) -> None:
+        if not self.sustained:
+            raise ValueError("sustained is empty, one activity at least is needed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,19 @@ def operating_point(circuit: Clocked, power: Real, nominal_power: Real, leakage:
     return OperatingPoint(drive + threshold, frequency, used)
 
 
+def efficient_power(circuit: Clocked, nominal_power: float, leakage: float) -> float:
+    """Watts at which a circuit runs most cycles per joule; with less or more its frequency over its power f / P only falls.
+
+    Below the lowest voltage f / P rises with P, as leakage weighs less. Above, with V = d + Vt and k as in `operating_point`, the joules
+    of a cycle are as V^2 (1 + k / d^2), whose slope has the sign of 1 - k Vt / d^3: they fall until d^3 = k Vt, if above the margin.
+    """
+    nominal_drive = circuit.nominal_voltage - circuit.threshold_voltage
+    leak = leakage / nominal_power * (nominal_drive * nominal_drive)
+    drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
+    drive = min(drive, circuit.maximum_voltage - circuit.threshold_voltage)
+    return nominal_power * float(_drawn(drive, circuit.threshold_voltage, leak) / _drawn(nominal_drive, circuit.threshold_voltage))
+
+
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
     """Power that runs a circuit at its nominal frequency: nominal, times (lowest V / nominal V)^2 where that voltage is out of reach."""
     raised = max(1.0, (circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)

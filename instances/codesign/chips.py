@@ -63,7 +63,7 @@ def device_of(free: FreeHardware, built: Architecture, least_die: Real, most_die
         links=links,
         dram=replace(device.dram, capacity=device.dram.capacity * placed),
         die_area=least_die,
-        power_density=built.die_power / most_die,
+        power_density=built.die_power(free.technology.sustained) / most_die,
         reserved_memory=free.reserved_memory,
         host=free.host,
         variants=free.variants,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.crossflow.envelope import Envelope, envelope
 from crossopt.crossflow.generator import Architecture, Edges, Parts, Split, dram_power_at_nominal, generate
-from crossopt.crossflow.technology import Technology
+from crossopt.crossflow.technology import Activity, Technology
 from crossopt.instances.catalogue.registry import names, technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
 from tests.crossflow.test_generator import flat
@@ -81,7 +81,9 @@ def _technology(seed: int) -> Technology:
     name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
     made = build_technology(technology(name), name, logic, memory, network)
     core = made.core
-    return replace(made, core=replace(core, leakage_per_area=0.5 * core.nominal_power / core.area)) if seed // len(TECHNOLOGIES) % 3 else made
+    return (
+        replace(made, core=replace(core, leakage_per_area=0.5 * core.nominal_power / core.area)) if seed // len(TECHNOLOGIES) % 3 else made
+    )
 
 
 def _stacks(random: np.random.Generator, one: bool) -> tuple[Any, Any, Any]:
@@ -171,7 +173,8 @@ def test_the_power_of_a_chip_that_works_is_never_below_that_of_the_envelope(seed
     works = np.ones(INSIDE, bool)
     for part in (*LEVELS, "dram"):
         works &= _present(part)(case.inside)
-    for power in (lambda built: built.power, lambda built: built.die_power):
+    kernels = (Activity(dram=0.5, inter=0.25), Activity(core=0.25, l1=0.0))
+    for power in (lambda built: built.power(kernels), lambda built: built.die_power(kernels)):
         used = np.where(works & _cores(case.inside), power(case.inside), np.inf)
         assert np.all(np.asarray(power(case.best.best)) <= used)
 

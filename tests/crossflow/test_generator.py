@@ -22,6 +22,7 @@ from crossopt.crossflow.generator import (
     split_from_fractions,
 )
 from crossopt.crossflow.technology import (
+    Activity,
     CoreTechnology,
     DramTechnology,
     LinkTechnology,
@@ -235,7 +236,7 @@ def test_a_design_has_the_same_bits_alone_and_among_many(technology: Technology)
 def test_arrays_broadcast_against_each_other() -> None:
     grid = with_figures(V100, areas_core=np.linspace(0, 3e-4, 5)[:, None], powers_core=np.linspace(0, 200, 7))
     built = generate(BASE, grid)
-    assert np.shape(built.core.peak) == np.shape(built.power) == (5, 7)
+    assert np.shape(built.core.peak) == np.shape(built.power(BASE.sustained)) == (5, 7)
     assert np.asarray(built.core.peak)[3, 4] == generate(BASE, with_figures(V100, areas_core=2.25e-4, powers_core=200 / 6 * 4)).core.peak
 
 
@@ -249,6 +250,18 @@ def test_use_stays_within_what_was_given() -> None:
         leakage = 8 * 6.0e-13 * part.capacity if field.name == "dram" else 0.0
         assert np.all(part.power <= np.maximum(power, leakage))
     assert np.all(built.package_area <= np.maximum(splits.package_area, splits.die_area) * (1 + 1e-9))
+
+
+def test_the_power_of_a_chip_is_what_its_busiest_kernels_draw() -> None:
+    """All parts at once where nothing is said; else the most of products with memory at half and of streams without cores."""
+    built = generate(BASE, V100)
+    parts = {field.name: getattr(built, field.name).power for field in fields(Parts)}
+    assert built.power(BASE.sustained) == pytest.approx(sum(parts.values()), rel=1e-15)
+    assert built.die_power(BASE.sustained) == pytest.approx(sum(parts.values()) - parts["dram"], rel=1e-15)
+    products, streams = Activity(dram=0.5), Activity(core=0.0)
+    assert built.power((products, streams)) == built.power((products,)) == pytest.approx(sum(parts.values()) - 0.5 * parts["dram"])
+    assert built.power((streams,)) == pytest.approx(sum(parts.values()) - parts["core"])
+    assert built.die_power((streams, products)) == built.die_power(BASE.sustained)
 
 
 def test_every_figure_is_finite_and_none_is_negative() -> None:
